@@ -9,7 +9,8 @@
 #define LINES_MAX 64
 #define TEXT_BYTES 1024
 
-/* "at step 40", as the job's program counts. Until a checkpoint's name tells that, "after 41 steps" is as true. */
+/* "at step 40", as the job's program counts. Until a checkpoint's name tells that, "after 41 steps"
+ * is as true. */
 struct step_words {
     char text[40];
 };

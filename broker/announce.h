@@ -8,7 +8,8 @@
 #include "broker/core/core.h"
 
 /* One line for each event of a committed batch that tells of a launch, a node or a round; at most
- * 64 a batch, so that the loss of a whole cluster does not fill the log. core: how the job's program counts its steps. */
+ * 64 a batch, so that the loss of a whole cluster does not fill the log. core: how the job's
+ * program counts its steps. */
 void announce_batch(const struct actions *batch, const struct core *core);
 
 /* A row that was loaded at the start: one line for a job that is not over. */

@@ -1,7 +1,8 @@
 /* bus - see bus.h.
  *
  * czmq makes the sockets and sets their options; the hot path is plain zmq_msg_t. czmq would take
- * SIGTERM and SIGINT for itself when the first socket is made: zsys_handler_set(NULL) comes before. */
+ * SIGTERM and SIGINT for itself when the first socket is made: zsys_handler_set(NULL) comes before.
+ */
 #include "broker/bus.h"
 
 #include "broker/dirs.h"
@@ -51,7 +52,7 @@ struct bus {
     struct bus_counters counters;
 };
 
-/* --- endpoints ------------------------------------------------------------------------------------ */
+/* --- endpoints -------------------------------------------------------------------------------- */
 
 static bool bus_starts(const char *text, const char *with)
 {
@@ -155,8 +156,8 @@ static void events_listen(const char *listen, char *ret_endpoint)
                  port_of(colon + 1) + 1);
 }
 
-/* libzmq unlinks what is at an ipc path. The state lock says that no musterd with our database lives;
- * a process with another one, or no musterd at all, would lose its socket without a word. */
+/* libzmq unlinks what is at an ipc path. The state lock says that no musterd with our database
+ * lives; a process with another one, or no musterd at all, would lose its socket without a word. */
 static enum muster_status ipc_path_is_free(const char *path, struct muster_error *err)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -232,7 +233,7 @@ static enum muster_status bind_one(void *socket, const char *endpoint, const cha
     return MUSTER_OK;
 }
 
-/* --- open and close --------------------------------------------------------------------------------- */
+/* --- open and close --------------------------------------------------------------------------- */
 
 /* What lies at an ipc endpoint after the bind, so that bus_close removes nothing else. */
 static void note_file(struct socket_file *file, const char *endpoint)
@@ -369,7 +370,7 @@ const struct bus_counters *bus_counters(const struct bus *bus)
     return &bus->counters;
 }
 
-/* --- receive ---------------------------------------------------------------------------------------- */
+/* --- receive ---------------------------------------------------------------------------------- */
 
 /* libzmq keeps the subscriptions; what it tells of them here is only thrown away. */
 static void drain_subscriptions(struct bus *bus)
@@ -382,7 +383,8 @@ static void drain_subscriptions(struct bus *bus)
     zmq_msg_close(&message);
 }
 
-/* A descriptor tells of what came since its socket was last touched; what is there already, only the socket. */
+/* A descriptor tells of what came since its socket was last touched; what is there already, only
+ * the socket. */
 static bool has_message(void *socket)
 {
     int events = 0;
@@ -459,7 +461,7 @@ enum bus_received bus_receive(struct bus *bus, struct bus_frame *ret_frame)
     return BUS_FRAME;
 }
 
-/* --- send ------------------------------------------------------------------------------------------- */
+/* --- send ------------------------------------------------------------------------------------- */
 
 bool bus_send(struct bus *bus, uint64_t route, const uint8_t *frame, size_t size)
 {

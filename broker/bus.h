@@ -3,8 +3,8 @@
  * What a connection may send before it gets here is bus_guard.c's.
  * Owns: the endpoints, the socket options, routes (a route is a peer's automatic routing id), the
  * counters of what was dropped.
- * Never: decodes a frame, retries a send, waits in a send, sets ZMQ_HEARTBEAT_* (libzmq aborts), takes
- * over signals. One thread. */
+ * Never: decodes a frame, retries a send, waits in a send, sets ZMQ_HEARTBEAT_* (libzmq aborts),
+ * takes over signals. One thread. */
 #ifndef BROKER_BUS_H
 #define BROKER_BUS_H
 
@@ -41,8 +41,8 @@ struct bus_frame {
 enum muster_status bus_check_listen(const char *listen, bool insecure, struct muster_error *err);
 
 /* Binds both sockets. The state lock must be held: binding an ipc path takes it over.
- * The events' endpoint: the next port for tcp (a free one if the port is `*`), path + ".events" for ipc.
- * MUSTER_E_ARGUMENT · MUSTER_E_BUSY somebody listens there · MUSTER_E_IO. */
+ * The events' endpoint: the next port for tcp (a free one if the port is `*`), path + ".events" for
+ * ipc. MUSTER_E_ARGUMENT · MUSTER_E_BUSY somebody listens there · MUSTER_E_IO. */
 enum muster_status bus_open(const struct bus_options *options, struct bus **ret_bus,
                             struct muster_error *err);
 /* Waits up to 1 s for what was sent, and removes the socket files that bus_open made. NULL-safe. */
@@ -52,7 +52,7 @@ void bus_close(struct bus **bus);
 const char *bus_command_endpoint(const struct bus *bus);
 const char *bus_events_endpoint(const struct bus *bus);
 
-/* Waits until a command is there or `fd` is readable, at most timeout_ms. True if fd is readable. */
+/* Waits until a command is there or `fd` is readable, at most timeout_ms. True if fd is readable */
 bool bus_wait(struct bus *bus, int fd, int64_t timeout_ms);
 
 enum bus_received { BUS_NOTHING, BUS_FRAME, BUS_DROPPED };

@@ -1,5 +1,5 @@
-/* bus_guard - see bus_guard.h. The framing is ZMTP 3 (rfc.zeromq.org/spec/23): a greeting of 64 bytes, then
- * frames of flags, a length of 1 or 8 bytes, and a body. */
+/* bus_guard - see bus_guard.h. The framing is ZMTP 3 (rfc.zeromq.org/spec/23): a greeting of 64
+ * bytes, then frames of flags, a length of 1 or 8 bytes, and a body. */
 #include "broker/bus_guard.h"
 
 #include "broker/core/core.h"
@@ -18,7 +18,7 @@
 #define FILES_SPARE 32 /* database, log, lock, libzmq's own */
 #define FILES_MAX ((size_t)2 * CORE_NODES_MAX + 1024)
 
-/* --- one connection ------------------------------------------------------------------------------- */
+/* --- one connection --------------------------------------------------------------------------- */
 
 /* Older protocols have other frames; libzmq speaks 3 since 2013. */
 static bool greeting_byte_ok(unsigned at, uint8_t byte)
@@ -112,7 +112,7 @@ bool bus_guard_stream_take(struct bus_guard_stream *stream, const uint8_t *bytes
     return ok;
 }
 
-/* --- all of them ---------------------------------------------------------------------------------- */
+/* --- all of them ------------------------------------------------------------------------------ */
 
 /* A descriptor belongs to one of libzmq's threads at a time. */
 static struct {

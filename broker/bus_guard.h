@@ -39,8 +39,8 @@ struct bus_guard_stream { /* all zero: a new connection */
 /* The next bytes of a connection. False: no peer of ours sends that; close the connection. */
 bool bus_guard_stream_take(struct bus_guard_stream *stream, const uint8_t *bytes, size_t size);
 
-/* From now on connections are judged. files: the process's limit of open files; some are left for the
- * rest of the program. False: no memory. */
+/* From now on connections are judged. files: the process's limit of open files; some are left for
+ * the rest of the program. False: no memory. */
 bool bus_guard_start(size_t files);
 
 /* As the calls of their names. Before bus_guard_start they do no more than these. */

@@ -86,7 +86,7 @@ const char *config_help(void)
     return help;
 }
 
-/* --- values --------------------------------------------------------------------------------------- */
+/* --- values ----------------------------------------------------------------------------------- */
 
 static enum muster_status config_no_memory(struct muster_error *err)
 {
@@ -215,7 +215,7 @@ static enum muster_status config_no_option(const char *where, const char *name, 
                      where, prefix, (int)length, name, hint);
 }
 
-/* --- the three places ------------------------------------------------------------------------------- */
+/* --- the three places ------------------------------------------------------------------------- */
 
 static char *trim(char *text)
 {
@@ -368,7 +368,7 @@ static enum muster_status take_flags(int argc, char *const *argv, struct config 
     return status;
 }
 
-/* --- defaults --------------------------------------------------------------------------------------- */
+/* --- defaults --------------------------------------------------------------------------------- */
 
 enum muster_status config_default_db(unsigned uid, char **ret_path, struct muster_error *err)
 {
@@ -406,7 +406,7 @@ static enum muster_status fill_defaults(struct config *config, struct muster_err
     return status;
 }
 
-/* --- all together ----------------------------------------------------------------------------------- */
+/* --- all together ----------------------------------------------------------------------------- */
 
 static bool asks_for(int argc, char *const *argv, const char *flag)
 {

@@ -1,4 +1,5 @@
-/* config - what the operator wants of musterd: flags, environment and a file, under one set of names.
+/* config - what the operator wants of musterd: flags, environment and a file, under one set of
+ * names.
  * `--listen X`, MUSTER_LISTEN=X and `listen = X` in the file of --config are the same; the first of
  * them in this order wins, then the default.
  * Never: opens anything but the configuration file. */

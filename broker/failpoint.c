@@ -36,7 +36,7 @@ static const char *const records[] = {"none",         "broker",        "job",
                                       "history",      "job asleep",    "forget"};
 _Static_assert(sizeof records / sizeof *records == RECORD_KIND_COUNT, "one word for each record");
 
-/* --- what was asked ------------------------------------------------------------------------------ */
+/* --- what was asked --------------------------------------------------------------------------- */
 
 static char order[ORDER_BYTES]; /* the newest line of the file, or of the environment */
 static long reached;            /* how often since it came */
@@ -108,7 +108,7 @@ static void reach(enum failpoint place, const char *what)
     }
 }
 
-/* --- the kinds of places -------------------------------------------------------------------------- */
+/* --- the kinds of places ---------------------------------------------------------------------- */
 
 void failpoint_pass(enum failpoint place)
 {
@@ -159,7 +159,7 @@ void failpoint_batch(enum failpoint place, const struct actions *batch)
         reach(place, rows ? "rows" : "nothing");
 }
 
-/* --- the list --------------------------------------------------------------------------------------- */
+/* --- the list --------------------------------------------------------------------------------- */
 
 static void list_what(const char *place, const char *prefix, const char *what)
 {
@@ -226,7 +226,7 @@ bool failpoint_list(void)
     return true;
 }
 
-/* --- a deaf, a narrow and a talkative PUB ------------------------------------------------------------------------ */
+/* --- a deaf, a narrow and a talkative PUB ----------------------------------------------------- */
 
 bool failpoint_drop_publish(void)
 {

@@ -1,6 +1,6 @@
-/* failpoint - the places where a test build kills or stops the broker, to see what a crash there costs.
- * Only with MUSTER_FAIL_POINTS; otherwise every call is nothing. failpoint.def lists the places; a
- * place and what is there make a point, as "commit_after:decision".
+/* failpoint - the places where a test build kills or stops the broker, to see what a crash there
+ * costs. Only with MUSTER_FAIL_POINTS; otherwise every call is nothing. failpoint.def lists the
+ * places; a place and what is there make a point, as "commit_after:decision".
  *   MUSTER_FAIL_POINT=POINT[:n]    SIGKILL to this process when POINT is reached the n-th time
  *   MUSTER_FAIL_POINT=list         musterd prints every point that there is, and ends
  *   MUSTER_FAIL_POINT_FILE=PATH    while this file exists, its one line is an order:
@@ -8,8 +8,9 @@
  *       "stop POINT[:n]"           SIGSTOP instead, once
  *       "trace PATH2"              each point that is reached is a line of PATH2
  *   MUSTER_TEST_PUB_DROP=n         every n-th frame on PUB is thrown away (1 = all of them)
- *   MUSTER_TEST_PUB_SMALL=1        PUB keeps few frames, so that a subscriber that stalls loses some
- *   MUSTER_TEST_PUB_REPEAT=n       each frame on PUB is sent n times, so that they are soon many */
+ *   MUSTER_TEST_PUB_SMALL=1        PUB keeps few frames, so that a subscriber that stalls loses
+ * some MUSTER_TEST_PUB_REPEAT=n       each frame on PUB is sent n times, so that they are soon many
+ */
 #ifndef BROKER_FAILPOINT_H
 #define BROKER_FAILPOINT_H
 

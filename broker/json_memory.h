@@ -1,6 +1,6 @@
-/* json_memory - jansson in a process of the broker's. Where it finds no memory it reads on without what a buffer had no
- * room for: a manifest becomes another, a checkpoint loses the metric that it is kept for. The broker is crash-only: it
- * ends instead. */
+/* json_memory - jansson in a process of the broker's. Where it finds no memory it reads on without
+ * what a buffer had no room for: a manifest becomes another, a checkpoint loses the metric that it
+ * is kept for. The broker is crash-only: it ends instead. */
 #ifndef BROKER_JSON_MEMORY_H
 #define BROKER_JSON_MEMORY_H
 

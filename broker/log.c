@@ -1,7 +1,7 @@
 /* log - see log.h.
  *
- * O_NONBLOCK belongs to the open file, which stderr shares with the shell and with others: a pipe or
- * terminal is opened once more for ourselves, a socket is asked at each send. Lines are at most
+ * O_NONBLOCK belongs to the open file, which stderr shares with the shell and with others: a pipe
+ * or terminal is opened once more for ourselves, a socket is asked at each send. Lines are at most
  * PIPE_BUF bytes, so a pipe takes a line whole or not at all. */
 #include "broker/log.h"
 
@@ -99,7 +99,8 @@ void broker_log_never_waits(void)
     fd = open("/proc/self/fd/2", O_WRONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
     if (fd >= 0)
         log_fd = fd;
-    else /* another user's pipe, or no /proc: another writer could still make us wait, a missing reader not */
+    else /* another user's pipe, or no /proc: another writer could still make us wait, a missing
+            reader not */
         log_mode = MODE_POLL;
 }
 

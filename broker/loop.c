@@ -1,10 +1,11 @@
 /* loop - see loop.h.
  *
  * When a batch cannot be written (disk full): it is kept with all its outputs and tried again after
- * 100 ms, doubling to 2 s. Until then the core sees only inputs that write nothing but progress, and
- * no ticks; what else comes is answered MUSTER_E_STORAGE, and its sender sends it again. What goes
- * out meanwhile says nothing of the unwritten batch: heads carry the last committed event, events come
- * from the file, snapshots wait. Progress of that time is dropped; nodes tell it again each second. */
+ * 100 ms, doubling to 2 s. Until then the core sees only inputs that write nothing but progress,
+ * and no ticks; what else comes is answered MUSTER_E_STORAGE, and its sender sends it again. What
+ * goes out meanwhile says nothing of the unwritten batch: heads carry the last committed event,
+ * events come from the file, snapshots wait. Progress of that time is dropped; nodes tell it again
+ * each second. */
 #include "broker/loop.h"
 
 #include "broker/announce.h"
@@ -91,7 +92,7 @@ static int64_t min_i64(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* --- sending -------------------------------------------------------------------------------------- */
+/* --- sending ---------------------------------------------------------------------------------- */
 
 static size_t encode(struct loop *loop, const struct wire_msg *message)
 {
@@ -394,7 +395,7 @@ static enum muster_status send_free_outputs(struct loop *loop, struct muster_err
     return status;
 }
 
-/* --- writing -------------------------------------------------------------------------------------- */
+/* --- writing ---------------------------------------------------------------------------------- */
 
 static void block(struct loop *loop, const struct muster_error *why)
 {
@@ -463,7 +464,7 @@ static enum muster_status loop_commit(struct loop *loop, struct muster_error *er
     return status;
 }
 
-/* --- receiving ------------------------------------------------------------------------------------ */
+/* --- receiving -------------------------------------------------------------------------------- */
 
 static void loop_refuse(struct loop *loop, uint64_t route, const struct wire_msg *message,
                         unsigned code, const char *text)
@@ -629,7 +630,7 @@ static enum muster_status serve_lacking(struct loop *loop, struct muster_error *
     return loop_commit(loop, err);
 }
 
-/* --- one pass --------------------------------------------------------------------------------------- */
+/* --- one pass --------------------------------------------------------------------------------- */
 
 static int64_t time_to_wait(const struct loop *loop, int64_t timeout_ms)
 {
@@ -707,7 +708,7 @@ enum muster_status loop_run(struct loop *loop, struct muster_error *err)
     return status;
 }
 
-/* --- life -------------------------------------------------------------------------------------------- */
+/* --- life ------------------------------------------------------------------------------------- */
 
 struct loop *loop_create(struct store *store, struct bus *bus, struct core *core, int signal_fd)
 {

@@ -58,8 +58,8 @@ static enum muster_status take_signals(int *ret_fd, struct muster_error *err)
     return MUSTER_OK;
 }
 
-/* libzmq makes its connections and reads them through these: see bus_guard.h. The linker shows them to it,
- * since a library that is linked calls them. */
+/* libzmq makes its connections and reads them through these: see bus_guard.h. The linker shows them
+ * to it, since a library that is linked calls them. */
 #define INSTEAD_OF(name) __asm__(name) __attribute__((visibility("default"), used))
 
 ssize_t instead_of_recv(int fd, void *data, size_t size, int flags) INSTEAD_OF("recv");

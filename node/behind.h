@@ -24,13 +24,14 @@ typedef void behind_done_fn(const struct behind_result *result, void *arg);
 /* target is borrowed until destroy. E_NOMEM. */
 enum muster_status behind_create(const struct save_target *target, behind_done_fn *done, void *arg,
                                  struct behind **ret_behind, struct muster_error *err);
-/* Breaks off what is being written, and waits at most limit_ms for the end of it. False: it has not ended. Its
- * thread is left behind with all that it uses, also target and what `done` is called with. NULL-safe. */
+/* Breaks off what is being written, and waits at most limit_ms for the end of it. False: it has not
+ * ended. Its thread is left behind with all that it uses, also target and what `done` is called
+ * with. NULL-safe. */
 bool behind_destroy(struct behind **behind, int64_t limit_ms);
 
-/* Training thread, while none is under way. begin: behind_bytes counts from 0 again. take: copies; the state may change when it returns. start:
- * writes what was taken; drop: does not. E_NOMEM, E_BUSY (no thread to be had): nothing was taken.
- * E_SAVE: the user's hook. */
+/* Training thread, while none is under way. begin: behind_bytes counts from 0 again. take: copies;
+ * the state may change when it returns. start: writes what was taken; drop: does not. E_NOMEM,
+ * E_BUSY (no thread to be had): nothing was taken. E_SAVE: the user's hook. */
 void behind_begin(struct behind *behind);
 enum muster_status behind_take(struct behind *behind, const struct save_order *order,
                                struct muster_error *err);
@@ -38,9 +39,8 @@ void behind_start(struct behind *behind);
 void behind_drop(struct behind *behind);
 
 bool behind_is_busy(struct behind *behind); /* any thread; until done has returned */
-void behind_stop(
-    struct behind *
-        behind); /* any thread: what is written fails soon; the user's own save_fn is not disturbed */
+void behind_stop(struct behind *behind); /* any thread: what is written fails soon; the user's own
+                                            save_fn is not disturbed */
 uint64_t behind_bytes(
     struct behind *behind); /* any thread: copied, then written of the present save; grows */
 

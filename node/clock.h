@@ -1,6 +1,6 @@
-/* clock - the time in milliseconds, by one of the system's clocks: CLOCK_BOOTTIME for deadlines of a host, CLOCK_MONOTONIC for
- * waits, CLOCK_REALTIME for what is written down. Async-signal-safe. No file of its own, for client/query* is linked without
- * node. */
+/* clock - the time in milliseconds, by one of the system's clocks: CLOCK_BOOTTIME for deadlines of
+ * a host, CLOCK_MONOTONIC for waits, CLOCK_REALTIME for what is written down. Async-signal-safe. No
+ * file of its own, for client/query* is linked without node. */
 #ifndef NODE_CLOCK_H
 #define NODE_CLOCK_H
 

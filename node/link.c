@@ -101,7 +101,7 @@ static enum muster_status check_descriptors(int needed, struct muster_error *err
                           needed, count, strerror(code));
 }
 
-/* --- one socket ---------------------------------------------------------------------------------- */
+/* --- one socket ------------------------------------------------------------------------------- */
 
 static bool set(void *socket, int option, int value)
 {
@@ -160,8 +160,8 @@ static void half_close(struct half *half)
     half->up = false;
 }
 
-/* Up to a fifth less than RECONNECT_MS, so that the nodes of a job do not all come in the same instant.
- * xorshift64: a stream of our own. */
+/* Up to a fifth less than RECONNECT_MS, so that the nodes of a job do not all come in the same
+ * instant. xorshift64: a stream of our own. */
 static int64_t next_pause_ms(struct link *link)
 {
     link->jitter ^= link->jitter << 13;
@@ -223,7 +223,7 @@ static void half_mend(struct link *link, struct half *half)
         half->retry_mono_ms = clock_ms(CLOCK_MONOTONIC) + next_pause_ms(link);
 }
 
-/* --- both ---------------------------------------------------------------------------------------- */
+/* --- both ------------------------------------------------------------------------------------- */
 
 static enum muster_status endpoint_fails(struct muster_error *err, const char *what,
                                          const char *endpoint)
@@ -420,15 +420,15 @@ static int64_t until_retry_ms(const struct half *half, int64_t timeout_ms)
     return left_ms > 0 ? left_ms : 0;
 }
 
-/* A socket's descriptor tells of what came since the socket was last touched; what is there already, only the
- * socket itself. */
+/* A socket's descriptor tells of what came since the socket was last touched; what is there
+ * already, only the socket itself. */
 static bool has_frame(const struct half *half)
 {
     return half->socket != NULL && socket_has_frame(half->socket);
 }
 
-/* poll and not zmq_poll, which asks every socket for its state twice a call. Monitors are always read to their end, so
- * that their descriptors tell all. A descriptor below 0 is passed over. */
+/* poll and not zmq_poll, which asks every socket for its state twice a call. Monitors are always
+ * read to their end, so that their descriptors tell all. A descriptor below 0 is passed over. */
 bool link_wait(struct link *link, int wake_fd, int64_t timeout_ms)
 {
     struct half *halves[] = {&link->dealer, &link->sub};

@@ -5,7 +5,8 @@
  * abort the process on it), never ZMQ_CONFLATE, never libzmq's own reconnecting: its jitter comes
  * from rand(), which in glibc is the host's random() stream. What does not fit in a queue is
  * dropped; whoever sends must be ready to send again.
- * Threads: link_open anywhere, then everything, link_close too, on one thread. Not in a forked child. */
+ * Threads: link_open anywhere, then everything, link_close too, on one thread. Not in a forked
+ * child. */
 #ifndef NODE_LINK_H
 #define NODE_LINK_H
 

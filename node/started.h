@@ -1,5 +1,5 @@
-/* started - when this process began. With it a broker tells a late rank from one of the next launch.
- * Reads /proc/self/stat. */
+/* started - when this process began. With it a broker tells a late rank from one of the next
+ * launch. Reads /proc/self/stat. */
 #ifndef NODE_STARTED_H
 #define NODE_STARTED_H
 

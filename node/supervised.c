@@ -11,7 +11,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The process whose node took the life file; 0: none. Another than this one: its parent, before it forked. */
+/* The process whose node took the life file; 0: none. Another than this one: its parent, before it
+ * forked. */
 static _Atomic int life_pid;
 
 static void path_read(char path[FS_PATH_MAX], const char *name)
@@ -34,7 +35,7 @@ void supervised_init(struct supervised *supervised)
     atomic_init(&supervised->told, false);
 }
 
-/* --- the life file ------------------------------------------------------------------------------- */
+/* --- the life file ---------------------------------------------------------------------------- */
 
 /* A record lock: it belongs to the process, so a forked child neither has it nor keeps it. */
 static bool lock_take(int fd)
@@ -127,7 +128,7 @@ void supervised_leaves(struct supervised *supervised)
     atomic_store(&life_pid, 0);
 }
 
-/* --- the error file ------------------------------------------------------------------------------ */
+/* --- the error file --------------------------------------------------------------------------- */
 
 static json_t *error_json(const struct supervised_facts *facts, const struct muster_error *error,
                           int64_t unix_ms)

@@ -10,8 +10,9 @@
  *                             which saves failed ("muster-finished 1": it had done all its steps).
  *                             A last line "started" tells that steps are taken
  *
- * Owns: those files' form; the lock. Fields of the JSON object: schema_version (1), job, role, rank,
- * world_size, host, pid, generation, incarnation (16 hexadecimal digits), status (name), code, step
+ * Owns: those files' form; the lock. Fields of the JSON object: schema_version (1), job, role,
+ * rank, world_size, host, pid, generation, incarnation (16 hexadecimal digits), status (name),
+ * code, step
  * (-1: none), error_rank (whose failure it is), text, unix_ms, and `message` as torchrun reads it.
  * Never: an error of its own: a file that cannot be written is done without. Nothing in a forked
  * child (its callers see to that; the lock is not inherited). */
@@ -63,7 +64,8 @@ void supervised_says(struct supervised *supervised, const char *why);
 /* It left as finished: a signal that ends the process from here on changes nothing. */
 void supervised_finished(struct supervised *supervised);
 
-/* It goes on without a broker: its death is nobody's loss, and its last words are for the supervisor alone. */
+/* It goes on without a broker: its death is nobody's loss, and its last words are for the
+ * supervisor alone. */
 void supervised_alone(struct supervised *supervised);
 
 /* It left, or will never be a member. NULL-safe, also before init's. */

@@ -31,7 +31,8 @@ int thread_start(pthread_t *ret_thread, void *(*run)(void *arg), void *arg)
 }
 
 #ifdef __SANITIZE_THREAD__
-/* TSan of gcc 12 does not know pthread_clockjoin_np: all that a joined thread ever did looks like a race there. */
+/* TSan of gcc 12 does not know pthread_clockjoin_np: all that a joined thread ever did looks like a
+ * race there. */
 static int join_until(pthread_t thread, const struct timespec *until)
 {
     const struct timespec nap = {.tv_nsec = 1000000};

@@ -50,7 +50,8 @@ static struct job *take_first(struct writer *writer)
 
 static void writer_work(struct writer *writer, const struct job *job);
 
-/* A deletion of many files goes on for long, and whatever else comes meanwhile is not to wait for it. */
+/* A deletion of many files goes on for long, and whatever else comes meanwhile is not to wait for
+ * it. */
 static void work_between(void *arg)
 {
     struct writer *writer = arg;

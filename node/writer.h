@@ -1,8 +1,8 @@
-/* writer - the thread that writes manifests, removes aborted rounds and deletes checkpoints, beside the
- * agent's. Manifests go before deletions, also between the files of one that has begun; deletions are dropped when the writer is destroyed: who decided on
- * them asks again.
- * Owns: its queue and its thread, which starts with the first job: most nodes never need it.
- * Never: a shard's content; the decision to write or remove. All signals are blocked in it. */
+/* writer - the thread that writes manifests, removes aborted rounds and deletes checkpoints, beside
+ * the agent's. Manifests go before deletions, also between the files of one that has begun;
+ * deletions are dropped when the writer is destroyed: who decided on them asks again. Owns: its
+ * queue and its thread, which starts with the first job: most nodes never need it. Never: a shard's
+ * content; the decision to write or remove. All signals are blocked in it. */
 #ifndef NODE_WRITER_H
 #define NODE_WRITER_H
 
@@ -22,7 +22,8 @@ struct writer_result {
     const char *path; /* MUSTER_OK: the checkpoint's directory */
     const char *text; /* else: why not */
 };
-/* Called on the writer's thread with the outcome of each manifest and deletion; borrows it for the call. */
+/* Called on the writer's thread with the outcome of each manifest and deletion; borrows it for the
+ * call. */
 typedef void writer_done_fn(const struct writer_result *result, void *arg);
 
 /* root and job are copied. E_NOMEM. */
@@ -32,8 +33,9 @@ enum muster_status writer_create(const char *root, const char *job, writer_done_
 void writer_set_names(struct writer *writer, const struct dir_names *names);
 /* No further deletion begins: who decided on it asks again. */
 void writer_end_deletions(struct writer *writer);
-/* Waits at most limit_ms until all that was queued is done, but for deletions that have not begun. False: it is not;
- * the thread is left behind with all that it uses, also what `done` is called with. NULL-safe. */
+/* Waits at most limit_ms until all that was queued is done, but for deletions that have not begun.
+ * False: it is not; the thread is left behind with all that it uses, also what `done` is called
+ * with. NULL-safe. */
 bool writer_destroy(struct writer **writer, int64_t limit_ms);
 
 /* Neither waits. Bytes are copied. E_NOMEM, E_BUSY (no thread to be had). */
@@ -42,7 +44,8 @@ enum muster_status writer_manifest(struct writer *writer, uint64_t checkpoint, c
 enum muster_status writer_discard(struct writer *writer, uint64_t generation, uint64_t round,
                                   uint64_t nonce, struct muster_error *err);
 
-/* The same for a round that an earlier launch left: in the order of deletions, and dropped with them. */
+/* The same for a round that an earlier launch left: in the order of deletions, and dropped with
+ * them. */
 enum muster_status writer_clear_left(struct writer *writer, uint64_t generation, uint64_t round,
                                      struct muster_error *err);
 

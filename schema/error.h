@@ -17,7 +17,8 @@ enum muster_status error_set(struct muster_error *err, enum muster_status status
 enum muster_status error_set_code(struct muster_error *err, enum muster_status status, int code,
                                   const char *format, ...) __attribute__((format(printf, 4, 5)));
 
-/* Control bytes come from elsewhere, and would command the terminal that shows the text: '?' in their place. */
+/* Control bytes come from elsewhere, and would command the terminal that shows the text: '?' in
+ * their place. */
 void error_clean(char *text);
 
 #ifdef __clang_analyzer__ /* which cannot see into a variadic function that it returns `status` */
@@ -26,7 +27,8 @@ void error_clean(char *text);
     ((error_set_code)(err, status, code, __VA_ARGS__), (status))
 #endif
 
-/* For calls whose parts may fail without failing them: `to` (NULL-safe) stays untouched on success. */
+/* For calls whose parts may fail without failing them: `to` (NULL-safe) stays untouched on success.
+ */
 static inline enum muster_status error_pass(struct muster_error *to, enum muster_status status,
                                             const struct muster_error *from)
 {
@@ -38,8 +40,8 @@ static inline enum muster_status error_pass(struct muster_error *to, enum muster
 /* Does the text begin with "rank N", for this one? Most texts that tell of a rank do. */
 bool error_names_rank(const char *text, int64_t rank);
 
-/* What a rank says of a checkpoint that is damaged, and the broker if none is left behind it: the tool tells by these
- * words from one that is whole and does not fit the program. */
+/* What a rank says of a checkpoint that is damaged, and the broker if none is left behind it: the
+ * tool tells by these words from one that is whole and does not fit the program. */
 #define ERROR_SAYS_DAMAGED "`muster verify` names every damaged file"
 #define ERROR_SAYS_NONE_OLDER "no older checkpoint is left to fall back to"
 

@@ -9,7 +9,9 @@
 #define WIRE_DEPTH_MAX 4     /* message > list > entry, and one to spare */
 #define WIRE_ITEMS_MAX 32768 /* msgpack items in a frame: 4096 members x 4 + head, rounded up */
 
-#define JOB_NAME_MAX 63 /* bytes, without the end; [A-Za-z0-9._-], not beginning with '.' or '-' */
+#define JOB_NAME_MAX                                                            \
+    63 /* bytes, without the end; [A-Za-z0-9._-], not beginning with '.' or '-' \
+        */
 #define HOST_MAX 255
 #define ENDPOINT_MAX 255
 #define PATH_BYTES_MAX 1023 /* a checkpoint directory or path */
@@ -18,17 +20,21 @@
 #define NAME_MAX_BYTES 63 /* kinds, sources, query names */
 #define CHECKSUM_MAX 63   /* "xxh3-128:" + 32 digits, room for others */
 
-#define WORLD_SIZE_MAX 4096 /* members in one decision: 4096 x (1 + 3 + 9 + 1) = 57,344 < 64 KiB */
-#define FILES_FRAME_MAX 96  /* 96 x (255 path + 63 checksum + 24) = 32,832 < 64 KiB */
+#define WORLD_SIZE_MAX                                                                          \
+    4096                   /* members in one decision: 4096 x (1 + 3 + 9 + 1) = 57,344 < 64 KiB \
+                            */
+#define FILES_FRAME_MAX 96 /* 96 x (255 path + 63 checksum + 24) = 32,832 < 64 KiB */
 #define FILE_PATH_MAX 255
 #define FILES_SHARD_MAX 4096 /* files of one rank's shard */
-#define CHECKPOINT_FILES_MAX \
-    131072 /* files of all shards: each has 512 bytes of MANIFEST_BYTES_MAX, 255 of them for its path */
+#define CHECKPOINT_FILES_MAX                                                                     \
+    131072 /* files of all shards: each has 512 bytes of MANIFEST_BYTES_MAX, 255 of them for its \
+              path */
 #define SOURCES_BYTES_MAX 2047 /* what a node's notice sources stand at, as JSON: 14 x 140 */
 #define NOTICES_NODE_MAX 8     /* uncancelled notices of one node */
 #define NOTICES_JOB_MAX 8192   /* of one generation in the broker: two for each of 4096 ranks */
-#define LINEAGE_MAX \
-    32 /* starts of the broker that a job's row tells of: who heard an older one last gets a snapshot */
+#define LINEAGE_MAX                                                                          \
+    32 /* starts of the broker that a job's row tells of: who heard an older one last gets a \
+          snapshot */
 #define NOTICES_TOOLS_MAX 256 /* active ones that tools told, so that nodes are always heard */
 #define NOTICES_HELLO_BYTES \
     512 /* a notice's text inside HELLO: 8 x 1 KiB stays far below a frame */
@@ -47,9 +53,12 @@
 #define PINS_JOB_MAX 4096 /* leases on checkpoints of one job */
 #define DELETES_IN_FLIGHT_MAX 8 /* deletions that a node is told of at once */
 #define ROWS_BYTES_MAX 57344    /* one page of query rows */
-#define EVENTS_PAGE_MAX 256 /* events in one answer to EVENTS_GET, or in one unicast repeat pass */
-#define PENDING_MAX \
-    192 /* unanswered requests a node keeps: 48 of policies and notices, 43 FILES of a shard behind and of one at the end */
+#define EVENTS_PAGE_MAX                                                      \
+    256 /* events in one answer to EVENTS_GET, or in one unicast repeat pass \
+         */
+#define PENDING_MAX                                                                          \
+    192 /* unanswered requests a node keeps: 48 of policies and notices, 43 FILES of a shard \
+           behind and of one at the end */
 #define ROUNDS_ACTIVE_MAX 4  /* one open, three writing behind */
 #define ROUND_ATTEMPTS_MAX 3 /* rounds a cause gets */
 #define JOURNAL_EVENTS_MAX 100000
@@ -68,39 +77,48 @@
 #define TASKS_FRAME_MAX 1024   /* entries in a frame: 1024 x (1 + 12 items) < WIRE_ITEMS_MAX */
 #define TASK_FRAME_BYTES 60000 /* at most so many bytes of entries, so that head and rest fit */
 #define TASK_ENTRY_BYTES 96    /* an entry without its texts and bytes: 8 numbers of 9, lengths */
-#define TASK_QUEUED_DEFAULT 262144               /* then schedule blocks (as their queue) */
-#define TASK_QUEUE_BYTES_MAX ((size_t)256 << 20) /* arguments of one queue in the broker's memory */
-#define TASK_ATTEMPTS_DEFAULT 3                  /* workers that a task may take with it */
-#define TASK_TRIES_MAX 255     /* attempts of a task, also those that do not count: a byte */
-#define TASK_CREDIT_MAX 512    /* tasks that a worker takes at once; its HELLO names them all */
-#define TASK_RESOURCES_MAX 256 /* per-worker values of one queue */
-#define TASK_QUEUES_MAX 256    /* over all jobs */
-#define TASK_WORKERS_MAX 4096  /* over all jobs */
-#define TASK_RECENT 8192       /* ends that a repeated WORK_DONE is known by, of one queue */
-#define TASK_BACK_MS 10000 /* after a broker start: for workers to come back with what they hold */
+#define TASK_QUEUED_DEFAULT 262144 /* then schedule blocks (as their queue) */
+#define TASK_QUEUE_BYTES_MAX                                                     \
+    ((size_t)256 << 20)         /* arguments of one queue in the broker's memory \
+                                 */
+#define TASK_ATTEMPTS_DEFAULT 3 /* workers that a task may take with it */
+#define TASK_TRIES_MAX 255      /* attempts of a task, also those that do not count: a byte */
+#define TASK_CREDIT_MAX 512     /* tasks that a worker takes at once; its HELLO names them all */
+#define TASK_RESOURCES_MAX 256  /* per-worker values of one queue */
+#define TASK_QUEUES_MAX 256     /* over all jobs */
+#define TASK_WORKERS_MAX 4096   /* over all jobs */
+#define TASK_RECENT 8192        /* ends that a repeated WORK_DONE is known by, of one queue */
+#define TASK_BACK_MS                                                            \
+    10000 /* after a broker start: for workers to come back with what they hold \
+           */
 
 #define EXIT_CODE_NO_RESTART 93 /* of a process: `muster run` does not start it again */
 
 /* --- times, see Bounds in PROTOCOL.md ------------------------------------------------------- */
-/* The pace: heartbeats, progress rows, what is repeated until it is answered (its doubling ends here), and how long a
- * process that leaves waits for the broker's word. */
+/* The pace: heartbeats, progress rows, what is repeated until it is answered (its doubling ends
+ * here), and how long a process that leaves waits for the broker's word. */
 #define HEARTBEAT_MS 1000
-/* Nothing moves: a step, a save, a task that shows no progress for so long is named, or given up; and what failed again
- * and again is tried once in this time. At the least: where steps or saves take long, three or ten times that. */
+/* Nothing moves: a step, a save, a task that shows no progress for so long is named, or given up;
+ * and what failed again and again is tried once in this time. At the least: where steps or saves
+ * take long, three or ten times that. */
 #define STUCK_MS 60000
-/* The broker is back, or it was: for so long nobody is lost by silence alone, and a close waits for it. */
+/* The broker is back, or it was: for so long nobody is lost by silence alone, and a close waits for
+ * it. */
 #define START_GRACE_MS 30000
 #define FREEZE_MS 2000          /* broker: for all reports; node: for what follows an aborted one */
 #define THAW_MS (2 * FREEZE_MS) /* node: closing without a decision */
-#define ENDING_MS 10000  /* an ending launch waits for its nodes, a LEAVE for a disk that is full */
-#define TAKEOVER_MS 2000 /* silence that frees a held rank, or a worker's index */
-#define LOST_MS 5000     /* silence after which a node is lost */
-#define GONE_FLIGHT_MS 20    /* what a dead process said last is let in before it is judged */
-#define GONE_PING_MS 100     /* after that: an answer proves that it lives */
+#define ENDING_MS                                                                                  \
+    10000                 /* an ending launch waits for its nodes, a LEAVE for a disk that is full \
+                           */
+#define TAKEOVER_MS 2000  /* silence that frees a held rank, or a worker's index */
+#define LOST_MS 5000      /* silence after which a node is lost */
+#define GONE_FLIGHT_MS 20 /* what a dead process said last is let in before it is judged */
+#define GONE_PING_MS 100  /* after that: an answer proves that it lives */
 #define START_FREEZE_MS 6000 /* after a broker start: how long to wait for the generation */
 #define LOOP_GAP_MS 1000 /* the broker's clock stands still in a longer gap between two passes */
-/* ... so often, until there was no gap for as many times LOOP_GAP_MS. Of each further gap LOOP_GAP_MS counts: where every
- * pass is slow, a bound ends within GAPS_FORGIVEN + bound / LOOP_GAP_MS passes. */
+/* ... so often, until there was no gap for as many times LOOP_GAP_MS. Of each further gap
+ * LOOP_GAP_MS counts: where every pass is slow, a bound ends within GAPS_FORGIVEN + bound /
+ * LOOP_GAP_MS passes. */
 #define GAPS_FORGIVEN 10
 #define WAY_UNMEASURED_MS 1800000 /* no step was measured yet and no deadline is known */
 #define MARGIN_MS 1000            /* before the deadline */

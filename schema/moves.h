@@ -1,6 +1,7 @@
 /* moves - which state of a machine may follow which, as a table of bits.
- * Owns: the question. Each machine owns its table: broker/core/state/moves.c, node/core/member_moves.c.
- * schema/PROTOCOL.md shows the tables; tests/unit/broker/core/test_moves.c keeps page and tables equal. Pure. */
+ * Owns: the question. Each machine owns its table: broker/core/state/moves.c,
+ * node/core/member_moves.c. schema/PROTOCOL.md shows the tables;
+ * tests/unit/broker/core/test_moves.c keeps page and tables equal. Pure. */
 #ifndef SCHEMA_MOVES_H
 #define SCHEMA_MOVES_H
 

@@ -13,7 +13,8 @@ static size_t least_of(size_t a, size_t b, size_t c)
     return least < c ? least : c;
 }
 
-/* Letters to add, drop, replace, or swap with their neighbour. Both words have at most WORD_MAX letters. */
+/* Letters to add, drop, replace, or swap with their neighbour. Both words have at most WORD_MAX
+ * letters. */
 static size_t nearest_edits(const char *a, size_t a_length, const char *b, size_t b_length)
 {
     size_t rows[3][WORD_MAX + 1]; /* of i - 2, i - 1 and i letters of a */

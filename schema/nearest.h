@@ -5,7 +5,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Offer each known word; the best so far is kept. Begin with {.word = what was typed, .length = its bytes}. */
+/* Offer each known word; the best so far is kept. Begin with {.word = what was typed, .length = its
+ * bytes}. */
 struct nearest {
     const char *word;
     size_t length;

@@ -21,10 +21,12 @@ enum record_kind {
     RECORD_ROUND,
     RECORD_PARTICIPANT,
     RECORD_CHECKPOINT,
-    RECORD_SUPERSEDE, /* write only: committed checkpoints of the job beyond a step, of launches before one */
+    RECORD_SUPERSEDE, /* write only: committed checkpoints of the job beyond a step, of launches
+                         before one */
     RECORD_SHARD,
     RECORD_FILE,
-    RECORD_SHARDS_GONE, /* write only: the round has neither shards nor files, as if none had come */
+    RECORD_SHARDS_GONE, /* write only: the round has neither shards nor files, as if none had come
+                         */
     RECORD_POLICY,
     RECORD_PIN,
     RECORD_UNPIN,  /* write only: that pin is gone */
@@ -214,11 +216,11 @@ struct record_checkpoint {
     bool pinned;
     const char *metrics;
     int64_t committed_unix_ms;
-    int64_t
-        blocked_ms; /* how long it stopped training: the longest of its writers, or who waited for its commit; -1 = not known */
-    int64_t waited_ms; /* for the save before, the same way */
-    int64_t total_ms;  /* from the decision to the commit, -1 = not committed */
-    const char *trash; /* of a deletion: the folder it is moved to, "" = removed at once */
+    int64_t blocked_ms; /* how long it stopped training: the longest of its writers, or who waited
+                           for its commit; -1 = not known */
+    int64_t waited_ms;  /* for the save before, the same way */
+    int64_t total_ms;   /* from the decision to the commit, -1 = not committed */
+    const char *trash;  /* of a deletion: the folder it is moved to, "" = removed at once */
 };
 struct record_policy {
     const char *job;

@@ -58,7 +58,8 @@ int muster_status_exit_code(enum muster_status status)
     }
 }
 
-/* A text that was cut for its length may end inside a UTF-8 character, which no reader would take. */
+/* A text that was cut for its length may end inside a UTF-8 character, which no reader would take.
+ */
 static void cut_character_drop(char *text)
 {
     size_t end = strlen(text), begin = end;

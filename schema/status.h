@@ -22,7 +22,9 @@ enum muster_status {
     MUSTER_STATUS_COUNT = 44
 };
 
-#define MUSTER_ERROR_TEXT_MAX 4096 /* with the final NUL; a longer text is cut between characters */
+#define MUSTER_ERROR_TEXT_MAX                                           \
+    4096 /* with the final NUL; a longer text is cut between characters \
+          */
 
 /* Caller-owned description of a failure. Untouched on success. */
 struct muster_error {
@@ -30,9 +32,10 @@ struct muster_error {
     int rank;                  /* the rank that it is about, or -1 */
     int code;                  /* errno, a peer's own code, an exit code; 0 = none */
     long long step;            /* the step that it is about, or -1 */
-    /* of a coordinator's call: the number of the task whose failure this is, or 0: the call's own */
+    /* of a coordinator's call: the number of the task whose failure this is, or 0: the call's own
+     */
     unsigned long long task;
-    /* One line: what happened, to what, what to do. It is never empty and holds no control bytes. */
+    /* One line: what happened, to what, what to do. It is never empty and holds no control bytes */
     char text[MUSTER_ERROR_TEXT_MAX];
 };
 
@@ -41,12 +44,14 @@ MUSTER_API const char *muster_status_name(enum muster_status status);     /* "MU
 MUSTER_API const char *muster_status_sentence(enum muster_status status); /* what it means */
 MUSTER_API const char *muster_status_advice(enum muster_status status);   /* what to do next */
 
-/* What a program that ends with this status returns to its supervisor: 0 · 93, do not restart, where starting it again as
- * it is cannot help (a wrong option, rank, world size, layout or version, another job's directory) · 1, a failure that a
- * restart may mend. Of MUSTER_PREEMPTED 42; if the restart code may be another, muster_node_restart_code() has it. */
+/* What a program that ends with this status returns to its supervisor: 0 · 93, do not restart,
+ * where starting it again as it is cannot help (a wrong option, rank, world size, layout or
+ * version, another job's directory) · 1, a failure that a restart may mend. Of MUSTER_PREEMPTED 42;
+ * if the restart code may be another, muster_node_restart_code() has it. */
 MUSTER_API int muster_status_exit_code(enum muster_status status);
 
-/* The version of these headers. A program that was built with them runs with every later library of the same major. */
+/* The version of these headers. A program that was built with them runs with every later library of
+ * the same major. */
 #define MUSTER_VERSION "0.1.0"
 /* The version of the library that is loaded, as "0.1.0". */
 MUSTER_API const char *muster_version(void);

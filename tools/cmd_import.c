@@ -1,4 +1,5 @@
-/* cmd_import - a lost database is rebuilt from the manifests in a checkpoint directory: muster import. */
+/* cmd_import - a lost database is rebuilt from the manifests in a checkpoint directory: muster
+ * import. */
 #include "tools/render.h"
 #include "tools/tool.h"
 
@@ -60,8 +61,8 @@ static void import_look_at(struct list *list, const char *path)
     manifest_destroy(&manifest);
 }
 
-/* Entries of one folder; those of .muster are rounds that were committed and never got their name. An errno value: it could
- * not be read to its end, and what is missing may be the newest. */
+/* Entries of one folder; those of .muster are rounds that were committed and never got their name.
+ * An errno value: it could not be read to its end, and what is missing may be the newest. */
 static int import_look_into(struct list *list, const char *folder)
 {
     DIR *dir = fs_opendir(folder);
@@ -90,7 +91,8 @@ static int by_round(const void *a, const void *b)
     return (x->round > y->round) - (x->round < y->round);
 }
 
-/* Whose the directory is; one that was copied without its .muster is whose the last checkpoint is. */
+/* Whose the directory is; one that was copied without its .muster is whose the last checkpoint is.
+ */
 static void read_owner(struct list *list, const char *root)
 {
     char path[FS_PATH_MAX];
@@ -136,8 +138,8 @@ static int import_read_directory(const char *name, struct list *list, char *ret_
     return TOOL_DONE;
 }
 
-/* Given up by a later launch, or deleted, and on record as that: the core, which holds only what counts, would not know
- * it. NULL: it is not. */
+/* Given up by a later launch, or deleted, and on record as that: the core, which holds only what
+ * counts, would not know it. NULL: it is not. */
 static const char *gone_on_record(struct tool *tool, const struct manifest *manifest)
 {
     static const char *const states[] = {"superseded", "deleting", "deleted"};

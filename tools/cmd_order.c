@@ -59,7 +59,7 @@ static int print_order(struct tool *tool, json_t *document, const char *sentence
                                                    : tool_fail(TOOL_NO, "no memory for the answer");
 }
 
-/* --- notify -------------------------------------------------------------------------------------- */
+/* --- notify ----------------------------------------------------------------------------------- */
 
 static int order_withdraw(struct tool *tool, const char *id)
 {
@@ -132,9 +132,10 @@ int cmd_notify(struct tool *tool)
     return cancel != NULL ? order_withdraw(tool, cancel) : give_notice(tool, (int)rank, grace_ms);
 }
 
-/* --- save ---------------------------------------------------------------------------------------- */
+/* --- save ------------------------------------------------------------------------------------- */
 
-/* A further attempt that was promised is not opened if the launch ends first. *ret_over: it has ended. */
+/* A further attempt that was promised is not opened if the launch ends first. *ret_over: it has
+ * ended. */
 static int look_at_launch(struct tool *tool, int64_t generation, bool *ret_over)
 {
     muster_rows_t *rows = NULL;
@@ -180,8 +181,9 @@ static int read_rounds(struct tool *tool, int64_t number, muster_rows_t **ret_ro
     return status == MUSTER_OK ? TOOL_DONE : tool_fail_status(status, &err);
 }
 
-/* Waits until the order's round, or the last attempt at its save, is over. Every round ends by its own bounds; an
- * attempt that was promised comes or the launch ends, of which some brokers' rows tell nothing. */
+/* Waits until the order's round, or the last attempt at its save, is over. Every round ends by its
+ * own bounds; an attempt that was promised comes or the launch ends, of which some brokers' rows
+ * tell nothing. */
 static int await_round(struct tool *tool, int64_t number, struct outcome *ret_outcome)
 {
     const struct timespec pause = {.tv_nsec = WAIT_EVERY_MS * 1000000L};

@@ -134,7 +134,8 @@ static void name_holders(const struct tool *tool, const char *pins, char *ret_te
         snprintf(ret_text + used, size - used, " and others");
 }
 
-/* Is it there, and who holds it? A failure is said. *ret_rows, freed by the caller, keeps its row. */
+/* Is it there, and who holds it? A failure is said. *ret_rows, freed by the caller, keeps its row.
+ */
 static int pin_look(struct tool *tool, int64_t checkpoint, muster_rows_t **ret_rows)
 {
     struct muster_error err = {.status = MUSTER_OK};

@@ -1,4 +1,5 @@
-/* cmd_verify - reads checkpoints again and compares every byte with what was saved: muster verify. */
+/* cmd_verify - reads checkpoints again and compares every byte with what was saved: muster verify.
+ */
 #include "tools/render.h"
 #include "tools/tool.h"
 
@@ -35,7 +36,8 @@ static void newest_take(struct newest *newest, const struct muster_checkpoint_ro
         *newest = (struct newest){.checkpoint = row->checkpoint, .step = row->step};
 }
 
-/* Most reasons begin with the path, or with that and its being damaged, which stand before them already. */
+/* Most reasons begin with the path, or with that and its being damaged, which stand before them
+ * already. */
 static const char *what_else(const char *what, const char *file)
 {
     static const char damaged[] = "is damaged";
@@ -196,7 +198,8 @@ static void verify_manifest(struct verify *v, const struct muster_checkpoint_row
     manifest_destroy(&manifest);
 }
 
-/* It is what a deletion and the next launch go by. Who copied a checkpoint by hand may have left it out. */
+/* It is what a deletion and the next launch go by. Who copied a checkpoint by hand may have left it
+ * out. */
 static void verify_claim(struct verify *v, const struct muster_checkpoint_row *checkpoint,
                          const char *place)
 {
@@ -245,7 +248,8 @@ static enum muster_status verify_files(struct verify *v,
     return MUSTER_OK;
 }
 
-/* Its job goes on meanwhile: what was deleted or superseded since the list was made is not damaged, it is gone. */
+/* Its job goes on meanwhile: what was deleted or superseded since the list was made is not damaged,
+ * it is gone. */
 static enum muster_status still_counts(struct verify *v, int64_t number, bool *ret_counts,
                                        struct muster_error *err)
 {
@@ -261,8 +265,9 @@ static enum muster_status still_counts(struct verify *v, int64_t number, bool *r
     return MUSTER_OK;
 }
 
-/* Nobody deletes it while it is read; a database alone can hold nothing. Without a pin (as many as there may be) the second
- * look has to do. So it does for one that is read in a moment: two orders that are synced take longer. */
+/* Nobody deletes it while it is read; a database alone can hold nothing. Without a pin (as many as
+ * there may be) the second look has to do. So it does for one that is read in a moment: two orders
+ * that are synced take longer. */
 static enum muster_status verify_hold(const struct verify *v,
                                       const struct muster_checkpoint_row *checkpoint,
                                       struct hold **ret_hold, struct muster_error *err)

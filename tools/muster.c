@@ -50,7 +50,7 @@ const struct tool_verb tool_verbs[] = {
     {.name = NULL},
 };
 
-/* --- speaking ------------------------------------------------------------------------------------ */
+/* --- speaking --------------------------------------------------------------------------------- */
 
 static char clean(char byte) /* what comes from elsewhere must not command the terminal */
 {
@@ -108,7 +108,7 @@ bool tool_json(const struct tool *tool)
     return tool->values[OPTION_JSON] != NULL;
 }
 
-/* --- collecting the answer ----------------------------------------------------------------------- */
+/* --- collecting the answer -------------------------------------------------------------------- */
 
 static char *collected;
 static size_t collected_size;
@@ -126,7 +126,7 @@ int tool_flush(struct tool *tool)
     return TOOL_DONE;
 }
 
-/* --- help ---------------------------------------------------------------------------------------- */
+/* --- help ------------------------------------------------------------------------------------- */
 
 static void print_option(const struct tool_option *option)
 {
@@ -178,7 +178,7 @@ static int help(void)
     return TOOL_DONE;
 }
 
-/* --- the program --------------------------------------------------------------------------------- */
+/* --- the program ------------------------------------------------------------------------------ */
 
 static const struct tool_verb *find_verb(const char *name)
 {
@@ -323,8 +323,8 @@ bool tool_node_is_live(const struct muster_node_row *node)
     return strcmp(node->state, "joined") == 0 || strcmp(node->state, "restored") == 0;
 }
 
-/* A socket's path where nobody takes connections: there is no answer to wait for. Of other addresses one cannot tell so
- * quickly. */
+/* A socket's path where nobody takes connections: there is no answer to wait for. Of other
+ * addresses one cannot tell so quickly. */
 static bool nobody_listens(const char *broker)
 {
     struct sockaddr_un to = {.sun_family = AF_UNIX};

@@ -191,7 +191,7 @@ int tool_seconds_ms(const char *text, const char *what, int64_t *ret_ms)
     return TOOL_DONE;
 }
 
-/* --- the place that answers ---------------------------------------------------------------------- */
+/* --- the place that answers ------------------------------------------------------------------- */
 
 #define SOCKET_SCHEME "ipc://"
 
@@ -216,7 +216,8 @@ static bool socket_is_there(const char *endpoint)
     return access(socket_of(endpoint), F_OK) == 0;
 }
 
-/* The default broker if it is there, else the default database: it can be read while no broker runs. */
+/* The default broker if it is there, else the default database: it can be read while no broker
+ * runs. */
 static int choose_default(struct tool *tool)
 {
     char endpoint[ENDPOINT_MAX + 1];
@@ -269,7 +270,7 @@ int tool_connect(struct tool *tool)
     return tool_fail(TOOL_UNREACHABLE, "%s", err.text);
 }
 
-/* --- the job that is meant ----------------------------------------------------------------------- */
+/* --- the job that is meant -------------------------------------------------------------------- */
 
 /* "a, b, c": the names in rows, for an error text. */
 static void list_jobs(const muster_rows_t *rows, char *text, size_t size)

@@ -12,17 +12,18 @@ static bool is_aborted(const struct muster_round_row *round)
     return strcmp(round->state, "aborted") == 0;
 }
 
-/* Is `round` a further attempt at the save of the order's round? It was opened for the same, or a notice made that save
- * its own, or the broker owes it to an operator who joined what was open. */
+/* Is `round` a further attempt at the save of the order's round? It was opened for the same, or a
+ * notice made that save its own, or the broker owes it to an operator who joined what was open. */
 static bool is_attempt(const struct muster_round_row *order, const struct muster_round_row *round)
 {
     return strcmp(round->cause, order->cause) == 0 || strcmp(round->cause, "operator") == 0 ||
            strcmp(round->cause, "termination") == 0;
 }
 
-/* The order's round is to be tried again. Another cause's round may lie before the next attempt: if it saves, the
- * checkpoint that was asked for is there, and its failure is none of the order's. (As settles() in broker/core/rounds/round.c,
- * by which the broker knows what it owes; a policy's is no answer.) A later launch's rounds are not looked at. */
+/* The order's round is to be tried again. Another cause's round may lie before the next attempt: if
+ * it saves, the checkpoint that was asked for is there, and its failure is none of the order's. (As
+ * settles() in broker/core/rounds/round.c, by which the broker knows what it owes; a policy's is no
+ * answer.) A later launch's rounds are not looked at. */
 static enum order_state look_behind(const struct muster_round_row *round, size_t count,
                                     size_t *ret_index)
 {

@@ -8,13 +8,13 @@
 enum order_state {
     ORDER_UNKNOWN,  /* its round is not among the rows */
     ORDER_WAITS,    /* an attempt at it is open */
-    ORDER_PROMISED, /* it was aborted to be tried again, and that attempt is not there yet: it comes,
-                     * or the launch ends */
+    ORDER_PROMISED, /* it was aborted to be tried again, and that attempt is not there yet: it
+                     * comes, or the launch ends */
     ORDER_OVER,     /* saved, or given up */
 };
 
-/* Of the rows of a job's rounds from the order's on. *ret_index: the row that tells the outcome, else the last
- * attempt's; nothing if it is unknown. */
+/* Of the rows of a job's rounds from the order's on. *ret_index: the row that tells the outcome,
+ * else the last attempt's; nothing if it is unknown. */
 enum order_state order_look(const muster_rows_t *rounds, int64_t order_round, size_t *ret_index);
 
 #endif

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <time.h>
 
-/* --- short texts --------------------------------------------------------------------------------- */
+/* --- short texts ------------------------------------------------------------------------------ */
 
 struct shown render_age(int64_t unix_ms, int64_t now_unix_ms)
 {
@@ -169,7 +169,7 @@ void render_stuck_find(const muster_rows_t *nodes, struct stuck *ret_stuck)
         qsort(ret_stuck->nodes, ret_stuck->count, sizeof(void *), compare_stuck);
 }
 
-/* --- tables -------------------------------------------------------------------------------------- */
+/* --- tables ----------------------------------------------------------------------------------- */
 
 void table_init(struct table *table, const char *const *titles, int columns)
 {
@@ -288,7 +288,7 @@ void table_print(struct table *table, FILE *out, int width)
     *table = (struct table){0};
 }
 
-/* --- JSON ---------------------------------------------------------------------------------------- */
+/* --- JSON ------------------------------------------------------------------------------------- */
 
 /* Columns that hold an enum muster_status. */
 static bool is_status(const char *name)

@@ -39,7 +39,8 @@ struct stuck {
 };
 void render_stuck_find(const muster_rows_t *nodes, struct stuck *ret_stuck);
 
-/* One who holds a checkpoint, of its column "pins"; *pins goes on to the next. false: there is none. */
+/* One who holds a checkpoint, of its column "pins"; *pins goes on to the next. false: there is
+ * none. */
 struct pin {
     const char *id; /* not ended by a NUL */
     int length;
@@ -50,9 +51,8 @@ bool render_next_pin(const char **pins, struct pin *ret_pin);
 /* Rows of texts in aligned columns; the last column is not padded. */
 struct table {
     const char *const *titles; /* a leading '>' aligns to the right */
-    const char *const
-        *spare; /* titles of columns that a narrow terminal does without, the first ones
-                                  first; ends with NULL; NULL: none */
+    const char *const *spare;  /* titles of columns that a narrow terminal does without, the first
+                                  ones  first; ends with NULL; NULL: none */
     int columns;
     char **cells; /* owned */
     size_t cells_count;
@@ -67,8 +67,8 @@ void table_print(struct table *table, FILE *out, int width);
 /* New references; NULL: no memory. Keys are the columns' names; unknown numbers stay -1 or 0. */
 json_t *render_row(const muster_rows_t *rows, size_t row);
 json_t *render_rows(const muster_rows_t *rows);
-/* A checkpoint, in every verb: who holds it is an array, and the user's JSON inside ours is shown as such, not as a
- * text. null: there is no such row. */
+/* A checkpoint, in every verb: who holds it is an array, and the user's JSON inside ours is shown
+ * as such, not as a text. null: there is no such row. */
 json_t *render_checkpoint(const muster_rows_t *rows, size_t row);
 json_t *render_checkpoints(const muster_rows_t *rows);
 /* Those of the nodes that are stuck. */

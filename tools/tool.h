@@ -1,6 +1,6 @@
 /* tool - what the verbs of `muster` share: options, the client, the job, exit codes.
- * The tool prints its answer on stdout only when it is whole, and every error on stderr as one line:
- * what happened, to what, what to do next. */
+ * The tool prints its answer on stdout only when it is whole, and every error on stderr as one
+ * line: what happened, to what, what to do next. */
 #ifndef TOOLS_TOOL_H
 #define TOOLS_TOOL_H
 

@@ -84,8 +84,9 @@ void job_tick(struct core *core, struct job *job)
     }
 }
 
-/* How much of the time since the last pass is nobody's. A loop that is away again and again does not
- * stand still: it hears and tells between. Were all that time nobody's, no bound would ever end. */
+/* How much of the time since the last pass is nobody's. A loop that is away again and again does
+ * not stand still: it hears and tells between. Were all that time nobody's, no bound would ever
+ * end. */
 static int64_t time_away(struct core *core, int64_t gap_ms)
 {
     if (gap_ms <= LOOP_GAP_MS) {
@@ -100,8 +101,8 @@ static int64_t time_away(struct core *core, int64_t gap_ms)
     return gap_ms;
 }
 
-/* Moves the loop's clock. Messages of a pass come before its tick, and what they begin begins at the
- * time that the tick will have: of a gap that is nobody's the clock counts nothing. */
+/* Moves the loop's clock. Messages of a pass come before its tick, and what they begin begins at
+ * the time that the tick will have: of a gap that is nobody's the clock counts nothing. */
 static void clock_move(struct core *core, const struct input *in)
 {
     int64_t since_tick = in->now_boot_ms - (core->ticked_ms + core->away_ms);

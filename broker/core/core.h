@@ -59,12 +59,14 @@ struct input {
 
 enum action_kind {
     ACTION_NONE,
-    ACTION_PERSIST,     /* record */
-    ACTION_SEND,        /* message to route */
-    ACTION_PUBLISH,     /* message (EVENT, PROBE) on topic `job` */
-    ACTION_HINT,        /* message (HINT) on topic `job`, at once */
-    ACTION_SEND_EVENTS, /* journal of `job`, from number, at most count events, as EVENTs to route */
-    ACTION_SEND_MANIFEST, /* manifest of (job, number), from offset `count`: MANIFEST_CHUNK to route */
+    ACTION_PERSIST,       /* record */
+    ACTION_SEND,          /* message to route */
+    ACTION_PUBLISH,       /* message (EVENT, PROBE) on topic `job` */
+    ACTION_HINT,          /* message (HINT) on topic `job`, at once */
+    ACTION_SEND_EVENTS,   /* journal of `job`, from number, at most count events, as EVENTs to route
+                           */
+    ACTION_SEND_MANIFEST, /* manifest of (job, number), from offset `count`: MANIFEST_CHUNK to route
+                           */
     ACTION_SEND_TASKS, /* `message` (TASKS_PAGE) to route, once the tasks from `from` to `next` that
                           have ended are put in */
     ACTION_SEND_TASK_RESULT, /* the part that `message` (RESULT_GET) asks for, as RESULT_CHUNK */
@@ -101,19 +103,21 @@ struct core *core_create(const struct core_options *options);
 void core_destroy(struct core **core);
 
 /* Before INPUT_START: one row of the database at a time, in this order: broker, jobs, then of each
- * job its newest generation, that generation's nodes, progress, notices (the cancelled too: a node may repeat one), the
- * CORE_OUTCOMES_MAX newest ended rounds in ascending order, every round in state freezing, decided
- * or writing (of any generation), the participants (ascending rank) and shard files of these,
- * checkpoints: every one `writing` or `deleting`, the CORE_CHECKPOINTS_MAX newest committed
- * (ascending or descending), as many superseded (the oldest), the policies, the pins, the history. Behind all jobs: the queues of tasks, their
- * resources (ascending number), the workers, the tasks that have not ended (ascending number). Older checkpoints than that are never
+ * job its newest generation, that generation's nodes, progress, notices (the cancelled too: a node
+ * may repeat one), the CORE_OUTCOMES_MAX newest ended rounds in ascending order, every round in
+ * state freezing, decided or writing (of any generation), the participants (ascending rank) and
+ * shard files of these, checkpoints: every one `writing` or `deleting`, the CORE_CHECKPOINTS_MAX
+ * newest committed (ascending or descending), as many superseded (the oldest), the policies, the
+ * pins, the history. Behind all jobs: the queues of tasks, their resources (ascending number), the
+ * workers, the tasks that have not ended (ascending number). Older checkpoints than that are never
  * deleted. A job that has ended may be told by RECORD_JOB_ASLEEP alone; the newest are not. */
 #define CORE_CHECKPOINTS_MAX 16384
 #define CORE_OUTCOMES_MAX 64
 void core_load(struct core *core, const struct record *row);
 
-/* The job that this message is about, when it has left memory: load its rows (the job's first, then in
- * the order above) and give INPUT_JOB, then the message. NULL: none. Not while a batch is kept. */
+/* The job that this message is about, when it has left memory: load its rows (the job's first, then
+ * in the order above) and give INPUT_JOB, then the message. NULL: none. Not while a batch is kept.
+ */
 const char *core_lacks(const struct core *core, const struct wire_msg *message);
 
 void core_step(struct core *core, const struct input *input, struct actions *out);
@@ -132,7 +136,8 @@ uint64_t core_epoch(const struct core *core);
 uint64_t core_start_id(const struct core *core);
 uint64_t core_last_seq(const struct core *core, const char *job); /* 0 for an unknown job */
 /* Fills the head of a DOWN message to a job ("" for tools). */
-/* What a count of steps done + this is to the job's program. False: not known (yet), as of an unknown job. */
+/* What a count of steps done + this is to the job's program. False: not known (yet), as of an
+ * unknown job. */
 bool core_step_offset(const struct core *core, const char *job, int64_t *ret_offset);
 void core_fill_down(const struct core *core, const char *job, struct wire_down *ret_down);
 

@@ -1,6 +1,6 @@
-/* dispatch - the one table of what processes tell the broker: which message, who may say it, what takes it.
- * Who said it is taken from the process that joined on that route, never from the message's own fields.
- * Never: a rule of any subject. The handlers of the subjects hold those. */
+/* dispatch - the one table of what processes tell the broker: which message, who may say it, what
+ * takes it. Who said it is taken from the process that joined on that route, never from the
+ * message's own fields. Never: a rule of any subject. The handlers of the subjects hold those. */
 #include "broker/core/dispatch.h"
 
 #include <stdio.h>
@@ -151,10 +151,10 @@ static struct answer take_import(struct core *core, const struct said *s)
     return dispatched;
 }
 
-/* --- the table --------------------------------------------------------------------------------- */
+/* --- the table -------------------------------------------------------------------------------- */
 
-/* Two kinds of message have a door of their own, for who says them has not joined a launch: HELLO, whose process is not
- * known yet (hello.c), and those of tasks (tasks.h). */
+/* Two kinds of message have a door of their own, for who says them has not joined a launch: HELLO,
+ * whose process is not known yet (hello.c), and those of tasks (tasks.h). */
 static const struct message messages[] = {
     [WIRE_LEAVE] = {MEMBERS, take_leave, ACKED, false},
     [WIRE_NOOP] = {MEMBERS, take_noop, ACKED, false},
@@ -207,7 +207,7 @@ bool core_input_is_free(const struct wire_msg *message)
            (message->type < sizeof messages / sizeof messages[0] && messages[message->type].free);
 }
 
-/* --- who says it ------------------------------------------------------------------------------- */
+/* --- who says it ------------------------------------------------------------------------------ */
 
 static struct answer dispatch_take(struct core *core, const struct said *s, enum wire_role role)
 {

@@ -35,8 +35,9 @@ static void start_give_up(struct core *core, struct job *job, struct round *roun
         round_want_again(job, want, attempts_before);
 }
 
-/* Which of a termination's attempts were those of the cause that it joined is in no row. Its own are the rounds right
- * before, one after another; what a start aborted was tried anew under its number. */
+/* Which of a termination's attempts were those of the cause that it joined is in no row. Its own
+ * are the rounds right before, one after another; what a start aborted was tried anew under its
+ * number. */
 static uint64_t attempts_of_others(struct job *job, uint64_t round, uint64_t attempt)
 {
     uint64_t own = 1;
@@ -60,8 +61,8 @@ static void want_as_before(struct job *job)
         job->want_before = attempts_of_others(job, job->round + 1, job->want.attempt);
 }
 
-/* An undecided round dies with the broker that led it; a decided one goes on with new bounds, unless this
- * database may have forgotten its end. */
+/* An undecided round dies with the broker that led it; a decided one goes on with new bounds,
+ * unless this database may have forgotten its end. */
 static void restart_rounds(struct core *core, struct job *job)
 {
     for (size_t i = 0; i < ROUNDS_ACTIVE_MAX; i++) {

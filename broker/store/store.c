@@ -22,7 +22,7 @@
 #define TIDY_RETRY_MS 2000
 #define PRUNE_SLICE 256 /* ... each of at most this many, so that pruning outruns writing */
 
-/* --- transactions ------------------------------------------------------------------------------ */
+/* --- transactions ----------------------------------------------------------------------------- */
 
 static void roll_back(struct store *store)
 {
@@ -30,8 +30,8 @@ static void roll_back(struct store *store)
         store_step(store, store->rollback, "roll back", NULL);
 }
 
-/* The journal keeps its newest events of the last days and all since an active round's first; what goes
- * is always a prefix, so that what stays has no gap. */
+/* The journal keeps its newest events of the last days and all since an active round's first; what
+ * goes is always a prefix, so that what stays has no gap. */
 static enum muster_status prune(struct store *store, const struct record_event *event,
                                 struct muster_error *err)
 {
@@ -134,7 +134,7 @@ static enum muster_status store_write_all(struct store *store, const struct acti
     return status;
 }
 
-/* --- progress ---------------------------------------------------------------------------------- */
+/* --- progress --------------------------------------------------------------------------------- */
 
 /* Only progress may wait: nothing refers to it, and an older row of it does no harm. */
 static bool may_wait(const struct action *action)
@@ -266,7 +266,7 @@ int64_t store_wakeup_boot_ms(const struct store *store)
     return held < tidy ? held : tidy;
 }
 
-/* --- open and close ------------------------------------------------------------------------------ */
+/* --- open and close --------------------------------------------------------------------------- */
 
 static enum muster_status read_boot_id(char *ret_id, struct muster_error *err)
 {

@@ -1,13 +1,14 @@
 /* store - the broker's database: the only place in broker/ that knows SQLite.
- * Owns: the state lock (<db>.lock), the mark that knows an older copy (<db>.mark), the one read-write connection, the migrations, the transaction of
- * a loop pass, the journal's bodies and its pruning, the rendered manifest.
- * Never: decides anything; a second connection; creates or repairs a damaged file; sends.
+ * Owns: the state lock (<db>.lock), the mark that knows an older copy (<db>.mark), the one
+ * read-write connection, the migrations, the transaction of a loop pass, the journal's bodies and
+ * its pruning, the rendered manifest. Never: decides anything; a second connection; creates or
+ * repairs a damaged file; sends.
  *
  * Three kinds of failure come out of a write (see store_apply):
  *   MUSTER_E_STORAGE   no room, or another process holds the write lock: rolled back, try again
- *   MUSTER_E_IO        the outcome of the COMMIT is unknown: exit; the next start reads what is there
- *   MUSTER_E_CORRUPT, MUSTER_E_FAULT   damaged file, or a row that the schema refuses: exit
- * One thread. Not usable across fork. */
+ *   MUSTER_E_IO        the outcome of the COMMIT is unknown: exit; the next start reads what is
+ * there MUSTER_E_CORRUPT, MUSTER_E_FAULT   damaged file, or a row that the schema refuses: exit One
+ * thread. Not usable across fork. */
 #ifndef BROKER_STORE_H
 #define BROKER_STORE_H
 
@@ -26,7 +27,8 @@ struct store_options {
         *migrations; /* NULL = those of schema/sql; else closed by version 0 */
 };
 
-/* Before the first store of a process that has one, and uses SQLite in one thread: spares it locks and counts of memory. */
+/* Before the first store of a process that has one, and uses SQLite in one thread: spares it locks
+ * and counts of memory. */
 void store_alone_in_process(void);
 
 /* Takes the lock, checks and migrates the file. Creates the parent directory (0700) and the file.
@@ -44,7 +46,8 @@ void store_close(struct store **store);
  * Only before anybody was told of what is in them. A store_open that fails does this by itself. */
 void store_discard(struct store **store);
 
-/* Was the file put back to a copy that is older than what was done with it? As RECORD_BROKER tells. */
+/* Was the file put back to a copy that is older than what was done with it? As RECORD_BROKER tells.
+ */
 bool store_is_older(const struct store *store);
 
 typedef void store_row_fn(void *arg, const struct record *row);
@@ -55,8 +58,8 @@ typedef void store_row_fn(void *arg, const struct record *row);
 enum muster_status store_load(struct store *store, store_row_fn *row_fn, void *arg,
                               struct muster_error *err);
 
-/* The rows of one job that has ended: RECORD_JOB, and what core_load wants of it. None: there is no such job. As
- * store_load, without its checks. */
+/* The rows of one job that has ended: RECORD_JOB, and what core_load wants of it. None: there is no
+ * such job. As store_load, without its checks. */
 enum muster_status store_load_job(struct store *store, const char *job, store_row_fn *row_fn,
                                   void *arg, struct muster_error *err);
 
@@ -69,12 +72,12 @@ enum muster_status store_apply(struct store *store, const struct actions *action
                                int64_t now_boot_ms, struct muster_error *err);
 
 enum store_past_kind { STORE_PAST_STARTED, STORE_PAST_BLOCKED, STORE_PAST_COUNT };
-/* What befell the broker itself, for the stories of its jobs: it goes with the next batch that is written, and replaces
- * what waits there of its kind. Copies text. */
+/* What befell the broker itself, for the stories of its jobs: it goes with the next batch that is
+ * written, and replaces what waits there of its kind. Copies text. */
 void store_note(struct store *store, enum store_past_kind kind, int64_t unix_ms, const char *text);
 
-/* Deletes a slice of the task rows that nobody reads any more, if there are any and it is due. Not while a batch
- * is kept. As store_apply; no room is no failure here, it is tried again later. */
+/* Deletes a slice of the task rows that nobody reads any more, if there are any and it is due. Not
+ * while a batch is kept. As store_apply; no room is no failure here, it is tried again later. */
 enum muster_status store_tidy(struct store *store, int64_t now_boot_ms, struct muster_error *err);
 
 /* When store_apply must be called (also with an empty batch) for held progress, or store_tidy;
@@ -105,20 +108,20 @@ struct store_manifest {
 #define STORE_MANIFEST_SLICE \
     4096 /* rows that are read for a manifest before others have their turn: some 10 ms */
 
-/* A chunk of the manifest of a committed checkpoint, rendered from its rows; the last ones are kept.
- * MUSTER_E_NOT_FOUND: no such committed checkpoint, or offset beyond its end. MUSTER_E_BUSY: it is being made, ask again.
- * MUSTER_E_ARGUMENT: these rows make no manifest. */
+/* A chunk of the manifest of a committed checkpoint, rendered from its rows; the last ones are
+ * kept. MUSTER_E_NOT_FOUND: no such committed checkpoint, or offset beyond its end. MUSTER_E_BUSY:
+ * it is being made, ask again. MUSTER_E_ARGUMENT: these rows make no manifest. */
 enum muster_status store_manifest(struct store *store, const char *job, uint64_t round,
                                   uint64_t offset, struct store_manifest *ret_manifest,
                                   struct muster_error *err);
 
-/* A manifest is being made: the next slice is made by store_manifest_work, to be called as long as it is due. Its errors
- * are also those of the next question. */
+/* A manifest is being made: the next slice is made by store_manifest_work, to be called as long as
+ * it is due. Its errors are also those of the next question. */
 bool store_manifest_is_due(const struct store *store);
 enum muster_status store_manifest_work(struct store *store, struct muster_error *err);
 
-/* Puts the tasks of page->queue from `from` to `next` that have ended into the page, as many as fit, and sets
- * more and next. Lists are borrowed until the next call. */
+/* Puts the tasks of page->queue from `from` to `next` that have ended into the page, as many as
+ * fit, and sets more and next. Lists are borrowed until the next call. */
 enum muster_status store_task_page(struct store *store, struct wire_tasks_page *page,
                                    struct muster_error *err);
 /* What RESULT_GET asks for: total, bytes. The same. MUSTER_E_NOT_FOUND: no such result. */

@@ -1,7 +1,7 @@
-/* store_check - do the rows of the database fit together? quick_check knows pages and types only; a file
- * that was edited, or put together from two, can say what the core must never be loaded with: rows of a
- * job that is not there, event numbers that were given away twice, two open rounds.
- * Each rule is one query that gives a sentence for the first row that breaks it, or nothing. */
+/* store_check - do the rows of the database fit together? quick_check knows pages and types only; a
+ * file that was edited, or put together from two, can say what the core must never be loaded with:
+ * rows of a job that is not there, event numbers that were given away twice, two open rounds. Each
+ * rule is one query that gives a sentence for the first row that breaks it, or nothing. */
 #include "broker/store/store_internal.h"
 
 #include <stdio.h>
@@ -39,7 +39,8 @@ static const char *const rules[] = {
     " FROM job"
     " WHERE generation < 0 OR round < 0 OR seq < 0", /* they may have jumped above 2^62 */
 
-    /* starts of the broker: each has an id, and began with no more events than the next, or than there are */
+    /* starts of the broker: each has an id, and began with no more events than the next, or than
+       there are */
     "WITH RECURSIVE start (job, seq, rest, colon, space, number, began, good) AS"
     " (SELECT job, seq, lineage || ' ', instr(lineage, ':'), instr(lineage || ' ', ' '), 0, 0, 1"
     "  FROM job WHERE lineage <> ''"
@@ -100,8 +101,9 @@ static const char *const rules[] = {
                         "  AND reported_ms" NONE_OR_COUNT_OK " AND at_step_ms" NONE_OR_COUNT_OK
                         "  AND captured_ms" NONE_OR_COUNT_OK " AND saved_ms" NONE_OR_COUNT_OK ")",
 
-    /* tasks: see broker/core/tasks/tasks.h. None is lost: what is not released is there, and what has not ended is
-     * what the queue's count says; none is done twice: its attempts are its losses, the excused ones, and the one that it has. */
+    /* tasks: see broker/core/tasks/tasks.h. None is lost: what is not released is there, and what
+     * has not ended is what the queue's count says; none is done twice: its attempts are its
+     * losses, the excused ones, and the one that it has. */
     "SELECT printf('queue %d (%s of job %s) has taken %d tasks, %d ended, %d are released, %d had "
     "the error', queue,"
     "  name, job, taken, ended, released, error_number) FROM task_queue"

@@ -1,8 +1,10 @@
 /* store_internal - what the files of the store share.
- * store.c the connection and its transactions, store_open.c lock, checks and migrations, store_log.c the log and its
- * syncs, store_mark.c what tells an older copy of the file, store_rows.c rows to columns and back, store_read.c journal
- * and queries, store_manifest.c manifests, store_tasks.c rows of tasks and what is read of them, store_tidy.c those that
- * nobody reads any more, store_forget.c jobs that are forgotten, store_past.c what befell the broker itself. */
+ * store.c the connection and its transactions, store_open.c lock, checks and migrations,
+ * store_log.c the log and its syncs, store_mark.c what tells an older copy of the file,
+ * store_rows.c rows to columns and back, store_read.c journal and queries, store_manifest.c
+ * manifests, store_tasks.c rows of tasks and what is read of them, store_tidy.c those that nobody
+ * reads any more, store_forget.c jobs that are forgotten, store_past.c what befell the broker
+ * itself. */
 #ifndef BROKER_STORE_INTERNAL_H
 #define BROKER_STORE_INTERNAL_H
 
@@ -135,14 +137,15 @@ enum muster_status store_refuse_network(const char *path, struct muster_error *e
 /* --- store_log.c --- */
 /* Settings of the connection; what the log holds is in the file when it returns. */
 enum muster_status store_log_begin(struct store *store, struct muster_error *err);
-/* A commit failed, and maybe its sync: takes what was never acknowledged off the log, if that can be done. The connection
- * must not be used any more. */
+/* A commit failed, and maybe its sync: takes what was never acknowledged off the log, if that can
+ * be done. The connection must not be used any more. */
 void store_log_cut(struct store *store);
 /* All of it into the file, so that a reader without write permission needs no -wal file. */
 void store_log_end(struct store *store);
 
 /* --- store_check.c --- */
-/* Of the newest schema. MUSTER_E_CORRUPT: the rows do not fit together; err names the first that does not. */
+/* Of the newest schema. MUSTER_E_CORRUPT: the rows do not fit together; err names the first that
+ * does not. */
 enum muster_status store_check_rows(struct store *store, struct muster_error *err);
 
 /* --- store_manifest.c --- */
@@ -170,7 +173,8 @@ enum muster_status store_tasks_prepare(struct store *store, struct muster_error 
 bool store_task_is(enum record_kind kind);
 enum muster_status store_task_write(struct store *store, const struct record *row,
                                     struct muster_error *err);
-/* The row by which the batch gives the new task of the row at `at` to a worker; NULL: none, or one that does not follow. */
+/* The row by which the batch gives the new task of the row at `at` to a worker; NULL: none, or one
+ * that does not follow. */
 const struct record *store_task_given(const struct actions *actions, size_t at);
 /* Both rows at once: it costs what one does. */
 enum muster_status store_task_write_given(struct store *store, const struct record *row,
@@ -180,7 +184,8 @@ enum muster_status store_tasks_load(struct store *store, store_row_fn *row_fn, v
 
 /* --- store_tidy.c --- */
 enum muster_status store_tidy_prepare(struct store *store, struct muster_error *err);
-/* Deletes tasks of these numbers, or a slice of them and the rest later. As everything here, in a transaction. */
+/* Deletes tasks of these numbers, or a slice of them and the rest later. As everything here, in a
+ * transaction. */
 enum muster_status store_tidy_range(struct store *store, uint64_t queue, uint64_t first,
                                     uint64_t last, bool ended_only, struct muster_error *err);
 enum muster_status store_tidy_slice(struct store *store, struct muster_error *err);

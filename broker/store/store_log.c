@@ -1,14 +1,15 @@
 /* store_log - the write-ahead log: the mode, what is synced, when it is copied into the file.
  *
- * What a sync failed to write may never be written: the kernel marks such pages as clean, everybody goes on
- * reading them, and the next sync succeeds without them. If that one acknowledges a batch, a power cut
- * leaves a hole in the log before it, and the batch is gone with all behind the hole. So
- *   - no connection goes on after a sync that failed, not even one of SQLite's own checkpoints, whose
- *     failures it ignores;
- *   - what no sync acknowledged is cut off the log at once: a start that copied it into the file would write pages that
- *     no log makes whole when the power goes meanwhile;
- *   - each start copies the whole log into the file, which writes every page anew and syncs it, and begins the
- *     log at its beginning, before anything is acknowledged. */
+ * What a sync failed to write may never be written: the kernel marks such pages as clean, everybody
+ * goes on reading them, and the next sync succeeds without them. If that one acknowledges a batch,
+ * a power cut leaves a hole in the log before it, and the batch is gone with all behind the hole.
+ * So
+ *   - no connection goes on after a sync that failed, not even one of SQLite's own checkpoints,
+ * whose failures it ignores;
+ *   - what no sync acknowledged is cut off the log at once: a start that copied it into the file
+ * would write pages that no log makes whole when the power goes meanwhile;
+ *   - each start copies the whole log into the file, which writes every page anew and syncs it, and
+ * begins the log at its beginning, before anything is acknowledged. */
 #include "broker/store/store_internal.h"
 
 #include "schema/error.h"
@@ -20,12 +21,12 @@
 #define WAL_KEEP_BYTES "67108864" /* what a checkpoint leaves of the -wal file */
 #define CHECKPOINT_FRAMES 1000    /* SQLite's own */
 
-/* --- settings ------------------------------------------------------------------------------------- */
+/* --- settings --------------------------------------------------------------------------------- */
 
-/* A row that says "wal" is no switch yet: of a file that is not in that mode it is committed, with its syncs,
- * by the step that ends the statement. A connection that went on without would commit with a rollback
- * journal, whose deletion no sync makes durable: the next power cut brings it back, and it takes the last
- * batch along. */
+/* A row that says "wal" is no switch yet: of a file that is not in that mode it is committed, with
+ * its syncs, by the step that ends the statement. A connection that went on without would commit
+ * with a rollback journal, whose deletion no sync makes durable: the next power cut brings it back,
+ * and it takes the last batch along. */
 static enum muster_status set_wal(struct store *store, struct muster_error *err)
 {
     sqlite3_stmt *statement = NULL;
@@ -65,7 +66,7 @@ static enum muster_status store_log_expect(struct store *store, const char *sql,
     return status;
 }
 
-/* --- what is surely on the disk --------------------------------------------------------------------- */
+/* --- what is surely on the disk --------------------------------------------------------------- */
 
 #define HEADER_BYTES \
     32 /* of the log: the page's size at 8, the salt of its present beginning at 16 */
@@ -101,9 +102,10 @@ static void is_synced(struct store *store, int frames)
     store->synced.known = wal != NULL && read_header(wal, &page, &store->synced.salt);
 }
 
-/* --- what is not, cut off --------------------------------------------------------------------------- */
+/* --- what is not, cut off --------------------------------------------------------------------- */
 
-/* SQLite's locks of the index (-shm), and the header at its beginning: see walformat.html of its documentation. */
+/* SQLite's locks of the index (-shm), and the header at its beginning: see walformat.html of its
+ * documentation. */
 #define INDEX_REGION_BYTES 32768
 #define INDEX_HEADER_BYTES 96 /* twice the same */
 #define LOCK_WRITE 0          /* then: checkpoint, recovery */
@@ -132,9 +134,10 @@ static void index_unlock(sqlite3_file *file, int first, int count)
     file->pMethods->xShmLock(file, first, count, SQLITE_SHM_UNLOCK | SQLITE_SHM_EXCLUSIVE);
 }
 
-/* The index says how long the log is, and lives on while anybody has the database open: with a log that is shorter than
- * that nobody could read, and no broker start. Without a header the next who opens it makes it anew from the
- * log. That goes first: who is killed in between leaves the whole log. */
+/* The index says how long the log is, and lives on while anybody has the database open: with a log
+ * that is shorter than that nobody could read, and no broker start. Without a header the next who
+ * opens it makes it anew from the log. That goes first: who is killed in between leaves the whole
+ * log. */
 static bool forget_and_cut(sqlite3_file *file, sqlite3_file *wal, sqlite3_int64 size)
 {
     void volatile *header = NULL;
@@ -148,7 +151,8 @@ static bool forget_and_cut(sqlite3_file *file, sqlite3_file *wal, sqlite3_int64 
     return wal->pMethods->xTruncate(wal, size) == SQLITE_OK;
 }
 
-/* Not while anybody reads the log: the place of what is cut off is written again, and he would read that. */
+/* Not while anybody reads the log: the place of what is cut off is written again, and he would read
+ * that. */
 static bool cut_behind(const struct store *store, sqlite3_file *wal, sqlite3_int64 size)
 {
     sqlite3_file *file = NULL;
@@ -185,7 +189,7 @@ void store_log_cut(struct store *store)
         wal->pMethods->xSync(wal, SQLITE_SYNC_NORMAL);
 }
 
-/* --- checkpoints ---------------------------------------------------------------------------------- */
+/* --- checkpoints ------------------------------------------------------------------------------ */
 
 static int sync_log(struct store *store)
 {
@@ -194,8 +198,8 @@ static int sync_log(struct store *store)
     return wal == NULL ? SQLITE_OK : wal->pMethods->xSync(wal, SQLITE_SYNC_NORMAL);
 }
 
-/* In place of SQLite's own: called after a commit. What failed is tried again after the next. Nothing is copied that is
- * not surely in the log. */
+/* In place of SQLite's own: called after a commit. What failed is tried again after the next.
+ * Nothing is copied that is not surely in the log. */
 static int checkpoint_at_times(void *arg, sqlite3 *db, const char *name, int frames)
 {
     struct store *store = arg;
@@ -213,8 +217,9 @@ static int checkpoint_at_times(void *arg, sqlite3 *db, const char *name, int fra
     return SQLITE_OK;
 }
 
-/* A reader that does not end keeps the log from beginning anew. An old log that a power cut brings back is written over
- * the file again, up to its hole: SQLite syncs the new length with its next header only. */
+/* A reader that does not end keeps the log from beginning anew. An old log that a power cut brings
+ * back is written over the file again, up to its hole: SQLite syncs the new length with its next
+ * header only. */
 static enum muster_status copy_whole_log(struct store *store, struct muster_error *err)
 {
     int result = sqlite3_wal_checkpoint_v2(store->db, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);

@@ -1,8 +1,9 @@
 /* store_manifest - the manifest of a committed checkpoint, rendered from its rows.
  *
- * A checkpoint may have 131,072 files: they are read and written in slices, one for each question and one for each
- * pass of the loop, so that nobody else waits for them. Rows of a committed checkpoint do not change, so slices of
- * different times belong together, and what was rendered once stays true. */
+ * A checkpoint may have 131,072 files: they are read and written in slices, one for each question
+ * and one for each pass of the loop, so that nobody else waits for them. Rows of a committed
+ * checkpoint do not change, so slices of different times belong together, and what was rendered
+ * once stays true. */
 #include "broker/store/store_internal.h"
 
 #include "schema/error.h"
@@ -210,7 +211,7 @@ static enum muster_status store_manifest_read_files(struct store *store, bool *r
     return status;
 }
 
-/* --- one after another --------------------------------------------------------------------------- */
+/* --- one after another ------------------------------------------------------------------------ */
 
 static void store_manifest_drop(struct store_manifests *m)
 {

@@ -1,15 +1,16 @@
 /* store_mark - knows an older copy of the database when it is put back in its place.
  *
- * What a checkpoint's end lets nodes do cannot be undone: they delete its files. A copy from before that end
- * still holds the save for open, and would commit it when its last writer is heard; or it lists a checkpoint
- * that was deleted. So such ends, and decisions to delete, are counted,
- * in the database and, before anybody is told, in a file beside it (<db>.mark): one whose count is behind
- * the file's is older than what was done with it. So may be one in a directory that was copied: the file
- * then has not the inode that it tells of.
+ * What a checkpoint's end lets nodes do cannot be undone: they delete its files. A copy from before
+ * that end still holds the save for open, and would commit it when its last writer is heard; or it
+ * lists a checkpoint that was deleted. So such ends, and decisions to delete, are counted, in the
+ * database and, before anybody is told, in a file beside it (<db>.mark): one whose count is behind
+ * the file's is older than what was done with it. So may be one in a directory that was copied: the
+ * file then has not the inode that it tells of.
  *
  *   transaction with the new count -> commit -> file written and synced -> only then the messages
  *
- * A crash before the file is written leaves it behind the database: nobody was told, nothing is lost. */
+ * A crash before the file is written leaves it behind the database: nobody was told, nothing is
+ * lost. */
 #include "broker/store/store_internal.h"
 
 #include "broker/dirs.h"

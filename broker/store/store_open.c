@@ -23,7 +23,7 @@
 #define BUSY_TIMEOUT_MS 5000
 #define LOCK_LOOK_MS 10
 
-/* --- file systems --------------------------------------------------------------------------------- */
+/* --- file systems ----------------------------------------------------------------------------- */
 
 static const struct {
     unsigned long magic;
@@ -102,7 +102,7 @@ enum muster_status store_real_path(char **path, struct muster_error *err)
     return MUSTER_OK;
 }
 
-/* --- lock ----------------------------------------------------------------------------------------- */
+/* --- lock ------------------------------------------------------------------------------------- */
 
 static enum muster_status held_by_another(const char *path, int fd, struct muster_error *err)
 {
@@ -131,7 +131,8 @@ static int open_lock(const char *lock, bool *ret_created)
     return fd < 0 && errno == EEXIST ? open(lock, flags, 0600) : fd;
 }
 
-/* A broker that was refused removes the lock file that it created: a lock on that is worth nothing. */
+/* A broker that was refused removes the lock file that it created: a lock on that is worth nothing.
+ */
 static bool has_its_name(const char *lock, int fd)
 {
     struct stat held, named;
@@ -211,7 +212,7 @@ enum muster_status store_lock(const char *path, int64_t wait_ms, int *ret_fd, bo
     return MUSTER_OK;
 }
 
-/* --- whose file, which version, sound? ------------------------------------------------------------ */
+/* --- whose file, which version, sound? -------------------------------------------------------- */
 
 static enum muster_status identify(struct store *store, int64_t *ret_version,
                                    struct muster_error *err)
@@ -236,7 +237,8 @@ static enum muster_status identify(struct store *store, int64_t *ret_version,
                      store->path, application);
 }
 
-/* The result for which a page could not be had, of a row of quick_check: to it that is a damaged page. 0 = none. */
+/* The result for which a page could not be had, of a row of quick_check: to it that is a damaged
+ * page. 0 = none. */
 static int unread_by(const char *row)
 {
     static const char words[] = "error code=";
@@ -246,7 +248,8 @@ static int unread_by(const char *row)
     return (result & 0xff) == SQLITE_CORRUPT ? SQLITE_OK : (int)result;
 }
 
-/* The return code of quick_check does not tell: its rows do. finding: the first, if it is not well. */
+/* The return code of quick_check does not tell: its rows do. finding: the first, if it is not well.
+ */
 static enum muster_status run_quick_check(struct store *store, char *finding, size_t size,
                                           struct muster_error *err)
 {
@@ -291,7 +294,7 @@ static enum muster_status quick_check(struct store *store, struct muster_error *
                : status;
 }
 
-/* --- connection ----------------------------------------------------------------------------------- */
+/* --- connection ------------------------------------------------------------------------------- */
 
 void store_alone_in_process(void)
 {
@@ -320,10 +323,10 @@ static enum muster_status open_connection(struct store *store, struct muster_err
     return result == SQLITE_OK ? MUSTER_OK : store_failed(store, result, "open the file", err);
 }
 
-/* --- migrations ----------------------------------------------------------------------------------- */
+/* --- migrations ------------------------------------------------------------------------------- */
 
-/* SQLite does not sync what VACUUM INTO writes. Nothing else has this file open, so closing it takes
- * nobody's locks away. */
+/* SQLite does not sync what VACUUM INTO writes. Nothing else has this file open, so closing it
+ * takes nobody's locks away. */
 static enum muster_status sync_copy(const char *part, struct muster_error *err)
 {
     int fd = open(part, O_RDONLY | O_CLOEXEC);

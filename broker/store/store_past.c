@@ -1,5 +1,6 @@
-/* store_past - what befell the broker itself: its starts, and the times in which it could write nothing. A row goes with
- * the next batch, in its transaction: what is told of a blocked disk is on it when the batch is that had waited. */
+/* store_past - what befell the broker itself: its starts, and the times in which it could write
+ * nothing. A row goes with the next batch, in its transaction: what is told of a blocked disk is on
+ * it when the batch is that had waited. */
 #include "broker/store/store_internal.h"
 
 #include <stdio.h>

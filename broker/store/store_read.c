@@ -1,5 +1,5 @@
-/* store_read - what goes out of the database while the broker runs: the journal's events and the answers to named
- * queries. */
+/* store_read - what goes out of the database while the broker runs: the journal's events and the
+ * answers to named queries. */
 #include "broker/store/store_internal.h"
 
 #include "schema/error.h"
@@ -26,7 +26,7 @@ static void done_with(sqlite3_stmt *statement)
     sqlite3_clear_bindings(statement);
 }
 
-/* --- journal -------------------------------------------------------------------------------------- */
+/* --- journal ---------------------------------------------------------------------------------- */
 
 uint64_t store_job_seq(struct store *store, const char *job)
 {
@@ -110,7 +110,7 @@ enum muster_status store_send_events(struct store *store, const char *job, uint6
     return status;
 }
 
-/* --- queries -------------------------------------------------------------------------------------- */
+/* --- queries ---------------------------------------------------------------------------------- */
 
 static int pack_cell(msgpack_packer *packer, sqlite3_stmt *statement, int index)
 {

@@ -246,7 +246,9 @@ static const struct column history_columns[] = {
     COLUMN(history, interruptions, U64),
 };
 
-#define EVENT_KEPT "seq = event.seq WHERE body = excluded.body" /* other content: no row changes */
+#define EVENT_KEPT                                                                \
+    "seq = event.seq WHERE body = excluded.body" /* other content: no row changes \
+                                                  */
 
 static const struct table {
     const char *name;
@@ -304,8 +306,9 @@ static void append_columns(char *sql, const struct table *table)
     }
 }
 
-/* INSERT ... ON CONFLICT (key) DO UPDATE; never REPLACE, which would delete a row others refer to. The key, which comes
- * first, is not set: SQLite would read all rows that refer to it, of a job its whole journal. */
+/* INSERT ... ON CONFLICT (key) DO UPDATE; never REPLACE, which would delete a row others refer to.
+ * The key, which comes first, is not set: SQLite would read all rows that refer to it, of a job its
+ * whole journal. */
 static void write_sql(const struct table *table, char *sql)
 {
     size_t first = 1;

@@ -1,4 +1,5 @@
-/* store_sql - statements and what their failures mean: the floor that every other file of the store stands on. */
+/* store_sql - statements and what their failures mean: the floor that every other file of the store
+ * stands on. */
 #include "broker/store/store_internal.h"
 
 #include "schema/error.h"
@@ -6,7 +7,7 @@
 #include <errno.h>
 #include <string.h>
 
-/* --- what went wrong --------------------------------------------------------------------------- */
+/* --- what went wrong -------------------------------------------------------------------------- */
 
 enum muster_status store_damaged(const struct store *store, const char *finding,
                                  struct muster_error *err)
@@ -34,8 +35,8 @@ static int wal_errno(sqlite3 *db)
 }
 
 /* A write that was refused for want of room. SQLite calls ENOSPC "full", but a quota or a file size
- * limit a mere IOERR_WRITE. A frame that was not written whole has no valid checksum, so even during
- * COMMIT such a transaction is surely not in the file; a failed sync leaves that open. */
+ * limit a mere IOERR_WRITE. A frame that was not written whole has no valid checksum, so even
+ * during COMMIT such a transaction is surely not in the file; a failed sync leaves that open. */
 static bool out_of_room(struct store *store, int result)
 {
     int code;

@@ -1,5 +1,6 @@
-/* store_tasks - rows of queues, tasks, results and workers; pages of what ended, and results, as they go out.
- * A task's id is queue * 2^40 + number. As everywhere, a row written twice is a row written once. */
+/* store_tasks - rows of queues, tasks, results and workers; pages of what ended, and results, as
+ * they go out. A task's id is queue * 2^40 + number. As everywhere, a row written twice is a row
+ * written once. */
 #include "broker/store/store_internal.h"
 
 #include "schema/error.h"
@@ -72,7 +73,7 @@ enum muster_status store_tasks_prepare(struct store *store, struct muster_error 
     return status;
 }
 
-/* --- writing ------------------------------------------------------------------------------------ */
+/* --- writing ---------------------------------------------------------------------------------- */
 
 static int64_t store_tasks_id_of(uint64_t queue, uint64_t number)
 {
@@ -351,7 +352,7 @@ enum muster_status store_task_write(struct store *store, const struct record *ro
     }
 }
 
-/* --- reading ------------------------------------------------------------------------------------ */
+/* --- reading ---------------------------------------------------------------------------------- */
 
 static const char *store_tasks_text_of(sqlite3_stmt *statement, int column)
 {
@@ -537,7 +538,7 @@ enum muster_status store_tasks_load(struct store *store, store_row_fn *row_fn, v
     return status;
 }
 
-/* --- what goes out ------------------------------------------------------------------------------ */
+/* --- what goes out ---------------------------------------------------------------------------- */
 
 static bool add_ended(struct store *store, sqlite3_stmt *s, struct wire_ended_entry *entry)
 {
@@ -604,8 +605,8 @@ enum muster_status store_task_page(struct store *store, struct wire_tasks_page *
     return status;
 }
 
-/* Of a result that came in parts: the one that holds the offset. Parts are of equal length but the last,
- * and askers go on where the last answer ended, so offsets meet. */
+/* Of a result that came in parts: the one that holds the offset. Parts are of equal length but the
+ * last, and askers go on where the last answer ended, so offsets meet. */
 static enum muster_status result_part(struct store *store, int64_t id, uint64_t attempt,
                                       uint64_t offset, struct wire_result_chunk *ret_chunk,
                                       struct muster_error *err)

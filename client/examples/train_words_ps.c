@@ -1,15 +1,17 @@
-/* train_words_ps - the same model as train_words, trained with a parameter server: a coordinator schedules the
- * gradients of each step, any free worker computes them, the parameter server makes the step.
+/* train_words_ps - the same model as train_words, trained with a parameter server: a coordinator
+ * schedules the gradients of each step, any free worker computes them, the parameter server makes
+ * the step.
  *
  *   train_words_ps coordinator SOCKET [options]  rank 0 of the job; ends when all steps are made
  *   train_words_ps ps SOCKET [options]           has the weights; role ps of the job
  *   train_words_ps worker SOCKET [options]       as many as there are; MUSTER_RANK is its index
  *
- * The options are those of train_words, the same for all. Any worker may be killed at any moment: its task goes to
- * another one, and the parameter server counts each gradient once. So the weights at the end are the same bits,
- * whoever was killed. The coordinator saves them every --report-every steps and when its job is terminated. When it
- * begins it gives what it restored to the parameter server; so the two go on where the newest checkpoint was: a
- * coordinator that was killed or preempted, and one that ended because the parameter server was lost. */
+ * The options are those of train_words, the same for all. Any worker may be killed at any moment:
+ * its task goes to another one, and the parameter server counts each gradient once. So the weights
+ * at the end are the same bits, whoever was killed. The coordinator saves them every --report-every
+ * steps and when its job is terminated. When it begins it gives what it restored to the parameter
+ * server; so the two go on where the newest checkpoint was: a coordinator that was killed or
+ * preempted, and one that ended because the parameter server was lost. */
 #include "words_data.h"
 #include "words_model.h"
 #include "words_options.h"
@@ -64,7 +66,7 @@ static int complain_muster(const struct muster_error *error)
     return muster_status_exit_code(error->status);
 }
 
-/* --- the worker's functions ---------------------------------------------------------------------- */
+/* --- the worker's functions ------------------------------------------------------------------- */
 
 static void examples(struct training *t, struct work work, uint32_t count, uint32_t parts)
 {
@@ -94,8 +96,8 @@ static int gradient(muster_task_t *task, void *arg)
     if (code == 0 && step > work.step)
         return 0; /* a former attempt was lost when it had done its work */
     if (code == 0 && step < work.step)
-        code =
-            -ERANGE; /* of a server that began anew and was given no weights yet: these are others */
+        code = -ERANGE; /* of a server that began anew and was given no weights yet: these are
+                           others */
     if (code == 0) {
         if (o->step_sleep_ms > 0)
             nanosleep(&pause, NULL); /* stands for a larger model */
@@ -156,7 +158,7 @@ static int work(struct training *t)
     return error.status == MUSTER_OK ? 0 : complain_muster(&error);
 }
 
-/* --- the coordinator ------------------------------------------------------------------------------ */
+/* --- the coordinator -------------------------------------------------------------------------- */
 
 static enum muster_status schedule(struct coordination *c, const char *function, struct work work,
                                    muster_remote_value_t **ret_value)
@@ -289,7 +291,7 @@ static int coordinate(struct training *t)
     return code;
 }
 
-/* --- the parameter server --------------------------------------------------------------------------- */
+/* --- the parameter server --------------------------------------------------------------------- */
 
 /* This launch of the job is over: its next one is another to join. */
 static void launch_ended(const struct muster_error *error, void *arg)
@@ -298,8 +300,8 @@ static void launch_ended(const struct muster_error *error, void *arg)
     kill(getpid(), SIGUSR1);
 }
 
-/* While a member of role ps is lost the coordinator's calls say so. It saves and restores nothing here: the coordinator
- * does. Blocks until the coordinator has begun the launch. */
+/* While a member of role ps is lost the coordinator's calls say so. It saves and restores nothing
+ * here: the coordinator does. Blocks until the coordinator has begun the launch. */
 static enum muster_status join_as_ps(const struct words_options *o, muster_state_t *state,
                                      muster_node_t **ret_node, struct muster_error *error)
 {
@@ -318,7 +320,8 @@ static enum muster_status join_as_ps(const struct words_options *o, muster_state
     return muster_node_open(&options, ret_node, error);
 }
 
-/* From launch to launch, until SIGTERM; the weights are kept between, though the next coordinator brings its own. */
+/* From launch to launch, until SIGTERM; the weights are kept between, though the next coordinator
+ * brings its own. */
 static int serve_launches(struct training *t, struct words_ps *ps, muster_state_t *state,
                           int stop_fd)
 {
@@ -364,7 +367,7 @@ static int serve(struct training *t)
     return code;
 }
 
-/* --- all ---------------------------------------------------------------------------------------------- */
+/* --- all -------------------------------------------------------------------------------------- */
 
 static int prepare(struct training *t)
 {

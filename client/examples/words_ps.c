@@ -1,5 +1,6 @@
-/* words_ps - see words_ps.h. An exchange: a head, behind it with a push the gradient, with a set weights and
- * velocity; back comes a head, with a pull weights and velocity behind it. Numbers are in the host's order: a Unix socket leads to no other. */
+/* words_ps - see words_ps.h. An exchange: a head, behind it with a push the gradient, with a set
+ * weights and velocity; back comes a head, with a pull weights and velocity behind it. Numbers are
+ * in the host's order: a Unix socket leads to no other. */
 #include "words_ps.h"
 
 #include <errno.h>
@@ -21,7 +22,7 @@ struct head {
     int32_t what; /* of a request an enum exchange, of an answer 0 or a negative errno */
 };
 
-/* --- the socket --------------------------------------------------------------------------------- */
+/* --- the socket ------------------------------------------------------------------------------- */
 
 static int address_of(const char *path, struct sockaddr_un *ret_address)
 {
@@ -75,7 +76,7 @@ static int receive_all(int fd, void *data, size_t size)
     return 0;
 }
 
-/* --- the server --------------------------------------------------------------------------------- */
+/* --- the server ------------------------------------------------------------------------------- */
 
 int words_ps_open(struct words_ps *ps)
 {
@@ -187,9 +188,10 @@ int words_ps_serve(struct words_ps *ps, const char *path, int stop_fd)
     return code;
 }
 
-/* --- those who ask ------------------------------------------------------------------------------ */
+/* --- those who ask ---------------------------------------------------------------------------- */
 
-/* A server that is being started, or is busy with others, is waited for as long as one exchange may take. */
+/* A server that is being started, or is busy with others, is waited for as long as one exchange may
+ * take. */
 static int connect_to(const char *path, unsigned timeout_ms)
 {
     struct sockaddr_un address;
@@ -213,8 +215,8 @@ static int connect_to(const char *path, unsigned timeout_ms)
     return fd;
 }
 
-/* The connection on which the server's answer, which is in head, was good; or a negative errno. One or two
- * arrays go with the question. */
+/* The connection on which the server's answer, which is in head, was good; or a negative errno. One
+ * or two arrays go with the question. */
 static int ask(const char *path, unsigned timeout_ms, struct head *head, const float *first,
                const float *second)
 {

@@ -1,11 +1,12 @@
-/* words_ps - the parameter server of train_words_ps: it alone has the weights; workers pull them and push
- * gradients, over a Unix socket, one exchange a connection.
- * Owns: the server's socket, and the gradients of the one step that is being made. Never: a thread, a signal.
+/* words_ps - the parameter server of train_words_ps: it alone has the weights; workers pull them
+ * and push gradients, over a Unix socket, one exchange a connection. Owns: the server's socket, and
+ * the gradients of the one step that is being made. Never: a thread, a signal.
  *
- * A step is `parts` gradients, each of its own part of the batch. Part p of step s counts once, however often it is
- * pushed: who repeats an attempt (tasks run at least once) repeats nothing here. When the last part is there, their
- * mean, taken in the parts' order, is the step; so the weights after step s are the same bits whoever
- * computed what, and in whatever order. No wait is longer than the timeout. */
+ * A step is `parts` gradients, each of its own part of the batch. Part p of step s counts once,
+ * however often it is pushed: who repeats an attempt (tasks run at least once) repeats nothing
+ * here. When the last part is there, their mean, taken in the parts' order, is the step; so the
+ * weights after step s are the same bits whoever computed what, and in whatever order. No wait is
+ * longer than the timeout. */
 #ifndef WORDS_PS_H
 #define WORDS_PS_H
 
@@ -26,15 +27,16 @@ struct words_ps {
     uint64_t have;       /* a bit for each part of this step */
 };
 
-/* 0 or -ENOMEM, -EINVAL; free with words_ps_close. The caller sets the fields above gradients before. */
+/* 0 or -ENOMEM, -EINVAL; free with words_ps_close. The caller sets the fields above gradients
+ * before. */
 int words_ps_open(struct words_ps *ps);
 void words_ps_close(struct words_ps *ps);
 
 /* Answers at the path until stop_fd can be read. 0 or a negative errno of the socket's making. */
 int words_ps_serve(struct words_ps *ps, const char *path, int stop_fd);
 
-/* The server's weights and velocity into the model's, and how many steps they have seen; and the other way.
- * 0 or a negative errno. */
+/* The server's weights and velocity into the model's, and how many steps they have seen; and the
+ * other way. 0 or a negative errno. */
 int words_ps_pull(const char *path, unsigned timeout_ms, struct words_model *model,
                   uint64_t *ret_step);
 int words_ps_set(const char *path, unsigned timeout_ms, const struct words_model *model,

@@ -65,8 +65,8 @@ static bool hold_pause_ms(struct hold *hold, int64_t ms)
     return !stop;
 }
 
-/* A broker that is away, or that starts again, leaves a lease that fell meanwhile a few seconds: so it is asked
- * again soon. */
+/* A broker that is away, or that starts again, leaves a lease that fell meanwhile a few seconds: so
+ * it is asked again soon. */
 static void *prolong(void *arg)
 {
     struct hold *hold = arg;

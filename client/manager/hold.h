@@ -1,7 +1,7 @@
-/* hold - a pin on one checkpoint for as long as somebody reads it, however long that takes: its lease is
- * prolonged by a thread, so that a reader that dies holds nothing for longer than the lease.
- * Owns: a connection to the broker, the thread (all signals blocked), the pin's id.
- * Never: anything of the checkpoint's files. */
+/* hold - a pin on one checkpoint for as long as somebody reads it, however long that takes: its
+ * lease is prolonged by a thread, so that a reader that dies holds nothing for longer than the
+ * lease. Owns: a connection to the broker, the thread (all signals blocked), the pin's id. Never:
+ * anything of the checkpoint's files. */
 #ifndef CLIENT_HOLD_H
 #define CLIENT_HOLD_H
 
@@ -20,8 +20,8 @@ struct hold_wish {
     int timeout_ms;   /* of the first answer */
 };
 
-/* Blocks until the broker has taken the pin. Copies the wish. Statuses of the order: E_NOT_FOUND: that checkpoint is
- * gone, E_BROKER. */
+/* Blocks until the broker has taken the pin. Copies the wish. Statuses of the order: E_NOT_FOUND:
+ * that checkpoint is gone, E_BROKER. */
 enum muster_status hold_begin(const struct hold_wish *wish, struct hold **ret_hold,
                               struct muster_error *err);
 /* Takes the pin back; a broker that does not answer is waited for 4 s at most. NULL-safe, nulls. */

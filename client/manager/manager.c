@@ -14,7 +14,7 @@
 
 #define DIRECTORY_LOOK_MS 100
 
-/* --- refusals -------------------------------------------------------------------------------------- */
+/* --- refusals --------------------------------------------------------------------------------- */
 
 /* Also one that only reads: its connection is the parent's, and so are its pins. */
 bool manager_is_gone(const struct muster_manager *manager)
@@ -49,7 +49,7 @@ enum muster_status manager_need_node(const struct muster_manager *manager, const
     return MUSTER_OK;
 }
 
-/* --- options --------------------------------------------------------------------------------------- */
+/* --- options ---------------------------------------------------------------------------------- */
 
 static enum muster_status contradiction(struct muster_error *err, const char *text)
 {
@@ -261,7 +261,7 @@ static enum muster_status take_options(struct muster_manager *manager,
     return status;
 }
 
-/* --- opening and closing --------------------------------------------------------------------------- */
+/* --- opening and closing ---------------------------------------------------------------------- */
 
 static void manager_free(struct muster_manager *manager)
 {
@@ -301,8 +301,8 @@ enum muster_status muster_manager_open(const struct muster_manager_options *opti
     return status;
 }
 
-/* The job is done saving: what no policy wants goes, the newest too. Returned is what cannot be deleted; what the next
- * launch has yet to do is only room on the disk. */
+/* The job is done saving: what no policy wants goes, the newest too. Returned is what cannot be
+ * deleted; what the next launch has yet to do is only room on the disk. */
 static enum muster_status sweep_last(struct muster_manager *m, struct muster_error *err)
 {
     struct member_view view = {.mode = VIEW_OPEN};
@@ -375,7 +375,7 @@ muster_node_t *muster_manager_node(const muster_manager_t *manager)
     return manager == NULL ? NULL : manager->node;
 }
 
-/* --- what there is --------------------------------------------------------------------------------- */
+/* --- what there is ---------------------------------------------------------------------------- */
 
 enum muster_status manager_read_list(struct muster_manager *manager, struct muster_error *err)
 {

@@ -1,6 +1,6 @@
-/* manager_alone - save policies by time and cost of a process without a broker: there is nobody to agree with, so it decides
- * by itself, as a broker would. Intervals count from the beginning of the last save, also of an earlier life.
- * Pure: the clock is the caller's. */
+/* manager_alone - save policies by time and cost of a process without a broker: there is nobody to
+ * agree with, so it decides by itself, as a broker would. Intervals count from the beginning of the
+ * last save, also of an earlier life. Pure: the clock is the caller's. */
 #ifndef CLIENT_MANAGER_ALONE_H
 #define CLIENT_MANAGER_ALONE_H
 

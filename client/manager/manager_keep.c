@@ -1,5 +1,5 @@
-/* manager_keep - the half of a manager's policies that the broker decides: told to it as text; and the same
- * deletions by this process's own hand when it is alone. */
+/* manager_keep - the half of a manager's policies that the broker decides: told to it as text; and
+ * the same deletions by this process's own hand when it is alone. */
 #include "client/manager/manager_private.h"
 
 #include "node/clock.h"
@@ -22,7 +22,7 @@ struct keep_rules {
     char trash[FILE_PATH_MAX + 1];
 };
 
-/* --- from the user's form ---------------------------------------------------------------------------- */
+/* --- from the user's form --------------------------------------------------------------------- */
 
 static enum muster_status manager_keep_wrong(struct muster_error *err, size_t index,
                                              const char *what)
@@ -132,7 +132,7 @@ enum muster_status manager_keep_take(const struct muster_policies *policies,
     return MUSTER_OK;
 }
 
-/* --- with a broker ----------------------------------------------------------------------------------- */
+/* --- with a broker ---------------------------------------------------------------------------- */
 
 static bool has_to_tell(const struct muster_manager *manager)
 {
@@ -140,7 +140,7 @@ static bool has_to_tell(const struct muster_manager *manager)
 }
 
 static enum muster_status manager_keep_told(struct muster_manager *manager, int64_t timeout_ms,
-                                               struct muster_error *err)
+                                            struct muster_error *err)
 {
     struct wire_msg message = {.type = WIRE_POLICIES};
     uint64_t start = agent_broker_start(manager->node->agent);
@@ -174,7 +174,7 @@ void manager_keep_tell_again(struct muster_manager *manager)
              why.text);
 }
 
-/* --- alone ------------------------------------------------------------------------------------------- */
+/* --- alone ------------------------------------------------------------------------------------ */
 
 bool manager_keep_alone_due(const struct muster_manager *manager)
 {

@@ -35,10 +35,10 @@ static enum muster_status manager_list_no_memory(struct muster_error *err)
     return error_set(err, MUSTER_E_NOMEM, "no memory for the list of checkpoints; free some");
 }
 
-/* --- of a broker ----------------------------------------------------------------------------------- */
+/* --- of a broker ------------------------------------------------------------------------------ */
 
-/* The directory was moved, or is mounted at another place, since the broker wrote down where it is: what has that name in
- * the one that was given, and is of that round, is it. */
+/* The directory was moved, or is mounted at another place, since the broker wrote down where it is:
+ * what has that name in the one that was given, and is of that round, is it. */
 static const char *place_of(const struct manager_source *source,
                             const struct muster_checkpoint_row *row, char moved[FS_PATH_MAX])
 {
@@ -166,7 +166,7 @@ enum muster_status manager_source_restore_failed(struct manager_source *source, 
     return status;
 }
 
-/* --- of a directory -------------------------------------------------------------------------------- */
+/* --- of a directory --------------------------------------------------------------------------- */
 
 static int by_age(const void *a, const void *b)
 {
@@ -231,7 +231,7 @@ static enum muster_status manager_list_read_directory(struct manager_list *list,
     return ok ? MUSTER_OK : manager_list_no_memory(err);
 }
 
-/* --- both ------------------------------------------------------------------------------------------ */
+/* --- both ------------------------------------------------------------------------------------- */
 
 static enum muster_status read_list(struct manager_list *list, struct manager_source *source,
                                     const char *query, struct muster_error *err)

@@ -1,7 +1,7 @@
-/* manager_list - which checkpoints there are, as a manager's caller may see them: asked of a broker, or
- * read from the manifests of a directory.
- * Owns: the list and its strings, the connection to the broker.
- * Never: a decision; what is not committed, or superseded, is never among the items. */
+/* manager_list - which checkpoints there are, as a manager's caller may see them: asked of a
+ * broker, or read from the manifests of a directory. Owns: the list and its strings, the connection
+ * to the broker. Never: a decision; what is not committed, or superseded, is never among the items.
+ */
 #ifndef CLIENT_MANAGER_LIST_H
 #define CLIENT_MANAGER_LIST_H
 
@@ -41,8 +41,8 @@ struct manager_list {
 
 void manager_list_init(struct manager_list *list);
 void manager_list_free(struct manager_list *list);
-/* Reads anew; on failure the list is empty. Blocks at most the timeout for a broker's answer, or for
- * the disk. Statuses of muster_client_checkpoints, or E_NOT_FOUND, E_IO of the directory. */
+/* Reads anew; on failure the list is empty. Blocks at most the timeout for a broker's answer, or
+ * for the disk. Statuses of muster_client_checkpoints, or E_NOT_FOUND, E_IO of the directory. */
 enum muster_status manager_list_read(struct manager_list *list, struct manager_source *source,
                                      struct muster_error *err);
 /* The same, but of a broker only the newest is asked for. */
@@ -52,7 +52,8 @@ enum muster_status manager_list_read_newest(struct manager_list *list,
 const struct muster_checkpoint_info *manager_list_find(const struct manager_list *list,
                                                        int64_t step);
 const struct muster_checkpoint_info *manager_list_newest(const struct manager_list *list);
-/* Why ranks of this generation could not restore what they were told to: the last text, "" if all could. */
+/* Why ranks of this generation could not restore what they were told to: the last text, "" if all
+ * could. */
 enum muster_status manager_source_restore_failed(struct manager_source *source, uint64_t generation,
                                                  char ret_text[MUSTER_ERROR_TEXT_MAX],
                                                  struct muster_error *err);

@@ -1,5 +1,6 @@
-/* manager_outcome - how a manager's saves went. A save is pending until its end was told: a commit is taken
- * note of, a failure is returned by one call. One that is given up waiting for stays pending. */
+/* manager_outcome - how a manager's saves went. A save is pending until its end was told: a commit
+ * is taken note of, a failure is returned by one call. One that is given up waiting for stays
+ * pending. */
 #include "client/manager/manager_private.h"
 
 #include "node/clock.h"
@@ -119,7 +120,8 @@ static void manager_outcome_tell(struct muster_manager *m, const struct muster_e
         *err = *why;
 }
 
-/* A program that is done stays for a broker that is slow, or starts again, and not for one that is gone. */
+/* A program that is done stays for a broker that is slow, or starts again, and not for one that is
+ * gone. */
 enum muster_status manager_outcome_end(struct muster_manager *m, struct muster_error *err)
 {
     struct agent_outcome_wait wait = {.until_ms = clock_ms(CLOCK_MONOTONIC) + m->save_timeout_ms,

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-/* --- the check ------------------------------------------------------------------------------------- */
+/* --- the check -------------------------------------------------------------------------------- */
 
 /* One rule of a list, for texts. */
 struct rule {
@@ -168,7 +168,7 @@ static enum muster_status check_lists(const struct muster_policies *policies,
     return MUSTER_OK;
 }
 
-/* --- the rules ------------------------------------------------------------------------------------- */
+/* --- the rules -------------------------------------------------------------------------------- */
 
 static enum muster_status manager_policy_take(struct step_rules *rules,
                                               const struct muster_save_policy *p, size_t i,

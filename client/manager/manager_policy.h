@@ -1,5 +1,6 @@
-/* manager_policy - the save policies that every rank computes alike from the step, and the check of all.
- * Owns: copies of the rules. Never: a message, a clock; what depends on time or cost is the broker's. */
+/* manager_policy - the save policies that every rank computes alike from the step, and the check of
+ * all. Owns: copies of the rules. Never: a message, a clock; what depends on time or cost is the
+ * broker's. */
 #ifndef CLIENT_MANAGER_POLICY_H
 #define CLIENT_MANAGER_POLICY_H
 

@@ -41,11 +41,11 @@ struct muster_manager {
     int64_t passed;                /* the last step whose boundary was passed; -1 = none */
     struct muster_error undeleted; /* without a broker: the deletion that failed and was not told */
     int64_t latest;                /* the newest step that is known to be committed; -1 = none */
-    int64_t
-        failed; /* the newest whose save is known to have failed, or not to have been made; -1 = none */
-    bool fresh; /* nothing was restored and no step passed: any step may be the first */
-    int64_t
-        wished; /* a function said yes of this step, and no round was opened for it yet; -1 = none */
+    int64_t failed; /* the newest whose save is known to have failed, or not to have been made; -1 =
+                       none */
+    bool fresh;     /* nothing was restored and no step passed: any step may be the first */
+    int64_t wished; /* a function said yes of this step, and no round was opened for it yet; -1 =
+                       none */
     int64_t wish_again_ms; /* CLOCK_MONOTONIC: not told again before */
     int64_t asked;         /* should_save said yes of this step; -1 = of none */
     struct manager_pending {
@@ -72,22 +72,24 @@ enum muster_status manager_refuse(const struct muster_manager *manager, const ch
                                   struct muster_error *err);
 enum muster_status manager_need_node(const struct muster_manager *manager, const char *call,
                                      struct muster_error *err);
-/* Reads the list of checkpoints anew; of a job that may go on alone, from the disk if there is no broker. */
+/* Reads the list of checkpoints anew; of a job that may go on alone, from the disk if there is no
+ * broker. */
 enum muster_status manager_read_list(struct muster_manager *manager, struct muster_error *err);
 
-/* The same, of what stays as it is told: the newest has its final name a moment after its commit. Waits for that, at most
- * MANIFEST_WAIT_MS. */
+/* The same, of what stays as it is told: the newest has its final name a moment after its commit.
+ * Waits for that, at most MANIFEST_WAIT_MS. */
 enum muster_status manager_read_placed(struct muster_manager *manager, struct muster_error *err);
 
-/* The checkpoint of a step in a list that is read anew, or the newest (MUSTER_STEP_LATEST). E_NOT_FOUND says what
- * is known of it. */
+/* The checkpoint of a step in a list that is read anew, or the newest (MUSTER_STEP_LATEST).
+ * E_NOT_FOUND says what is known of it. */
 enum muster_status manager_find(struct muster_manager *manager, int64_t step,
                                 const struct muster_checkpoint_info **ret_info,
                                 struct muster_error *err);
 enum muster_status manager_not_found(const struct muster_manager *manager, int64_t step,
                                      struct muster_error *err);
-/* The newest was not found for a reader. Is it worth another try? It may go for a newer one while it is
- * asked for, and that one may not have its manifest yet. Waits a moment; *tries is 0 at first. */
+/* The newest was not found for a reader. Is it worth another try? It may go for a newer one while
+ * it is asked for, and that one may not have its manifest yet. Waits a moment; *tries is 0 at
+ * first. */
 bool manager_try_again(const struct muster_manager *manager, int *tries);
 /* An order of a tool's, so that no node is needed for it. */
 enum muster_status manager_order(struct muster_manager *manager, struct wire_msg *message,
@@ -95,26 +97,31 @@ enum muster_status manager_order(struct muster_manager *manager, struct wire_msg
 
 /* manager_outcome.c. A save is pending from here on. */
 void manager_outcome_add(struct muster_manager *manager, uint64_t round, int64_t step);
-/* Waits for `count` pending saves from number `first` on, and settles those that ended. Of those that failed the
- * first is told now, each further one by a call of its own. E_TIMEOUT: one has not ended. */
+/* Waits for `count` pending saves from number `first` on, and settles those that ended. Of those
+ * that failed the first is told now, each further one by a call of its own. E_TIMEOUT: one has not
+ * ended. */
 enum muster_status manager_outcome_await(struct muster_manager *manager, size_t first, size_t count,
                                          int64_t until_ms, struct muster_error *err);
-/* Waits for all, save_timeout_ms at most, and silence_ms while no broker is heard. Nobody asks again: of those that failed the first is returned, and each
- * further one, or one that has not ended, is in the log. */
+/* Waits for all, save_timeout_ms at most, and silence_ms while no broker is heard. Nobody asks
+ * again: of those that failed the first is returned, and each further one, or one that has not
+ * ended, is in the log. */
 enum muster_status manager_outcome_end(struct muster_manager *manager, struct muster_error *err);
 /* Is this step captured, and neither committed nor failed yet? */
 bool manager_outcome_is_open(const struct muster_manager *manager, int64_t step);
 
-/* manager_keep.c. What of the policies is the broker's; NULL if nothing is. Checked by step_rules_take. */
+/* manager_keep.c. What of the policies is the broker's; NULL if nothing is. Checked by
+ * step_rules_take. */
 enum muster_status manager_keep_take(const struct muster_policies *policies,
                                      struct keep_rules **ret_rules, struct muster_error *err);
 /* The chief tells the broker, once it has joined. */
 enum muster_status manager_keep_tell(struct muster_manager *manager, struct muster_error *err);
-/* ... and again where that broker has started anew since: its database may be another. Waits at most FREEZE_MS for it. */
+/* ... and again where that broker has started anew since: its database may be another. Waits at
+ * most FREEZE_MS for it. */
 void manager_keep_tell_again(struct muster_manager *manager);
 /* Alone: is a save due by time or cost? */
 bool manager_keep_alone_due(const struct muster_manager *manager);
-/* Alone: deletes what no policy wants; final: the newest too. With a broker and final: waits until it has. */
+/* Alone: deletes what no policy wants; final: the newest too. With a broker and final: waits until
+ * it has. */
 /* A deletion that could not be done since this was asked last; MUSTER_OK = none. */
 enum muster_status manager_keep_failure(struct muster_manager *manager, struct muster_error *err);
 enum muster_status manager_keep_sweep(struct muster_manager *manager, bool final,

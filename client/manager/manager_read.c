@@ -1,5 +1,5 @@
-/* manager_read - what a manager tells of its checkpoints one by one, waiting for new ones, holding on to one
- * while it is read, and deleting one. */
+/* manager_read - what a manager tells of its checkpoints one by one, waiting for new ones, holding
+ * on to one while it is read, and deleting one. */
 #include "client/manager/manager_private.h"
 
 #include "client/query/query_link.h"
@@ -17,9 +17,11 @@
 #define LOOK_MS 100 /* between two looks for a new checkpoint */
 #define TRY_MS 20   /* and for the newest, which changes while it is asked for */
 #define TRIES_MAX (MANIFEST_WAIT_MS / TRY_MS)
-#define MOVES_MAX 3 /* a checkpoint's place changes twice at most: it gets its name, and it goes */
+#define MOVES_MAX                                                                  \
+    3 /* a checkpoint's place changes twice at most: it gets its name, and it goes \
+       */
 
-/* --- clocks ------------------------------------------------------------------------------------------ */
+/* --- clocks ----------------------------------------------------------------------------------- */
 
 static void manager_read_pause_ms(int64_t ms)
 {
@@ -29,7 +31,7 @@ static void manager_read_pause_ms(int64_t ms)
         continue;
 }
 
-/* --- one step ---------------------------------------------------------------------------------------- */
+/* --- one step --------------------------------------------------------------------------------- */
 
 enum muster_status manager_find(struct muster_manager *manager, int64_t step,
                                 const struct muster_checkpoint_info **ret_info,
@@ -167,7 +169,7 @@ enum muster_status muster_manager_metadata(muster_manager_t *manager, int64_t st
     return MUSTER_OK;
 }
 
-/* --- waiting ----------------------------------------------------------------------------------------- */
+/* --- waiting ---------------------------------------------------------------------------------- */
 
 bool manager_try_again(const struct muster_manager *manager, int *tries)
 {
@@ -233,7 +235,7 @@ enum muster_status muster_manager_next_checkpoint(muster_manager_t *manager, int
     return MUSTER_OK;
 }
 
-/* --- orders ------------------------------------------------------------------------------------------ */
+/* --- orders ----------------------------------------------------------------------------------- */
 
 enum muster_status manager_order(struct muster_manager *manager, struct wire_msg *message,
                                  struct muster_error *err)

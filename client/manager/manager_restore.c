@@ -40,7 +40,7 @@ enum muster_status manager_not_found(const struct muster_manager *m, int64_t ste
         (long long)step);
 }
 
-/* --- the job's --------------------------------------------------------------------------------------- */
+/* --- the job's -------------------------------------------------------------------------------- */
 
 /* All ranks have restored, and this one begins its first step. */
 static enum muster_status begin_steps(struct muster_manager *m, struct muster_error *err)
@@ -68,8 +68,8 @@ static enum muster_status manager_restore_join(struct muster_manager *m, int64_t
     return node_open(&m->node_options, &wish, &m->node, err);
 }
 
-/* Told in the log. Another rank may have been the one that could not, and before this one looked what
- * is the newest: so the job's journal is asked. */
+/* Told in the log. Another rank may have been the one that could not, and before this one looked
+ * what is the newest: so the job's journal is asked. */
 static bool fell_back(struct muster_manager *m)
 {
     char text[MUSTER_ERROR_TEXT_MAX] = "";
@@ -151,7 +151,7 @@ static enum muster_status restore_job(struct muster_manager *m, int64_t step,
     return MUSTER_OK;
 }
 
-/* --- a reader's -------------------------------------------------------------------------------------- */
+/* --- a reader's ------------------------------------------------------------------------------- */
 
 static int manager_restore_call_restore_fn(void *arg, const struct shard_found *found)
 {

@@ -1,4 +1,5 @@
-/* manager_save - the boundary behind a manager's step: whether it is saved, the save, and how it went. */
+/* manager_save - the boundary behind a manager's step: whether it is saved, the save, and how it
+ * went. */
 #include "client/manager/manager_private.h"
 #include "client/node/options_take.h"
 
@@ -14,7 +15,7 @@
 #define WISH_AGAIN_MS 200        /* a broker that opened no round is asked again ... */
 #define WISH_UNANSWERED_MS 10000 /* ... and one that did not answer */
 
-/* --- which step -------------------------------------------------------------------------------------- */
+/* --- which step ------------------------------------------------------------------------------- */
 
 /* Is it committed? On record, not by what this process remembers. */
 static enum muster_status exists(struct muster_manager *m, int64_t step, bool *ret_exists,
@@ -63,7 +64,7 @@ static enum muster_status check_step(struct muster_manager *m, const char *call,
                      call, (long long)step, (long long)m->passed);
 }
 
-/* --- the boundary ------------------------------------------------------------------------------------ */
+/* --- the boundary ----------------------------------------------------------------------------- */
 
 static enum muster_status end_step(struct muster_manager *m, int64_t step,
                                    const struct agent_end *end, bool *ret_saves,
@@ -92,7 +93,7 @@ static enum muster_status end_step(struct muster_manager *m, int64_t step,
     return status;
 }
 
-/* --- saving ------------------------------------------------------------------------------------------ */
+/* --- saving ----------------------------------------------------------------------------------- */
 
 static enum muster_status manager_save_check_request(const struct muster_manager *m,
                                                      const struct muster_save_request *r,
@@ -164,8 +165,8 @@ static enum muster_status metrics_text(const struct muster_manager *m,
     return MUSTER_OK;
 }
 
-/* A round that the broker opens now: its step is the first that all ranks can still save, this one or one of the
- * next. Where it cannot open one the wish stands, and is told again. */
+/* A round that the broker opens now: its step is the first that all ranks can still save, this one
+ * or one of the next. Where it cannot open one the wish stands, and is told again. */
 static void tell_wish(struct muster_manager *m, int64_t step)
 {
     const struct wire_msg wish = {.type = WIRE_SAVE_WISH, .u.save_wish = {.step = step + 1}};
@@ -269,9 +270,9 @@ static enum muster_status tell_facts(struct muster_manager *m, const struct must
     return local_set_facts(m->node->local, metrics, r->custom_metadata, err);
 }
 
-/* The state at this step is captured, here or by those who save it for all. Without save_behind it is committed, or
- * not, before this returns.
- * A save before it that was under way still: its failure is told now, to every rank alike. */
+/* The state at this step is captured, here or by those who save it for all. Without save_behind it
+ * is committed, or not, before this returns. A save before it that was under way still: its failure
+ * is told now, to every rank alike. */
 static enum muster_status finish_save(struct muster_manager *m, bool *ret_saved,
                                       struct muster_error *err)
 {
@@ -358,7 +359,8 @@ enum muster_status muster_manager_save(muster_manager_t *manager, int64_t step,
     return error_pass(ret_error, status, &why);
 }
 
-/* The boundary behind step `step`, for a caller that saves by itself between this and muster_manager_save. */
+/* The boundary behind step `step`, for a caller that saves by itself between this and
+ * muster_manager_save. */
 static enum muster_status manager_save_ask(struct muster_manager *manager, const char *call,
                                            int64_t step, bool force, bool *ret_saves,
                                            struct muster_error *err)
@@ -407,7 +409,7 @@ enum muster_status muster_manager_begin_save(muster_manager_t *manager, int64_t 
     return status;
 }
 
-/* --- waiting ----------------------------------------------------------------------------------------- */
+/* --- waiting ---------------------------------------------------------------------------------- */
 
 enum muster_status muster_manager_wait_until_finished(muster_manager_t *manager, int64_t timeout_ms,
                                                       struct muster_error *ret_error)

@@ -16,7 +16,7 @@
 #define COLD \
     __attribute__((noinline, cold)) /* keeps its stack and its checks out of the hot path */
 
-/* --- refusals ------------------------------------------------------------------------------------ */
+/* --- refusals --------------------------------------------------------------------------------- */
 
 static enum muster_status null_node(const char *call, struct muster_error *err)
 {
@@ -54,7 +54,7 @@ static COLD enum muster_status node_refuse(const struct muster_node *node, const
                      call);
 }
 
-/* --- the exit policy ----------------------------------------------------------------------------- */
+/* --- the exit policy -------------------------------------------------------------------------- */
 
 static bool must_leave(struct muster_node *node, enum muster_status status)
 {
@@ -118,7 +118,7 @@ void node_note_interrupt(struct muster_node *node, enum muster_status status)
         muster_node_fail(node, 0, "the program was interrupted (Ctrl-C) while it waited");
 }
 
-/* --- boundaries ---------------------------------------------------------------------------------- */
+/* --- boundaries ------------------------------------------------------------------------------- */
 
 static COLD enum muster_status slow_boundary(struct muster_node *node, bool begin, void *call_arg,
                                              struct muster_error *err)
@@ -200,7 +200,8 @@ static void count_step(struct muster_node *node)
         local_count_step(node->local);
 }
 
-/* The step that ends here failed: muster_node_fail said so. It is not counted, and no other begins. */
+/* The step that ends here failed: muster_node_fail said so. It is not counted, and no other begins.
+ */
 static COLD enum muster_status after_failure(struct muster_node *node, struct muster_error *err)
 {
     enum muster_status status = node->agent != NULL ? agent_after_failure(node->agent, err)
@@ -314,7 +315,7 @@ enum muster_status muster_node_restore(muster_node_t *node, struct muster_error 
     return status;
 }
 
-/* --- reads --------------------------------------------------------------------------------------- */
+/* --- reads ------------------------------------------------------------------------------------ */
 
 static bool node_gone(const struct muster_node *node)
 {
@@ -421,7 +422,7 @@ int64_t muster_node_resumed_step(const muster_node_t *node)
     return node == NULL ? 0 : node->resumed_step;
 }
 
-/* --- telling ------------------------------------------------------------------------------------- */
+/* --- telling ---------------------------------------------------------------------------------- */
 
 void muster_node_set_position(muster_node_t *node, int64_t epoch, int64_t step_in_epoch,
                               int64_t data_position)
@@ -538,16 +539,16 @@ void muster_notify_signal(int signo)
     signal_report(signo);
 }
 
-/* --- closing ------------------------------------------------------------------------------------- */
+/* --- closing ---------------------------------------------------------------------------------- */
 
-/* Has the program done all that it wanted? Who closes inside a scope or a hold did not finish it. */
+/* Has the program done all that it wanted? Who closes inside a scope or a hold did not finish it */
 static bool node_has_finished(const struct muster_node *node, int code)
 {
     return code == 0 && !node->told && !node->scope_open && node->hold_depth == 0;
 }
 
-/* Is it to leave with the restart code? A termination for which nothing was saved does not ask a program that has
- * finished to begin again from an older checkpoint. */
+/* Is it to leave with the restart code? A termination for which nothing was saved does not ask a
+ * program that has finished to begin again from an older checkpoint. */
 static bool is_preempted(const struct member_view *view, bool finished)
 {
     return view->mode == VIEW_END && view->leave_restart &&
@@ -623,7 +624,8 @@ enum muster_status muster_node_close(muster_node_t **node, int code, struct must
 
     if (n == NULL)
         return MUSTER_OK;
-    /* threads, sockets and locks are the parent's: nothing is freed. In its close the gate may be gone already */
+    /* threads, sockets and locks are the parent's: nothing is freed. In its close the gate may be
+     * gone already */
     if (n->closing != 0 ? n->closing != getpid() : gate_forked(n->gate)) {
         *node = NULL;
         return forked("muster_node_close", ret_error);
@@ -643,8 +645,8 @@ enum muster_status muster_node_close(muster_node_t **node, int code, struct must
         node_leave_process(n);
     bool ended = agent_destroy(&n->agent);
     local_destroy(&n->local);
-    *node =
-        NULL; /* not before: a save that is written behind tells its progress by the caller's variable */
+    *node = NULL; /* not before: a save that is written behind tells its progress by the caller's
+                     variable */
     if (ended)
         free(n); /* else a thread that was left behind still saves with it */
     return status;

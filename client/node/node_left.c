@@ -1,6 +1,6 @@
-/* node_left - what a launch whose processes all died had begun to write is removed by the next one's chief.
- * Only a round of which the broker's records say that it was aborted: one that was committed and has no manifest
- * yet looks the same on disk. */
+/* node_left - what a launch whose processes all died had begun to write is removed by the next
+ * one's chief. Only a round of which the broker's records say that it was aborted: one that was
+ * committed and has no manifest yet looks the same on disk. */
 #include "client/node/node_private.h"
 
 #include "client/query/query_link.h"
@@ -41,7 +41,8 @@ void node_clear_left(struct muster_node *node)
     if (count == 0 || query_link_open(node->broker, ASK_MS, &link, NULL) != MUSTER_OK)
         return;
     query_link_set_over(link, node_is_over, node);
-    /* open waits for no more than one answer that does not come: what stays is looked at by the next launch */
+    /* open waits for no more than one answer that does not come: what stays is looked at by the
+     * next launch */
     for (size_t i = 0; i < count && node_left_ask(link, node->job, &left[i], &aborted); i++)
         if (left[i].round > 0 && aborted)
             agent_clear_left(node->agent, left[i].generation, left[i].round);

@@ -1,11 +1,13 @@
-/* node_lost - a launch that begins from the start, or from an older checkpoint, in a directory with newer ones of its job
- * that the broker never heard of: its database is new, was lost, or was put back to an older copy. Whoever trained on
- * would throw them away without a word, so rank 0 refuses.
+/* node_lost - a launch that begins from the start, or from an older checkpoint, in a directory with
+ * newer ones of its job that the broker never heard of: its database is new, was lost, or was put
+ * back to an older copy. Whoever trained on would throw them away without a word, so rank 0
+ * refuses.
  *
- * What the broker's records decided (committed, superseded, deleted) is no reason. A round that they aborted is no decision
- * about a whole one: a manifest is written behind a commit alone, so that they forgot. Of a damaged one only its
- * round's number is asked for. What is not of more steps than the launch resumes after is looked at only if something is,
- * for what its launch gave up. */
+ * What the broker's records decided (committed, superseded, deleted) is no reason. A round that
+ * they aborted is no decision about a whole one: a manifest is written behind a commit alone, so
+ * that they forgot. Of a damaged one only its round's number is asked for. What is not of more
+ * steps than the launch resumes after is looked at only if something is, for what its launch gave
+ * up. */
 #include "client/node/node_private.h"
 
 #include "client/query/query_link.h"
@@ -32,7 +34,7 @@ struct asking {
     bool over; /* the launch has ended, or this process has to */
 };
 
-/* --- the broker ---------------------------------------------------------------------------------- */
+/* --- the broker ------------------------------------------------------------------------------- */
 
 static bool is_decided(const char *state)
 {
@@ -97,8 +99,8 @@ static bool is_away(enum muster_status status)
     return status == MUSTER_E_BROKER || status == MUSTER_E_STORAGE || status == MUSTER_E_BUSY;
 }
 
-/* A broker that is away, or cannot read just now, says nothing about it: all else of a launch waits for it, too, and as
- * long as there is a launch. */
+/* A broker that is away, or cannot read just now, says nothing about it: all else of a launch waits
+ * for it, too, and as long as there is a launch. */
 static enum muster_status node_lost_ask(struct asking *asking, const struct newest *newest,
                                         bool *ret_known, struct muster_error *err)
 {
@@ -118,7 +120,7 @@ static enum muster_status node_lost_ask(struct asking *asking, const struct newe
     }
 }
 
-/* --- what is there --------------------------------------------------------------------------------- */
+/* --- what is there ---------------------------------------------------------------------------- */
 
 /* Item `at` of the list, of which the damaged are the last, if it counts. */
 static struct newest candidate(const struct muster_node *node, const struct dir_list *list,
@@ -208,8 +210,8 @@ enum muster_status node_check_lost(const struct muster_node *node, int64_t resum
             status = node_lost_refuse(node, &newest, resume, err);
         dir_list_free(&list);
     } else if (status == MUSTER_E_NOT_FOUND)
-        status =
-            MUSTER_OK; /* what is to be restored is elsewhere, or not there: that is told by reading it */
+        status = MUSTER_OK; /* what is to be restored is elsewhere, or not there: that is told by
+                               reading it */
     arena_free(&arena);
     return status;
 }

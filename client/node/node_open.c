@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* --- what the supervisor is told ------------------------------------------------------------------ */
+/* --- what the supervisor is told -------------------------------------------------------------- */
 
 struct supervised_facts node_facts(const struct muster_node *node)
 {
@@ -39,7 +39,7 @@ void node_tell_error(struct muster_node *node, const struct muster_error *error)
     supervised_error(&node->supervised, &facts, &shown);
 }
 
-/* --- callbacks: from the node's form to the user's ----------------------------------------------- */
+/* --- callbacks: from the node's form to the user's -------------------------------------------- */
 
 static struct muster_save_context save_context(const struct muster_node *node,
                                                const struct save_order *order, const char *dir)
@@ -118,9 +118,10 @@ static struct save_target save_target(struct muster_node *node)
         .hook_arg = node};
 }
 
-/* --- restoring ----------------------------------------------------------------------------------- */
+/* --- restoring -------------------------------------------------------------------------------- */
 
-/* An older copy of the broker's database lists what was deleted since; or the whole directory is away. */
+/* An older copy of the broker's database lists what was deleted since; or the whole directory is
+ * away. */
 static enum muster_status node_open_is_gone(const struct muster_node *node, const char *path,
                                             struct muster_error *err)
 {
@@ -133,8 +134,8 @@ static enum muster_status node_open_is_gone(const struct muster_node *node, cons
         path, node->rank, node->checkpoint_dir);
 }
 
-/* The directory was moved, or is mounted at another place, since the broker wrote down where it is: what has that name in
- * the one that this job was given, and proves to be this checkpoint, is it. */
+/* The directory was moved, or is mounted at another place, since the broker wrote down where it is:
+ * what has that name in the one that this job was given, and proves to be this checkpoint, is it */
 static bool is_moved(const struct muster_node *node, const char *path, char ret_path[FS_PATH_MAX])
 {
     const char *name = strrchr(path, '/');
@@ -144,8 +145,8 @@ static bool is_moved(const struct muster_node *node, const char *path, char ret_
            strcmp(ret_path, path) != 0 && fs_is_dir(ret_path);
 }
 
-/* Whether an older checkpoint may be whole where this is not. A program that does not fit, or fails, is none of the
- * checkpoint's faults: going back would give up work for it. */
+/* Whether an older checkpoint may be whole where this is not. A program that does not fit, or
+ * fails, is none of the checkpoint's faults: going back would give up work for it. */
 static bool is_damage(enum muster_status status, const char *path)
 {
     char manifest[FS_PATH_MAX];
@@ -385,14 +386,14 @@ enum muster_status node_restore(struct muster_node *node, struct muster_error *e
     status = node->local != NULL ? restore_alone(node, err) : restore_with_broker(node, err);
     if (status == MUSTER_OK)
         node_clear_left(node);
-    /* The launch is over for all ranks, whichever of them found its checkpoint gone: what each made in place of the
-     * directory is in nobody's way. (They go on without a bystander.) */
+    /* The launch is over for all ranks, whichever of them found its checkpoint gone: what each made
+     * in place of the directory is in nobody's way. (They go on without a bystander.) */
     if (status == MUSTER_E_RESTORE && node->agent != NULL && role_is_trainer(node->role))
         dir_take_back(node->checkpoint_dir, &node->made);
     return status;
 }
 
-/* --- opening ------------------------------------------------------------------------------------- */
+/* --- opening ---------------------------------------------------------------------------------- */
 
 /* The directory is made, proved to be writable and claimed for the job; from here on its path is
  * absolute, so that all ranks name it alike wherever they were started. */

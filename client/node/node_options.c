@@ -163,7 +163,8 @@ static enum muster_status take_restart_code(struct muster_node *node, struct mus
     return MUSTER_OK;
 }
 
-/* For the operator who starts a job again beside a damaged checkpoint, without a change to its program. */
+/* For the operator who starts a job again beside a damaged checkpoint, without a change to its
+ * program. */
 static enum muster_status take_fallback(struct muster_node *node, struct muster_error *err)
 {
     const char *text = node_options_environment("MUSTER_FALLBACK");

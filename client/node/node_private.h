@@ -17,8 +17,8 @@
 /* What a manager wants of its node beside the options. */
 struct node_wish {
     struct dir_names names;
-    int64_t
-        resume_done; /* restore the checkpoint of so many steps; newer ones are given up; -1: the newest */
+    int64_t resume_done; /* restore the checkpoint of so many steps; newer ones are given up; -1:
+                            the newest */
 };
 
 struct muster_node {
@@ -76,18 +76,20 @@ enum muster_status node_end_step(struct muster_node *node, const struct agent_en
 /* Restores the resume checkpoint; once. */
 enum muster_status node_restore(struct muster_node *node, struct muster_error *err);
 
-/* Of a launch that begins after `resume` steps, on the chief: E_RESTORE if newer checkpoints are there that the broker
- * never heard of. Blocks for the disk and, if there are any, for its answer; *ret_over: the launch, or this process,
- * ended meanwhile, and what is returned is what every boundary returns. */
+/* Of a launch that begins after `resume` steps, on the chief: E_RESTORE if newer checkpoints are
+ * there that the broker never heard of. Blocks for the disk and, if there are any, for its answer;
+ * *ret_over: the launch, or this process, ended meanwhile, and what is returned is what every
+ * boundary returns. */
 enum muster_status node_check_lost(const struct muster_node *node, int64_t resume, bool *ret_over,
                                    struct muster_error *err);
 /* Of a node with an agent, for query_link_set_over: nobody needs the answer any more. */
 bool node_is_over(const void *node);
 
-/* Removes in the background what dead launches left unfinished. Waits only if there is something. */
+/* Removes in the background what dead launches left unfinished. Waits only if there is something */
 void node_clear_left(struct muster_node *node);
 
-/* Of a call's status E_INTERRUPTED: the other ranks learn that this one failed. Of others: nothing. */
+/* Of a call's status E_INTERRUPTED: the other ranks learn that this one failed. Of others: nothing.
+ */
 void node_note_interrupt(struct muster_node *node, enum muster_status status);
 
 /* The exit policy (node.c). Returns with policy RETURN, or when exit_fn did. */

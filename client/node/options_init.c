@@ -1,5 +1,6 @@
 /* options_init - the defaults of each structure that has a struct_size, and how a caller's is read.
- * Holds: no byte behind the caller's struct_size is written or read, so a program may be older than this library. */
+ * Holds: no byte behind the caller's struct_size is written or read, so a program may be older than
+ * this library. */
 #include "client/node/options_take.h"
 
 #include "schema/error.h"

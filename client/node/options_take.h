@@ -1,5 +1,6 @@
 /* options_take - a caller's structure with a struct_size, as this library knows it.
- * Holds: no byte behind the caller's struct_size is read; what an older caller does not know has its default. */
+ * Holds: no byte behind the caller's struct_size is read; what an older caller does not know has
+ * its default. */
 #ifndef CLIENT_NODE_OPTIONS_TAKE_H
 #define CLIENT_NODE_OPTIONS_TAKE_H
 
@@ -8,9 +9,9 @@
 #include <muster/training.h>
 #include <muster/worker.h>
 
-/* Copies *given to *ret_own. A shorter one was built with an older muster, down to the first release. A longer one was
- * built with a newer muster.
- * E_ARGUMENT: it is NULL, or not begun with its INIT macro · E_VERSION: it sets what this library does not know. */
+/* Copies *given to *ret_own. A shorter one was built with an older muster, down to the first
+ * release. A longer one was built with a newer muster. E_ARGUMENT: it is NULL, or not begun with
+ * its INIT macro · E_VERSION: it sets what this library does not know. */
 enum muster_status node_options_take(const struct muster_node_options *given,
                                      struct muster_node_options *ret_own, struct muster_error *err);
 enum muster_status manager_options_take(const struct muster_manager_options *given,

@@ -1,7 +1,8 @@
-/* shield - SIGTERM in a helper process of a rank, such as a DataLoader's worker. Part of muster._native: build_native.py
- * puts it into that module's source.
- * A launcher that ends a job sends SIGTERM to the whole process group. A helper that dies of it takes the rank's last
- * save with it. So a helper follows its parent alone: the parent's own SIGTERM does what it did before. */
+/* shield - SIGTERM in a helper process of a rank, such as a DataLoader's worker. Part of
+ * muster._native: build_native.py puts it into that module's source. A launcher that ends a job
+ * sends SIGTERM to the whole process group. A helper that dies of it takes the rank's last save
+ * with it. So a helper follows its parent alone: the parent's own SIGTERM does what it did before.
+ */
 #include <errno.h>
 #include <signal.h>
 #include <stdatomic.h>

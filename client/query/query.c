@@ -103,7 +103,7 @@ bool muster_client_is_database(const muster_client_t *client)
     return client != NULL && client->db != NULL;
 }
 
-/* --- questions ----------------------------------------------------------------------------------- */
+/* --- questions -------------------------------------------------------------------------------- */
 
 static enum muster_status query_run(muster_client_t *client, struct question question,
                                     muster_rows_t **ret_rows, struct muster_error *err)
@@ -182,8 +182,9 @@ enum muster_status muster_client_jobs(muster_client_t *client, const char *job,
     return query_run(client, (struct question){.query = "jobs", .job = job}, ret_rows, ret_error);
 }
 
-/* The questions about one job and a number. Rows in the order of that number are keyed: there may be tens of thousands,
- * and a page that skips all before it again would make the answer take the square of their time. */
+/* The questions about one job and a number. Rows in the order of that number are keyed: there may
+ * be tens of thousands, and a page that skips all before it again would make the answer take the
+ * square of their time. */
 #define QUESTION(name, is_keyed)                                                                   \
     enum muster_status muster_client_##name(muster_client_t *client, const char *job,              \
                                             int64_t number, muster_rows_t **ret_rows,              \
@@ -270,7 +271,7 @@ enum muster_status muster_client_task_workers(muster_client_t *client, const cha
                      ret_error);
 }
 
-/* --- orders -------------------------------------------------------------------------------------- */
+/* --- orders ----------------------------------------------------------------------------------- */
 
 static enum muster_status order(muster_client_t *client, struct wire_msg *msg, const char *id,
                                 int64_t *ret_value, struct muster_error *err)
@@ -354,7 +355,7 @@ enum muster_status muster_client_gone(muster_client_t *client, const char *job, 
     return status;
 }
 
-/* --- checkpoints that are held, found, awaited ---------------------------------------------------- */
+/* --- checkpoints that are held, found, awaited ------------------------------------------------ */
 
 enum muster_status muster_client_pin(muster_client_t *client, const char *job, int64_t checkpoint,
                                      const char *id, int64_t lease_ms, int64_t *ret_checkpoint,
@@ -390,7 +391,8 @@ enum muster_status muster_client_forget(muster_client_t *client, const char *job
     return order(client, &msg, job, ret_checkpoints, ret_error);
 }
 
-/* The broker answers once all rows are written, after others' work: of a large manifest later than any other order. */
+/* The broker answers once all rows are written, after others' work: of a large manifest later than
+ * any other order. */
 #define IMPORT_SURE_BYTES ((size_t)512 << 10)
 #define IMPORT_TRIES 6
 

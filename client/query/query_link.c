@@ -104,9 +104,9 @@ void query_link_close(struct query_link **link)
     *link = NULL;
 }
 
-/* --- one question and its answer ---------------------------------------------------------------- */
+/* --- one question and its answer -------------------------------------------------------------- */
 
-/* Does msg answer the link's request? A REFUSED carries no number: it answers whatever was asked. */
+/* Does msg answer the link's request? A REFUSED carries no number: it answers whatever was asked */
 static bool is_answer(const struct query_link *link, const struct wire_msg *msg)
 {
     if (msg->type == WIRE_ACK)
@@ -128,7 +128,8 @@ static enum muster_status refusal(const struct query_link *link, uint64_t code, 
     return error_set(err, status, "%s", text);
 }
 
-/* Reads one frame if it comes before until_ms, or OVER_LOOK_MS are over. *ret_got: it answers the request. */
+/* Reads one frame if it comes before until_ms, or OVER_LOOK_MS are over. *ret_got: it answers the
+ * request. */
 static enum muster_status receive(struct query_link *link, int64_t until_ms,
                                   struct wire_msg *ret_answer, bool *ret_got,
                                   struct muster_error *err)
@@ -249,7 +250,7 @@ enum muster_status query_link_order(struct query_link *link, struct wire_msg *or
     return MUSTER_OK;
 }
 
-/* --- rows ---------------------------------------------------------------------------------------- */
+/* --- rows ------------------------------------------------------------------------------------- */
 
 struct reader {
     const uint8_t *at;

@@ -15,7 +15,8 @@ enum muster_status query_link_open(const char *address, int timeout_ms,
                                    struct query_link **ret_link, struct muster_error *err);
 /* For the questions from here on. */
 void query_link_set_timeout(struct query_link *link, int timeout_ms);
-/* A wait for an answer is broken off, with MUSTER_E_BROKER, as soon as over(arg): who asks knows why. Borrows arg. */
+/* A wait for an answer is broken off, with MUSTER_E_BROKER, as soon as over(arg): who asks knows
+ * why. Borrows arg. */
 void query_link_set_over(struct query_link *link, bool (*over)(const void *arg), const void *arg);
 void query_link_close(struct query_link **link); /* NULL-safe; nulls; does not wait */
 
@@ -24,7 +25,8 @@ enum muster_status query_link_page(struct query_link *link, const struct questio
                                    muster_rows_t *rows, bool *ret_more, struct muster_error *err);
 
 /* Sends an order; its head is filled here but for the job. MUSTER_OK once it is committed;
- * *ret_value is what the broker gave with its answer. A refusal is returned with its code and text. */
+ * *ret_value is what the broker gave with its answer. A refusal is returned with its code and text.
+ */
 enum muster_status query_link_order(struct query_link *link, struct wire_msg *order,
                                     uint64_t *ret_value, struct muster_error *err);
 

@@ -1,6 +1,7 @@
 /* query_rows - the answer to a query: an array of the public row structs, and their columns' names.
  * Owns: the array, its strings, the shapes (which column fills which member).
- * Never: SQLite, sockets. Rows come in as cells in the order of the SELECT (schema/sql/queries.h). */
+ * Never: SQLite, sockets. Rows come in as cells in the order of the SELECT (schema/sql/queries.h).
+ */
 #ifndef CLIENT_QUERY_ROWS_H
 #define CLIENT_QUERY_ROWS_H
 
@@ -14,7 +15,7 @@ struct cell {
     int64_t integer;
 };
 
-/* Empty rows of that query (a name of schema/sql/queries.def); NULL: no memory, or no such query. */
+/* Empty rows of that query (a name of schema/sql/queries.def); NULL: no memory, or no such query */
 muster_rows_t *rows_create(const char *query);
 
 /* Appends one row; copies. Cells beyond the known columns are left out, missing ones are 0 and "".

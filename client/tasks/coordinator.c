@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* --- refusals ------------------------------------------------------------------------------------ */
+/* --- refusals --------------------------------------------------------------------------------- */
 
 bool coordinator_is_forked(const struct muster_coordinator *c)
 {
@@ -40,7 +40,7 @@ enum muster_status coordinator_check(const struct muster_coordinator *c, const c
                      c->name, c->job);
 }
 
-/* --- waiting ------------------------------------------------------------------------------------ */
+/* --- waiting ---------------------------------------------------------------------------------- */
 
 static int64_t coordinator_at_most(int64_t timeout_ms)
 {
@@ -149,7 +149,8 @@ static enum muster_status coordinator_is_over(struct muster_coordinator *c, enum
     return is_in_trouble(c, awaited, from_ms, now_ms - c->broker_timeout_ms, what, err);
 }
 
-/* The first that waits looks after the link meanwhile, so that what comes wakes it and no other thread before. */
+/* The first that waits looks after the link meanwhile, so that what comes wakes it and no other
+ * thread before. */
 static void wait_for_change(struct muster_coordinator *c, int64_t wait_ms)
 {
     uint64_t seen = task_link_seen(c->link);
@@ -236,7 +237,7 @@ void coordinator_unlock(struct muster_coordinator *c)
     task_link_drive(c->link);
 }
 
-/* --- errors of tasks ---------------------------------------------------------------------------- */
+/* --- errors of tasks -------------------------------------------------------------------------- */
 
 void coordinator_ask_raise(struct muster_coordinator *c)
 {
@@ -261,7 +262,8 @@ static bool is_unavailable(struct muster_coordinator *c)
     return c->unavailable[0] != '\0';
 }
 
-/* MUSTER_OK: there is none. Waits until nothing is executing; then the error is cleared by this return. */
+/* MUSTER_OK: there is none. Waits until nothing is executing; then the error is cleared by this
+ * return. */
 static enum muster_status raise_error(struct muster_coordinator *c, enum awaited awaited,
                                       struct call_time time, struct muster_error *err)
 {
@@ -288,7 +290,7 @@ static enum muster_status raise_error(struct muster_coordinator *c, enum awaited
     return status;
 }
 
-/* --- schedule ----------------------------------------------------------------------------------- */
+/* --- schedule --------------------------------------------------------------------------------- */
 
 enum muster_status coordinator_check_name(const char *function, struct muster_error *err)
 {
@@ -482,8 +484,8 @@ enum muster_status muster_coordinator_done(muster_coordinator_t *c, bool *ret_do
     if (status == MUSTER_OK)
         *ret_done = c->ended >= c->scheduled;
     if (status == MUSTER_E_TIMEOUT && why.task == 0) {
-        /* What runs ignores that it is cancelled: the error is for a later call. With a number it is a task's own,
-         * from the database of an older broker. */
+        /* What runs ignores that it is cancelled: the error is for a later call. With a number it
+         * is a task's own, from the database of an older broker. */
         *ret_done = false;
         status = MUSTER_OK;
     }
@@ -491,7 +493,7 @@ enum muster_status muster_coordinator_done(muster_coordinator_t *c, bool *ret_do
     return error_pass(ret_error, status, &why);
 }
 
-/* --- after an attach ---------------------------------------------------------------------------- */
+/* --- after an attach -------------------------------------------------------------------------- */
 
 uint64_t muster_coordinator_scheduled(const muster_coordinator_t *coordinator)
 {
@@ -506,7 +508,8 @@ uint64_t muster_coordinator_scheduled(const muster_coordinator_t *coordinator)
     return scheduled;
 }
 
-/* Of these numbers alone: who takes values one by one does not wait for all that is there each time. */
+/* Of these numbers alone: who takes values one by one does not wait for all that is there each
+ * time. */
 static void ask_for(struct muster_coordinator *c, uint64_t id)
 {
     if (c->new_from == 0 || id < c->new_from)
@@ -561,7 +564,7 @@ void muster_coordinator_release(muster_coordinator_t *c)
     pthread_mutex_unlock(&c->mutex);
 }
 
-/* --- open and close ----------------------------------------------------------------------------- */
+/* --- open and close --------------------------------------------------------------------------- */
 
 static enum muster_status coordinator_configure(struct muster_coordinator *c,
                                                 const struct muster_coordinator_options *options,
@@ -705,7 +708,7 @@ static uint64_t taken_of(struct muster_coordinator *c)
     return taken;
 }
 
-/* As long as it goes on: what was scheduled is on record, or there is a reason that it cannot be. */
+/* As long as it goes on: what was scheduled is on record, or there is a reason that it cannot be */
 static enum muster_status coordinator_hand_over(struct muster_coordinator *c,
                                                 struct muster_error *err)
 {

@@ -1,4 +1,5 @@
-/* coordinator_per_worker - the values that every worker makes for itself: one call at a time puts one on record. */
+/* coordinator_per_worker - the values that every worker makes for itself: one call at a time puts
+ * one on record. */
 #include "client/tasks/coordinator_private.h"
 
 #include "schema/error.h"
@@ -93,7 +94,8 @@ static enum muster_status coordinator_per_worker_refused(const struct muster_coo
                      TASK_RESOURCES_MAX);
 }
 
-/* Consumes fresh. One call at a time: a number that is refused is the newest. What was not answered stays in the list. */
+/* Consumes fresh. One call at a time: a number that is refused is the newest. What was not answered
+ * stays in the list. */
 static enum muster_status coordinator_per_worker_record(struct muster_coordinator *c,
                                                         struct muster_per_worker *fresh,
                                                         struct muster_per_worker **ret_value,

@@ -1,5 +1,6 @@
 /* coordinator_private - a coordinator behind the public handle. client/coordinator*.c only.
- * coordinator.c the calls, coordinator_values.c results, coordinator_per_worker.c per-worker values, coordinator_wire.c what is said to the broker. */
+ * coordinator.c the calls, coordinator_values.c results, coordinator_per_worker.c per-worker
+ * values, coordinator_wire.c what is said to the broker. */
 #ifndef CLIENT_COORDINATOR_PRIVATE_H
 #define CLIENT_COORDINATOR_PRIVATE_H
 
@@ -101,8 +102,8 @@ struct muster_coordinator {
     bool opened;    /* on this connection of this broker start */
     bool ever_opened;
     bool stale;
-    bool
-        begun_anew; /* and it is because the broker has another queue, or less of it, than this one opened */
+    bool begun_anew; /* and it is because the broker has another queue, or less of it, than this one
+                        opened */
     uint64_t begun_taken;
     unsigned refused; /* QUEUE_OPENED's code */
     char refused_text[TEXT_MAX + 1];
@@ -163,7 +164,8 @@ uint64_t values_released(const struct muster_coordinator *c);
 void per_worker_forget_all(struct muster_coordinator *c);
 
 /* coordinator.c */
-/* In a forked child nobody takes turns, and locks may be held by threads that are not there: each call asks this first. */
+/* In a forked child nobody takes turns, and locks may be held by threads that are not there: each
+ * call asks this first. */
 bool coordinator_is_forked(const struct muster_coordinator *c);
 /* MUSTER_E_ARGUMENT `call` was given NULL, MUSTER_E_FORKED, or OK. */
 enum muster_status coordinator_check(const struct muster_coordinator *c, const char *call,
@@ -174,8 +176,8 @@ enum muster_status coordinator_check_name(const char *function, struct muster_er
 /* `else_too`: another way than a file, or "". */
 enum muster_status coordinator_check_args(const char *function, const void *args, size_t size,
                                           const char *else_too, struct muster_error *err);
-/* Waits for a change, as long as the call may. MUSTER_OK: look again. A broker that cannot read what has ended ends
- * the wait of those alone who wait for that. */
+/* Waits for a change, as long as the call may. MUSTER_OK: look again. A broker that cannot read
+ * what has ended ends the wait of those alone who wait for that. */
 enum muster_status coordinator_wait(struct muster_coordinator *c, enum awaited awaited,
                                     struct call_time time, const char *what,
                                     struct muster_error *err);
@@ -184,7 +186,8 @@ void coordinator_ask_raise(struct muster_coordinator *c);
 struct call_time coordinator_time(int64_t timeout_ms);
 /* Of the time that this process stood still, or its machine did, the broker is not to blame. */
 void coordinator_look(struct muster_coordinator *c, int64_t now_ms);
-/* Ends a call: unlocks, lets another waiting call lead, and says what was asked for (task_link_ask). */
+/* Ends a call: unlocks, lets another waiting call lead, and says what was asked for
+ * (task_link_ask). */
 void coordinator_unlock(struct muster_coordinator *c);
 
 /* coordinator_wire.c: the link's owner */

@@ -141,7 +141,7 @@ void values_asked(struct muster_coordinator *c, uint64_t before)
             value->unasked = false;
 }
 
-/* --- the user's calls --------------------------------------------------------------------------- */
+/* --- the user's calls ------------------------------------------------------------------------- */
 
 uint64_t muster_remote_value_id(const muster_remote_value_t *value)
 {
@@ -271,7 +271,8 @@ static enum muster_status is_unread(const struct muster_coordinator *c,
                      muster_status_sentence((enum muster_status)value->unread_code));
 }
 
-/* What the broker has, but has not sent yet, is worth a moment also to who does not wait for the task. */
+/* What the broker has, but has not sent yet, is worth a moment also to who does not wait for the
+ * task. */
 static struct call_time time_for(const struct muster_remote_value *value, struct call_time time)
 {
     int64_t answer_ms = time.from_ms + CONFIRM_MS;
@@ -302,7 +303,8 @@ static enum muster_status coordinator_values_fetch(struct muster_coordinator *c,
                              "fetch it again",
                              (unsigned long long)value->number, (unsigned long long)value->bytes);
         }
-        if (!ended) /* behind an error it never would: it is cancelled, and the error is for the next call */
+        if (!ended) /* behind an error it never would: it is cancelled, and the error is for the
+                       next call */
             coordinator_ask_raise(c);
         if (ended && !value->wanted) {
             value->wanted = c->look = true;

@@ -1,6 +1,6 @@
-/* coordinator_wire - what a coordinator says to the broker and hears from it; all in turns of its link.
- * Everything is repeated until it was answered; ends that are pushed are counted, and pages are asked for when
- * some did not come. */
+/* coordinator_wire - what a coordinator says to the broker and hears from it; all in turns of its
+ * link. Everything is repeated until it was answered; ends that are pushed are counted, and pages
+ * are asked for when some did not come. */
 #include "client/tasks/coordinator_private.h"
 
 #include "schema/error.h"
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- hearing ------------------------------------------------------------------------------------ */
+/* --- hearing ---------------------------------------------------------------------------------- */
 
 static void ask_range(struct muster_coordinator *c, uint64_t from, uint64_t to)
 {
@@ -20,7 +20,8 @@ static void ask_range(struct muster_coordinator *c, uint64_t from, uint64_t to)
     task_again_reset(&c->get);
 }
 
-/* From the first that is held or awaited and not known to have ended: all, so that the count of ends is right again. */
+/* From the first that is held or awaited and not known to have ended: all, so that the count of
+ * ends is right again. */
 static void ask_pages(struct muster_coordinator *c)
 {
     const struct muster_remote_value *value = c->first;
@@ -36,7 +37,8 @@ static void ask_pages(struct muster_coordinator *c)
     ask_range(c, value != NULL ? value->number : c->taken + 1, 0);
 }
 
-/* Those that were under way were another connection's, or another broker's, which may read what this one could not. */
+/* Those that were under way were another connection's, or another broker's, which may read what
+ * this one could not. */
 static void reading_begins_anew(struct muster_coordinator *c)
 {
     c->window = (struct task_window){0};
@@ -159,7 +161,8 @@ static void take_page(struct muster_coordinator *c, const struct wire_tasks_page
         ask_pages(c);
 }
 
-/* Whom it concerns, and what is to be done; the failure's own text at the end, where it may be cut. */
+/* Whom it concerns, and what is to be done; the failure's own text at the end, where it may be cut.
+ */
 static void tell_raised(struct muster_coordinator *c, const struct wire_raised *m)
 {
     char code[40] = "", cancelled[80] = "what was queued was cancelled";
@@ -273,8 +276,8 @@ static void coordinator_wire_take_resource(struct muster_coordinator *c,
         }
 }
 
-/* As long as it can write nothing the broker answers a beat or an open with that, and nothing else but what it reads;
- * a page that it cannot read is answered the same, with the question's nonce. */
+/* As long as it can write nothing the broker answers a beat or an open with that, and nothing else
+ * but what it reads; a page that it cannot read is answered the same, with the question's nonce. */
 static void coordinator_wire_take_trouble(struct muster_coordinator *c, const struct wire_msg *m,
                                           int64_t now_ms)
 {
@@ -324,7 +327,7 @@ void coordinator_take(void *arg, const struct wire_msg *m, int64_t now_ms)
     pthread_mutex_unlock(&c->mutex);
 }
 
-/* --- saying ------------------------------------------------------------------------------------- */
+/* --- saying ----------------------------------------------------------------------------------- */
 
 static void say_open(struct muster_coordinator *c)
 {

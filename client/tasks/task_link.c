@@ -20,8 +20,8 @@
 
 #define TURN_FRAMES_MAX 256
 
-/* How long the link's thread keeps away once a user's thread has led, and after which time it looks again
- * whatever it was told. */
+/* How long the link's thread keeps away once a user's thread has led, and after which time it looks
+ * again whatever it was told. */
 #define REST_MS 5
 #ifndef REST_MAX_MS /* a test's is endless */
 #define REST_MAX_MS 1000
@@ -69,7 +69,7 @@ uint64_t task_incarnation(void)
     return number;
 }
 
-/* --- identity ----------------------------------------------------------------------------------- */
+/* --- identity --------------------------------------------------------------------------------- */
 
 static bool copy(char *to, size_t size, const char *from)
 {
@@ -108,7 +108,7 @@ enum muster_status task_identity(const char *broker, const char *job,
     return MUSTER_OK;
 }
 
-/* --- repeating ---------------------------------------------------------------------------------- */
+/* --- repeating -------------------------------------------------------------------------------- */
 
 bool task_again_due(struct task_again *again, int64_t now_ms, int64_t *wait_ms)
 {
@@ -130,7 +130,7 @@ void task_again_reset(struct task_again *again)
     *again = (struct task_again){0, 0};
 }
 
-/* --- turns -------------------------------------------------------------------------------------- */
+/* --- turns ------------------------------------------------------------------------------------ */
 
 static void task_link_receive_all(struct task_link *link)
 {
@@ -208,7 +208,7 @@ static void nudge(struct task_link *link)
     (void)written; /* full: it is awake already */
 }
 
-/* --- users' threads ------------------------------------------------------------------------------ */
+/* --- users' threads --------------------------------------------------------------------------- */
 
 void task_link_ask(struct task_link *link)
 {
@@ -216,8 +216,8 @@ void task_link_ask(struct task_link *link)
     atomic_fetch_add(&link->events, 1);
 }
 
-/* The link's thread rests, and nobody leads: it is for it. Else who has the turn sees the descriptor, or sees the call
- * when it leaves. */
+/* The link's thread rests, and nobody leads: it is for it. Else who has the turn sees the
+ * descriptor, or sees the call when it leaves. */
 void task_link_push(struct task_link *link)
 {
     if (!task_link_is_asked(link) || atomic_exchange(&link->pushed, true))
@@ -272,7 +272,7 @@ void task_link_lead(struct task_link *link, uint64_t seen, int64_t timeout_ms)
         call_thread(link);
 }
 
-/* --- the link's thread --------------------------------------------------------------------------- */
+/* --- the link's thread ------------------------------------------------------------------------ */
 
 /* With `rest`. Until it is called, or that long. */
 static void sleep_for(struct task_link *link, int64_t ms)
@@ -284,8 +284,9 @@ static void sleep_for(struct task_link *link, int64_t ms)
         code = pthread_cond_timedwait(&link->called, &link->rest, &until);
 }
 
-/* Keeps away as long as users' threads come and go: with every task, maybe, so that waking this one each time would
- * cost more than it does. Ends when none came for a moment, or when a turn is asked for and nobody leads. */
+/* Keeps away as long as users' threads come and go: with every task, maybe, so that waking this one
+ * each time would cost more than it does. Ends when none came for a moment, or when a turn is asked
+ * for and nobody leads. */
 static void rest(struct task_link *link)
 {
     pthread_mutex_lock(&link->rest);
@@ -339,7 +340,7 @@ bool task_link_send(struct task_link *link, struct wire_msg *message)
     return size > 0 && link_send(link->link, link->frame, size);
 }
 
-/* --- life --------------------------------------------------------------------------------------- */
+/* --- life ------------------------------------------------------------------------------------- */
 
 enum muster_status task_link_open(const char *broker, const struct task_link_owner *owner,
                                   struct task_link **ret_link, struct muster_error *err)

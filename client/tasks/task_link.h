@@ -1,9 +1,9 @@
-/* task_link - between a coordinator or a worker and the broker: the connection, and who looks after it.
- * One turn: hand over each frame that came; let the owner send what is due. Each turn is some thread's, one at a time:
- * a user's thread that has something to say or waits for something takes it itself (`drive`, `lead`), so that nothing
- * has to be handed from thread to thread on the way of a task; while no user's thread is there, the link's own does.
- * Owns: the connection, that thread, the clock of turns.
- * Never: knows a queue or a task; sends by itself. */
+/* task_link - between a coordinator or a worker and the broker: the connection, and who looks after
+ * it. One turn: hand over each frame that came; let the owner send what is due. Each turn is some
+ * thread's, one at a time: a user's thread that has something to say or waits for something takes
+ * it itself (`drive`, `lead`), so that nothing has to be handed from thread to thread on the way of
+ * a task; while no user's thread is there, the link's own does. Owns: the connection, that thread,
+ * the clock of turns. Never: knows a queue or a task; sends by itself. */
 #ifndef CLIENT_TASK_LINK_H
 #define CLIENT_TASK_LINK_H
 
@@ -13,8 +13,8 @@ struct task_link;
 
 struct task_link_owner {
     void *arg;
-    /* Both on whichever thread has the turn: never two at a time, and they may take the owner's lock. `turn` returns
-     * ms until the next one. */
+    /* Both on whichever thread has the turn: never two at a time, and they may take the owner's
+     * lock. `turn` returns ms until the next one. */
     void (*take)(void *arg, const struct wire_msg *message, int64_t now_ms);
     int64_t (*turn)(void *arg, int64_t now_ms);
     const char *job; /* borrowed */
@@ -26,7 +26,8 @@ enum muster_status task_link_open(const char *broker, const struct task_link_own
                                   struct task_link **ret_link, struct muster_error *err);
 enum muster_status task_link_start(struct task_link *link, struct muster_error *err);
 
-/* Any thread, the owner's lock held or not: something changed, let a turn be taken and waiters look again. */
+/* Any thread, the owner's lock held or not: something changed, let a turn be taken and waiters look
+ * again. */
 void task_link_wake(struct task_link *link);
 /* The same, said before a drive, push or lead of the same thread, which see to it. */
 void task_link_ask(struct task_link *link);
@@ -36,10 +37,11 @@ void task_link_push(struct task_link *link);
 /* The next two never under the owner's lock. */
 /* The same, but takes it itself if nobody has the turn. */
 void task_link_drive(struct task_link *link);
-/* What was heard or asked for so far: read under the owner's lock where the wait is decided upon ... */
+/* What was heard or asked for so far: read under the owner's lock where the wait is decided upon
+ * ... */
 uint64_t task_link_seen(struct task_link *link);
-/* ... and waits here until there is more, or the time has passed: then look again. One thread of the owner's at a
- * time; others wait for what `take` signals. */
+/* ... and waits here until there is more, or the time has passed: then look again. One thread of
+ * the owner's at a time; others wait for what `take` signals. */
 void task_link_lead(struct task_link *link, uint64_t seen, int64_t timeout_ms);
 
 /* In a turn only. Fills the head. False: dropped. */

@@ -35,8 +35,8 @@ void task_parts_failed(struct task_parts *parts, int64_t now_ms)
     parts->paused_to_ms = now_ms + ms;
 }
 
-/* One that is still in a queue is not sent again: it may wait behind twice as many as the last that was timed, and takes
- * as long at least as the one that is being timed does already. */
+/* One that is still in a queue is not sent again: it may wait behind twice as many as the last that
+ * was timed, and takes as long at least as the one that is being timed does already. */
 static void be_patient(struct task_parts *parts, const struct task_window *window, int64_t now_ms)
 {
     int64_t ms = window->took_ms * 4;
@@ -58,14 +58,16 @@ static int64_t longest_ms(const struct task_window *window)
     return ms < HEARTBEAT_MS ? HEARTBEAT_MS : task_parts_at_most(ms, TASK_PARTS_AGAIN_MAX_MS);
 }
 
-/* They hold the place one after another, and after the last of them it is the others' for as long. */
+/* They hold the place one after another, and after the last of them it is the others' for as long.
+ */
 static int64_t leave_place_ms(const struct task_parts *parts, const struct task_window *window)
 {
     return parts->every_ms * (window->unheard > 1 ? window->unheard : 1);
 }
 
-/* The first part alone, until it is answered: the others may be in a queue behind which it would wait, too. One that
- * was waited for twice leaves its place to other results: it may never be answered, and they are. */
+/* The first part alone, until it is answered: the others may be in a queue behind which it would
+ * wait, too. One that was waited for twice leaves its place to other results: it may never be
+ * answered, and they are. */
 static void overdue(struct task_parts *parts, struct task_window *window, size_t *ahead,
                     int64_t now_ms)
 {
@@ -133,7 +135,8 @@ void task_parts_say(struct task_parts *parts, struct task_window *window, uint64
         *wait_ms = parts->at_ms - now_ms;
 }
 
-/* What waited for a repetition says less about the next answer: it is believed once, not four times. */
+/* What waited for a repetition says less about the next answer: it is believed once, not four
+ * times. */
 static void timed(struct task_window *window, int64_t took_ms, bool late)
 {
     size_t parts = at_once(window);

@@ -1,8 +1,9 @@
-/* task_parts - a long result on its way in parts: how many may be under way, and when one is sent or asked for again.
- * Both ends that take part in it use this: the worker that sends parts, the coordinator that asks for them. One part
- * at a time would wait for a commit of its own each; too many on a slow connection hold up the beat behind them, and
- * sent again while they wait in a queue they make it longer. So the time of an answer decides about both.
- * Never: sends by itself, knows a clock. */
+/* task_parts - a long result on its way in parts: how many may be under way, and when one is sent
+ * or asked for again. Both ends that take part in it use this: the worker that sends parts, the
+ * coordinator that asks for them. One part at a time would wait for a commit of its own each; too
+ * many on a slow connection hold up the beat behind them, and sent again while they wait in a queue
+ * they make it longer. So the time of an answer decides about both. Never: sends by itself, knows a
+ * clock. */
 #ifndef CLIENT_TASK_PARTS_H
 #define CLIENT_TASK_PARTS_H
 
@@ -27,8 +28,8 @@ struct task_parts {          /* of one result; zero to begin with */
     uint64_t have;           /* bytes that are at their place */
     uint64_t sent;           /* and up to here on their way, or asked for */
     int64_t at_ms, every_ms; /* when the first without an answer is due again */
-    uint64_t
-        timed_to; /* the answer that is awaited for its time: of a part that ends here; 0 = none ... */
+    uint64_t timed_to; /* the answer that is awaited for its time: of a part that ends here; 0 =
+                          none ... */
     bool late; /* something was sent again meanwhile: that it was lost, or that it takes so long */
     int64_t timed_ms;               /* ... and begins its way at */
     bool again;                     /* the first was sent again, and nothing has come since */
@@ -39,15 +40,18 @@ struct task_parts {          /* of one result; zero to begin with */
 /* Sends the part that begins at `offset`, or asks for it. Its bytes; 0: it could not. */
 typedef uint64_t task_part_fn(void *arg, uint64_t offset);
 
-/* Begins a turn: how many parts may be under way in it, `ahead` of the calls of task_parts_say that follow. */
+/* Begins a turn: how many parts may be under way in it, `ahead` of the calls of task_parts_say that
+ * follow. */
 size_t task_parts_ahead(struct task_window *window);
-/* In a turn. *ahead goes down by what is under way; *wait_ms down to when it is to be called again. */
+/* In a turn. *ahead goes down by what is under way; *wait_ms down to when it is to be called again.
+ */
 void task_parts_say(struct task_parts *parts, struct task_window *window, uint64_t total,
                     size_t *ahead, int64_t now_ms, int64_t *wait_ms, task_part_fn *say, void *arg);
 /* An answer: so many bytes are at their place; fewer than before, and the other end began anew. */
 void task_parts_have(struct task_parts *parts, struct task_window *window, uint64_t have,
                      int64_t now_ms);
-/* An answer came, and was of no use: nothing of it is under way, and after a pause it is tried again. */
+/* An answer came, and was of no use: nothing of it is under way, and after a pause it is tried
+ * again. */
 void task_parts_failed(struct task_parts *parts, int64_t now_ms);
 /* What is under way will not be answered: it was another connection's. */
 void task_parts_again(struct task_parts *parts);

@@ -37,7 +37,7 @@ static enum muster_status worker_check(const struct muster_worker *worker, const
                      (unsigned long long)worker->index, worker->job);
 }
 
-/* --- options ------------------------------------------------------------------------------------ */
+/* --- options ---------------------------------------------------------------------------------- */
 
 /* -1: it is not a number of that range. */
 static int index_of(const struct muster_worker_options *options)
@@ -169,7 +169,7 @@ enum muster_status muster_worker_register(muster_worker_t *worker, const char *n
     return MUSTER_OK;
 }
 
-/* --- begin -------------------------------------------------------------------------------------- */
+/* --- begin ------------------------------------------------------------------------------------ */
 
 /* With the mutex. */
 static enum muster_status wait_for_welcome(struct muster_worker *worker, struct muster_error *err)
@@ -206,7 +206,7 @@ static enum muster_status begin_threads(struct muster_worker *worker, size_t cou
     return MUSTER_OK;
 }
 
-/* --- end ---------------------------------------------------------------------------------------- */
+/* --- end -------------------------------------------------------------------------------------- */
 
 /* All of it may be done in a signal's handler. */
 void muster_worker_stop(muster_worker_t *worker)
@@ -289,7 +289,7 @@ static enum muster_status end(struct muster_worker *worker, struct muster_error 
     return status;
 }
 
-/* --- begin and end ------------------------------------------------------------------------------ */
+/* --- begin and end ---------------------------------------------------------------------------- */
 
 /* Its link and its threads are gone: the next serve or start begins anew. */
 static void forget_all(struct muster_worker *worker, bool was_us)
@@ -405,8 +405,8 @@ static void worker_free_all(struct muster_worker *worker)
     }
 }
 
-/* Who asked for this end, in a handler on another thread, is about to return; but one that a handler interrupted, which
- * ends the program from there, never does. */
+/* Who asked for this end, in a handler on another thread, is about to return; but one that a
+ * handler interrupted, which ends the program from there, never does. */
 static bool stops_return(struct muster_worker *worker)
 {
     const struct timespec pause = {.tv_nsec = 1000000};

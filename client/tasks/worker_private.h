@@ -1,5 +1,6 @@
 /* worker_private - a worker behind the public handle. client/worker*.c only.
- * worker.c the calls, worker_run.c the functions' threads, worker_wire.c what is said to the broker. */
+ * worker.c the calls, worker_run.c the functions' threads, worker_wire.c what is said to the
+ * broker. */
 #ifndef CLIENT_WORKER_PRIVATE_H
 #define CLIENT_WORKER_PRIVATE_H
 
@@ -14,7 +15,8 @@
 
 enum attempt_state { ATTEMPT_WAITING, ATTEMPT_RUNNING, ATTEMPT_ENDED };
 
-/* One attempt of a task: from the broker's word that this worker has it to its word that the end was taken. */
+/* One attempt of a task: from the broker's word that this worker has it to its word that the end
+ * was taken. */
 struct muster_task {
     muster_worker_t *worker;
     uint64_t queue, number, attempt;
@@ -29,11 +31,11 @@ struct muster_task {
     /* the function's thread alone while it runs, the link's once it has ended */
     uint8_t *result;
     size_t result_size;
-    unsigned status; /* MUSTER_OK: done */
-    bool given_back; /* it was never begun */
-    bool gone;       /* its queue is: a value that it makes is for nobody */
-    unsigned
-        result_refused; /* why the last result could not be taken: a function that goes on is not done */
+    unsigned status;         /* MUSTER_OK: done */
+    bool given_back;         /* it was never begun */
+    bool gone;               /* its queue is: a value that it makes is for nobody */
+    unsigned result_refused; /* why the last result could not be taken: a function that goes on is
+                                not done */
     int64_t code;
     char *text;
     void *value; /* of a resource */
@@ -110,8 +112,9 @@ struct muster_worker {
 
 /* worker_run.c */
 void *worker_thread(void *worker); /* runs attempts until it is stopped and none is left */
-/* One attempt, with the mutex: takes the next, which is running then (NULL: none waits); whether its function is to be
- * called (else its status says why not); and after the call, with its status set. */
+/* One attempt, with the mutex: takes the next, which is running then (NULL: none waits); whether
+ * its function is to be called (else its status says why not); and after the call, with its status
+ * set. */
 struct muster_task *worker_attempt_begin(struct muster_worker *worker);
 bool worker_attempt_is_callable(struct muster_task *task);
 void worker_attempt_end(struct muster_worker *worker, struct muster_task *task);

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* --- one attempt -------------------------------------------------------------------------------- */
+/* --- one attempt ------------------------------------------------------------------------------ */
 
 static const struct worker_function *function_of(const struct muster_worker *worker,
                                                  const char *name)
@@ -89,7 +89,7 @@ static void call(struct muster_task *task)
     task->status = atomic_load(&task->cancelled) ? MUSTER_E_CANCELLED : MUSTER_E_TASK;
 }
 
-/* --- the threads -------------------------------------------------------------------------------- */
+/* --- the threads ------------------------------------------------------------------------------ */
 
 static void keep_value(struct muster_worker *worker, struct muster_task *task)
 {
@@ -167,7 +167,8 @@ static void wait_for_work(struct muster_worker *worker)
     worker->leading = false;
 }
 
-/* While this thread runs one, another leads, or soon the link's own; and that is called for the ends so far. */
+/* While this thread runs one, another leads, or soon the link's own; and that is called for the
+ * ends so far. */
 static void worker_run_hand_over(struct muster_worker *worker)
 {
     if (worker->idle > 0 && !worker->leading)
@@ -200,7 +201,7 @@ void *worker_thread(void *arg)
     return NULL;
 }
 
-/* --- inside a function -------------------------------------------------------------------------- */
+/* --- inside a function ------------------------------------------------------------------------ */
 
 uint64_t muster_task_id(const muster_task_t *task)
 {

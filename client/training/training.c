@@ -1,6 +1,6 @@
 /* training - back-ups in epochs and batches, on top of a manager; see training.h.
- * Owns: which step of the manager a batch is (each boundary is one), what is backed up when, the position.
- * Never: a save of its own. */
+ * Owns: which step of the manager a batch is (each boundary is one), what is backed up when, the
+ * position. Never: a save of its own. */
 #include <muster/training.h>
 
 #include "client/manager/manager_private.h"
@@ -36,7 +36,7 @@ static enum muster_status training_refuse(const struct muster_training_state *ts
     return manager_need_node(ts->manager, call, err);
 }
 
-/* --- opening ----------------------------------------------------------------------------------------- */
+/* --- opening ---------------------------------------------------------------------------------- */
 
 static enum muster_status training_wrong(struct muster_error *err, const char *text)
 {
@@ -124,7 +124,8 @@ enum muster_status muster_training_state_open(const struct muster_training_state
     return status;
 }
 
-/* What another rank than the chief wrote is nobody's any more. What cannot be removed is only room. */
+/* What another rank than the chief wrote is nobody's any more. What cannot be removed is only room.
+ */
 static void clear_write_dir(struct muster_training_state *ts)
 {
     if (ts->write_dir[0] != '\0' && ts->manager->rank != 0)
@@ -187,7 +188,7 @@ muster_node_t *muster_training_state_node(const muster_training_state_t *state)
     return state == NULL ? NULL : muster_manager_node(state->manager);
 }
 
-/* --- where it stands --------------------------------------------------------------------------------- */
+/* --- where it stands -------------------------------------------------------------------------- */
 
 enum muster_status muster_training_state_restore(muster_training_state_t *state, bool *ret_found,
                                                  struct muster_error *ret_error)
@@ -292,7 +293,7 @@ enum muster_status muster_training_state_delete_backup(muster_training_state_t *
     return status;
 }
 
-/* --- back-ups ---------------------------------------------------------------------------------------- */
+/* --- back-ups --------------------------------------------------------------------------------- */
 
 /* What ends here, for texts. */
 static const char *position_text(int64_t epoch, int64_t batch, char *text, size_t size)
@@ -342,8 +343,9 @@ static enum muster_status check_position(const struct muster_training_state *ts,
     return MUSTER_OK;
 }
 
-/* One boundary, and so one step of the manager: all ranks come to it alike, whatever each of them was told before. To save
- * the state of a boundary that was passed already would be refused where another rank had not asked yet. */
+/* One boundary, and so one step of the manager: all ranks come to it alike, whatever each of them
+ * was told before. To save the state of a boundary that was passed already would be refused where
+ * another rank had not asked yet. */
 static enum muster_status training_end(struct muster_training_state *ts, int64_t epoch,
                                        int64_t batch, bool want, bool *ret_saved,
                                        struct muster_error *err)

@@ -55,8 +55,9 @@ static void feed_connection(struct agent *agent)
     agent_feed(agent, &(struct member_input){.kind = MEMBER_CONNECTED});
 }
 
-/* One pass, mutex held. Posts first: a training thread waits for them. What it is in before the frames: one of them may
- * be its end. Frames before the tick: silence is judged only after the sockets were drained. Returns how long to sleep. */
+/* One pass, mutex held. Posts first: a training thread waits for them. What it is in before the
+ * frames: one of them may be its end. Frames before the tick: silence is judged only after the
+ * sockets were drained. Returns how long to sleep. */
 static int64_t pass(struct agent *agent)
 {
     bool more = false;
@@ -274,7 +275,8 @@ static int64_t last_wait_ms(struct agent *agent, int64_t most_ms)
     return wait_ms;
 }
 
-/* Its last outcome is to reach the broker while the agent's thread is there. False: it does not end. */
+/* Its last outcome is to reach the broker while the agent's thread is there. False: it does not
+ * end. */
 static bool await_writer(struct agent *agent)
 {
     struct agent_patience patience = {0};
@@ -316,7 +318,8 @@ static bool stop_thread(struct agent *agent)
     return !agent->thread_left;
 }
 
-/* From here on what a thread that was left behind has to say is dropped: what it would say it to goes. */
+/* From here on what a thread that was left behind has to say is dropped: what it would say it to
+ * goes. */
 static void fall_silent(struct agent *agent)
 {
     pthread_mutex_lock(&agent->mutex);
@@ -351,8 +354,8 @@ static void agent_free_all(struct agent *agent)
 }
 
 /* The writer goes after the agent's thread, which hands it work, and may post until it is gone. A
- * callback that does not return keeps its own thread and nothing of the agent's; a write, a deletion or a
- * save_fn that does not end keeps the agent's memory. */
+ * callback that does not return keeps its own thread and nothing of the agent's; a write, a
+ * deletion or a save_fn that does not end keeps the agent's memory. */
 bool agent_destroy(struct agent **agent)
 {
     struct agent *a = *agent;
@@ -385,7 +388,8 @@ void agent_drain(struct agent *agent)
     tell_drain(agent->tell, AGENT_DRAIN_MS);
 }
 
-/* It may have been let in just now, and says good-bye then. Who is let in later still is lost by silence. */
+/* It may have been let in just now, and says good-bye then. Who is let in later still is lost by
+ * silence. */
 static bool is_answered_late(struct agent *agent)
 {
     bool heard;

@@ -4,9 +4,10 @@
  * Never: a decision (those are member's and the broker's), a lock or a system call on the hot path,
  * a user's callback with the mutex held, an exit of the process but MEMBER_EXIT_PROCESS.
  *
- * Hot path of a boundary: gate_begin() is true. Everything else is agent_boundary(). "Training thread" below: any one thread at a time. No call here may be made in
- * a forked child (gate_forked() tells). Every wait ends: by the core's bounds, or by a FAULT when
- * the agent thread does not come round any more. */
+ * Hot path of a boundary: gate_begin() is true. Everything else is agent_boundary(). "Training
+ * thread" below: any one thread at a time. No call here may be made in a forked child
+ * (gate_forked() tells). Every wait ends: by the core's bounds, or by a FAULT when the agent thread
+ * does not come round any more. */
 #ifndef NODE_AGENT_H
 #define NODE_AGENT_H
 
@@ -39,7 +40,8 @@ struct agent_options {
         *sources;             /* borrowed for open; NULL = signals and the callback alone */
     int64_t save_every_steps; /* 0 = none */
     bool save_behind; /* a save that is no termination's is written while training goes on */
-    /* agent thread, mutex free: what MEMBER_EXIT_PROCESS ends the process for, just before. NULL = nobody */
+    /* agent thread, mutex free: what MEMBER_EXIT_PROCESS ends the process for, just before. NULL =
+     * nobody */
     void (*ending)(const struct muster_error *error, void *ending_arg);
     void *ending_arg;
 };
@@ -48,17 +50,19 @@ struct agent_options {
  * signal_watch; E_NOMEM, E_BUSY (no thread). */
 enum muster_status agent_open(const struct agent_options *options, struct agent **ret_agent,
                               struct muster_error *err);
-/* Stops and frees. Waits ENDING_MS at most for manifests being written and a deletion that has begun, and AGENT_CLOSE_MS
- * for each thread, all within the own deadline's margin; what does not end by then, a callback or save_fn that does not
- * return, keeps what it uses. False: that is also what options.save borrowed. NULL-safe. */
+/* Stops and frees. Waits ENDING_MS at most for manifests being written and a deletion that has
+ * begun, and AGENT_CLOSE_MS for each thread, all within the own deadline's margin; what does not
+ * end by then, a callback or save_fn that does not return, keeps what it uses. False: that is also
+ * what options.save borrowed. NULL-safe. */
 bool agent_destroy(struct agent **agent);
-/* As agent_destroy, of one that never joined. True: a signal or the user's callback told meanwhile of an
- * end within GRACE_DEFAULT_MS, or of one without a time; other sources tell the next who asks as well. */
+/* As agent_destroy, of one that never joined. True: a signal or the user's callback told meanwhile
+ * of an end within GRACE_DEFAULT_MS, or of one without a time; other sources tell the next who asks
+ * as well. */
 bool agent_dismiss(struct agent **agent, char *ret_why, size_t size);
 
 struct gate *agent_gate(struct agent *agent); /* borrowed until agent_destroy */
 
-/* --- joining (training thread) ----------------------------------------------------------------- */
+/* --- joining (training thread) ---------------------------------------------------------------- */
 /* MUSTER_E_BROKER: nobody answered within connect_ms. The last refusal: after open_ms. It is logged
  * once while it is waited out. MUSTER_PREEMPTED: this process was told to end before it joined. */
 enum muster_status agent_wait_joined(struct agent *agent, int64_t connect_ms, int64_t open_ms,
@@ -72,14 +76,15 @@ struct agent_resume {
  * failed, UINT64_MAX: none did. Bounded by the core's join timeout. */
 enum muster_status agent_wait_resume(struct agent *agent, uint64_t not_checkpoint,
                                      struct agent_resume *ret_resume, struct muster_error *err);
-/* After agent_restored: waits until all ranks have restored, or another checkpoint is to be restored
+/* After agent_restored: waits until all ranks have restored, or another checkpoint is to be
+ * restored
  * (*ret_started false), or the end. */
 enum muster_status agent_wait_started(struct agent *agent, uint64_t checkpoint, bool *ret_started,
                                       struct muster_error *err);
 /* hooks.interrupted says yes, or said so since the last agent_fail or agent_leave. */
 bool agent_is_interrupted(struct agent *agent);
-/* For a wait of the caller's own that VIEW_END or agent_is_interrupted breaks off. What every boundary returns, and the caller does; MUSTER_OK: the
- * launch goes on. */
+/* For a wait of the caller's own that VIEW_END or agent_is_interrupted breaks off. What every
+ * boundary returns, and the caller does; MUSTER_OK: the launch goes on. */
 enum muster_status agent_take_end(struct agent *agent, struct muster_error *err);
 /* begun = done = step from here on. */
 enum muster_status agent_restored(struct agent *agent, uint64_t checkpoint, int64_t step,
@@ -88,7 +93,7 @@ enum muster_status agent_restored(struct agent *agent, uint64_t checkpoint, int6
 enum muster_status agent_restore_failed(struct agent *agent, uint64_t checkpoint, int64_t step,
                                         const char *text, bool final, struct muster_error *err);
 
-/* --- steps (training thread) ------------------------------------------------------------------- */
+/* --- steps (training thread) ------------------------------------------------------------------ */
 /* The slow path: waits, saves or learns a verdict. begin: on MUSTER_OK one more step is begun.
  * Else the status that every later boundary returns, with its text. */
 enum muster_status agent_boundary(struct agent *agent, bool begin, void *call_arg,
@@ -97,10 +102,12 @@ enum muster_status agent_boundary(struct agent *agent, bool begin, void *call_ar
  * Returns E_STEP with code; or, when the step was asked to break off, the error that asked. */
 enum muster_status agent_step_failed(struct agent *agent, int code, struct muster_error *err);
 /* A step that no boundary began is done (loops of save_if_preempted): begun = max(begun, done). */
-/* A boundary after agent_fail: the step that ends here is not counted. E_STEP, or what came first. */
+/* A boundary after agent_fail: the step that ends here is not counted. E_STEP, or what came first.
+ */
 enum muster_status agent_after_failure(struct agent *agent, struct muster_error *err);
 void agent_count_step(struct agent *agent);
-/* A round of an earlier launch, known to be aborted: its directory goes, in the background. Any thread. */
+/* A round of an earlier launch, known to be aborted: its directory goes, in the background. Any
+ * thread. */
 void agent_clear_left(struct agent *agent, uint64_t generation, uint64_t round);
 /* How far the user's own save came; any thread. */
 void agent_set_save_progress(struct agent *agent, uint64_t bytes);
@@ -108,7 +115,7 @@ void agent_set_position(struct agent *agent, int64_t epoch, int64_t step_in_epoc
                         int64_t data_position);
 void agent_hold(struct agent *agent, int change);
 
-/* --- steps of a manager (training thread; agent_manager.c) --------------------------------------- */
+/* --- steps of a manager (training thread; agent_manager.c) ------------------------------------ */
 struct agent_end {
     int64_t done; /* the step that ends here makes it so many */
     bool want;    /* all ranks want this state saved, by a rule that needs no message */
@@ -120,10 +127,11 @@ struct agent_end {
 struct agent_ended {
     bool saves;     /* the state at done is a save step's: captured, or with ask to be captured */
     uint64_t round; /* of that save */
-    bool
-        committed; /* nothing was captured here, others saved this step before this rank came to it */
+    bool committed; /* nothing was captured here, others saved this step before this rank came to it
+                     */
 };
-/* The boundary behind a step, as agent_boundary with begin. With ask and saves no step is begun; with committed it is. */
+/* The boundary behind a step, as agent_boundary with begin. With ask and saves no step is begun;
+ * with committed it is. */
 enum muster_status agent_end_step(struct agent *agent, const struct agent_end *end,
                                   struct agent_ended *ret_ended, struct muster_error *err);
 /* Takes back the step that the last boundary began, if nobody was told of it yet. */
@@ -142,10 +150,10 @@ struct agent_patience { /* of one wait; the caller's, zero at first */
 };
 /* One wait for several outcomes; the caller's. Its bounds are over all of them. */
 struct agent_outcome_wait {
-    int64_t until_ms; /* CLOCK_MONOTONIC */
-    int64_t
-        silence_ms; /* it leaves: no longer without a broker, nor once the job is over; 0 = it does not */
-    bool silent; /* the rest is the agent's; zero at first */
+    int64_t until_ms;   /* CLOCK_MONOTONIC */
+    int64_t silence_ms; /* it leaves: no longer without a broker, nor once the job is over; 0 = it
+                           does not */
+    bool silent;        /* the rest is the agent's; zero at first */
     int64_t silent_from_ms;
     struct agent_patience patience;
 };
@@ -154,22 +162,22 @@ enum muster_status agent_wait_outcome(struct agent *agent, uint64_t round,
                                       struct agent_outcome_wait *wait,
                                       struct member_outcome *ret_outcome, struct muster_error *err);
 
-/* --- saves written behind (agent_capture.c) ------------------------------------------------------- */
+/* --- saves written behind (agent_capture.c) --------------------------------------------------- */
 /* Any thread: has this node captured for a save that is neither committed nor aborted yet? */
 bool agent_is_saving(struct agent *agent);
-/* Waits until it has not. Then tells of a save that failed, each once: E_ABORTED, E_SAVE, E_STORAGE, …
- * with step and rank. E_TIMEOUT. timeout_ms 0: does not wait. */
+/* Waits until it has not. Then tells of a save that failed, each once: E_ABORTED, E_SAVE,
+ * E_STORAGE, … with step and rank. E_TIMEOUT. timeout_ms 0: does not wait. */
 enum muster_status agent_wait_saved(struct agent *agent, int64_t timeout_ms,
                                     struct muster_error *err);
 
-/* Leaves the job: a boundary at which an open round is served, then LEAVE, awaited for as long as the core says
- * (HEARTBEAT_MS; more from a broker that lives and cannot take it yet).
- * A step that was begun and not done is taken back. May be called again; then it only waits. */
+/* Leaves the job: a boundary at which an open round is served, then LEAVE, awaited for as long as
+ * the core says (HEARTBEAT_MS; more from a broker that lives and cannot take it yet). A step that
+ * was begun and not done is taken back. May be called again; then it only waits. */
 void agent_leave(struct agent *agent, enum wire_leave_why why, int code);
 /* The process ends next: what was to be logged is, within AGENT_DRAIN_MS. */
 void agent_drain(struct agent *agent);
 
-/* --- any thread -------------------------------------------------------------------------------- */
+/* --- any thread ------------------------------------------------------------------------------- */
 enum muster_status agent_fail(struct agent *agent, int code, const char *text,
                               struct muster_error *err);
 enum muster_status agent_notify(struct agent *agent, enum wire_notice_kind kind, int64_t left_ms,
@@ -182,7 +190,8 @@ int64_t agent_commit_step(const struct agent *agent);
 bool agent_hears_broker(const struct agent *agent);
 /* For the text of a wait for a save that was in vain. */
 const char *agent_why_waits(const struct agent *agent);
-/* The broker's start, as it was heard of last: another number is another start. Any thread, never waits. */
+/* The broker's start, as it was heard of last: another number is another start. Any thread, never
+ * waits. */
 uint64_t agent_broker_start(const struct agent *agent);
 /* A copy of the newest view. */
 void agent_view(struct agent *agent, struct member_view *ret_view);

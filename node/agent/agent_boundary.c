@@ -39,7 +39,7 @@ static bool save_is_due(const struct agent *agent)
     return gate_done(agent->gate) >= agent->gate->due;
 }
 
-/* --- the slow path ------------------------------------------------------------------------------- */
+/* --- the slow path ---------------------------------------------------------------------------- */
 
 /* A policy's save at an open gate: from here on this thread waits for what comes of it. */
 static enum muster_status ask_for_save(struct agent *agent, struct muster_error *err)
@@ -213,7 +213,7 @@ void agent_hold(struct agent *agent, int change)
     atomic_fetch_add(&agent->hold_depth, change);
 }
 
-/* --- leaving ------------------------------------------------------------------------------------- */
+/* --- leaving ---------------------------------------------------------------------------------- */
 
 static bool round_is_open(const struct member_view *view)
 {
@@ -277,7 +277,7 @@ void agent_leave(struct agent *agent, enum wire_leave_why why, int code)
     pthread_mutex_unlock(&agent->mutex);
 }
 
-/* --- joining ------------------------------------------------------------------------------------- */
+/* --- joining ---------------------------------------------------------------------------------- */
 
 static enum muster_status agent_boundary_told_to_end(const struct agent *agent, const char *why,
                                                      struct muster_error *err)
@@ -446,7 +446,7 @@ enum muster_status agent_restore_failed(struct agent *agent, uint64_t checkpoint
     return status;
 }
 
-/* --- any thread ---------------------------------------------------------------------------------- */
+/* --- any thread ------------------------------------------------------------------------------- */
 
 enum muster_status agent_fail(struct agent *agent, int code, const char *text,
                               struct muster_error *err)

@@ -1,5 +1,5 @@
-/* agent_capture - the training thread at its save step: it saves, or takes a snapshot that another thread
- * writes. Mutex held; it is free while the disk or the user's functions are waited for. */
+/* agent_capture - the training thread at its save step: it saves, or takes a snapshot that another
+ * thread writes. Mutex held; it is free while the disk or the user's functions are waited for. */
 #include "node/agent/agent_state.h"
 
 #include "node/clock.h"
@@ -85,8 +85,8 @@ static void writing_ended(struct agent *agent, const struct save_order *order)
     agent_discard(agent, order->generation, order->round);
 }
 
-/* A save that comes too late is told all the same: the core drops it. One that nobody was told of would keep the core
- * at its save step, and the others until the broker's bound. */
+/* A save that comes too late is told all the same: the core drops it. One that nobody was told of
+ * would keep the core at its save step, and the others until the broker's bound. */
 static void tell_result(struct agent *agent, const struct behind_result *result)
 {
     if (!post_put_patiently(agent, result_post, result) && !agent->over)
@@ -114,7 +114,8 @@ static enum muster_status save_now(struct agent *agent, struct save_order *order
     return agent_wait_fed(agent, err); /* after a fault the view says it */
 }
 
-/* A program that counts from 0 again, its snapshot and then its save, has come further all the same. */
+/* A program that counts from 0 again, its snapshot and then its save, has come further all the
+ * same. */
 void agent_set_save_progress(struct agent *agent, uint64_t bytes)
 {
     uint64_t before = atomic_exchange(&agent->told_bytes, bytes);
@@ -129,8 +130,8 @@ uint64_t agent_saving_bytes(struct agent *agent)
     return bytes + (agent->behind != NULL ? behind_bytes(agent->behind) : 0);
 }
 
-/* Nothing is being written now. The broker waits for a save as long as it comes further: what the one before came to
- * would be taken for the beginning of this one. */
+/* Nothing is being written now. The broker waits for a save as long as it comes further: what the
+ * one before came to would be taken for the beginning of this one. */
 static void progress_from_zero(struct agent *agent)
 {
     atomic_store(&agent->foreground.bytes, 0);
@@ -146,7 +147,7 @@ static long long agent_capture_shown_step(const struct agent *agent, int64_t don
     return (long long)done + agent->options.save.names.offset;
 }
 
-/* --- behind -------------------------------------------------------------------------------------- */
+/* --- behind ----------------------------------------------------------------------------------- */
 
 void agent_behind_done(const struct behind_result *result, void *arg)
 {
@@ -238,7 +239,7 @@ static void begin_saving(struct agent *agent, const struct save_order *order)
     remember_round(agent, &agent->view);
 }
 
-/* --- the caller's turn --------------------------------------------------------------------------- */
+/* --- the caller's turn ------------------------------------------------------------------------ */
 
 enum muster_status agent_turn(struct agent *agent, struct muster_error *err)
 {
@@ -296,7 +297,7 @@ void agent_turn_ended(struct agent *agent, struct visit *visit)
     writing_ended(agent, &order);
 }
 
-/* --- capturing ----------------------------------------------------------------------------------- */
+/* --- capturing -------------------------------------------------------------------------------- */
 
 enum muster_status agent_capture(struct agent *agent, const struct visit *visit,
                                  struct muster_error *err)
@@ -359,7 +360,7 @@ void agent_end_behind(struct agent *agent)
     }
 }
 
-/* --- asked from outside ---------------------------------------------------------------------------- */
+/* --- asked from outside ----------------------------------------------------------------------- */
 
 /* Mutex held. On every rank, whoever writes: captured, and neither committed nor aborted yet. */
 static bool is_saving(struct agent *agent)

@@ -123,7 +123,8 @@ void agent_writer_done(const struct writer_result *result, void *arg)
     pthread_mutex_unlock(&agent->mutex);
 }
 
-/* With the mutex free while it is asked: what a host does in there must not hold up the agent's thread. */
+/* With the mutex free while it is asked: what a host does in there must not hold up the agent's
+ * thread. */
 static bool ask_interrupted(struct agent *agent)
 {
     bool (*ask)(void *arg) = agent->options.hooks.interrupted;

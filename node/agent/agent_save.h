@@ -1,7 +1,7 @@
 /* agent_save - one rank's save, from round directory to durable, summed-up files.
- * Owns: nothing between calls. Runs on the training thread, or for what is written behind it on that
- * thread's (behind.h), with no lock held; blocks for the disk and for the user's own save function.
- * Never: decides that a checkpoint is good; touches another rank's files. */
+ * Owns: nothing between calls. Runs on the training thread, or for what is written behind it on
+ * that thread's (behind.h), with no lock held; blocks for the disk and for the user's own save
+ * function. Never: decides that a checkpoint is good; touches another rank's files. */
 #ifndef NODE_AGENT_SAVE_H
 #define NODE_AGENT_SAVE_H
 
@@ -29,11 +29,13 @@ struct save_order { /* one save */
 /* The user's own save into directory `dir`; 0 or a code of its own. */
 typedef int save_hook_fn(const struct save_order *order, const char *dir, void *arg);
 #define SAVE_WHY_SIZE 1024
-/* Why the hook that failed last did, in the user's words; "" if it did not say. Takes them: the next call has "". */
+/* Why the hook that failed last did, in the user's words; "" if it did not say. Takes them: the
+ * next call has "". */
 typedef void save_why_fn(char ret_text[SAVE_WHY_SIZE], void *arg);
 
-/* The user's own snapshot: 0 and *ret_snapshot, or a code; and its release. Training thread; release
- * also on the thread that wrote it. Without a save hook the snapshot is a struct muster_state. */
+/* The user's own snapshot: 0 and *ret_snapshot, or a code; and its release. Training thread;
+ * release also on the thread that wrote it. Without a save hook the snapshot is a struct
+ * muster_state. */
 typedef int snapshot_hook_fn(const struct save_order *order, void **ret_snapshot, void *arg);
 typedef void snapshot_release_fn(void *snapshot, void *arg);
 
@@ -53,7 +55,8 @@ struct save_target { /* the same for all saves of a node; all borrowed */
     void *hook_arg;               /* of all four */
 };
 
-/* Takes the user's snapshot into the order, if there is a hook for it; save_release gives it back. */
+/* Takes the user's snapshot into the order, if there is a hook for it; save_release gives it back.
+ */
 enum muster_status save_take(const struct save_target *target, struct save_order *order,
                              struct muster_error *err);
 void save_release(const struct save_target *target, struct save_order *order);

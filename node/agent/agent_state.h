@@ -16,10 +16,12 @@
 #define AGENT_STUCK_MS 60000 /* the agent thread did not come round for so long: a FAULT */
 #define AGENT_POLL_MS 1000   /* the longest sleep of the agent thread */
 #define AGENT_CLOSE_MS (HEARTBEAT_MS + 500) /* closing waits so long for each of its threads */
-#define AGENT_MARGIN_MS 250  /* ... and for all so long once the own deadline's margin is reached */
-#define AGENT_LEAST_MS 50    /* ... but so long for each: one that has nothing to do ends in it */
-#define AGENT_SETTLE_MS 1000 /* and so long until a metadata service was told to go ahead */
-#define AGENT_DRAIN_MS 100   /* and so long, before an exit, until what was logged is said */
+#define AGENT_MARGIN_MS                                                                            \
+    250                       /* ... and for all so long once the own deadline's margin is reached \
+                               */
+#define AGENT_LEAST_MS 50     /* ... but so long for each: one that has nothing to do ends in it */
+#define AGENT_SETTLE_MS 1000  /* and so long until a metadata service was told to go ahead */
+#define AGENT_DRAIN_MS 100    /* and so long, before an exit, until what was logged is said */
 #define AGENT_FRAMES_PASS 256 /* frames a pass, so that posts are not starved */
 
 struct post { /* an input for the core from another thread */
@@ -41,8 +43,8 @@ struct agent {
     pthread_cond_t changed; /* view, consumed, passes, faulted */
     struct member_view view;
     bool stop;
-    uint64_t
-        undeleted; /* the checkpoint that could not be deleted since this was asked last, 0 = none ... */
+    uint64_t undeleted; /* the checkpoint that could not be deleted since this was asked last, 0 =
+                           none ... */
     struct muster_error undeleted_why;
     bool
         interrupted; /* hooks.interrupted said yes: no wait lasts until agent_fail or agent_leave */
@@ -106,11 +108,11 @@ struct agent {
 };
 
 void agent_wake(struct agent *agent);
-/* For how long one who ends waits for what nobody needs any more: most_ms, and within the own deadline's margin. Mutex
- * held. */
+/* For how long one who ends waits for what nobody needs any more: most_ms, and within the own
+ * deadline's margin. Mutex held. */
 int64_t agent_last_wait_ms(const struct agent *agent, int64_t most_ms);
 
-/* --- agent_core.c: agent thread, mutex held ----------------------------------------------------- */
+/* --- agent_core.c: agent thread, mutex held --------------------------------------------------- */
 void agent_feed(struct agent *agent, struct member_input *input); /* fills in time and counts */
 void agent_feed_posts(struct agent *agent);
 void agent_tell_saving(struct agent *agent);
@@ -121,7 +123,7 @@ void agent_log(struct agent *agent, int level, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 void agent_discard(struct agent *agent, uint64_t generation, uint64_t round);
 
-/* --- agent_boundary.c: training thread ----------------------------------------------------------- */
+/* --- agent_boundary.c: training thread -------------------------------------------------------- */
 /* What one boundary call did so far. */
 struct visit {
     bool begin;
@@ -138,39 +140,41 @@ struct visit {
 /* Stays at the boundary until the view lets it go. Mutex free. */
 enum muster_status agent_stay(struct agent *agent, struct visit *visit, struct muster_error *err);
 
-/* --- agent_capture.c: training thread, mutex held ------------------------------------------------- */
+/* --- agent_capture.c: training thread, mutex held --------------------------------------------- */
 /* The state at S: saved, or taken and written behind. */
 enum muster_status agent_capture(struct agent *agent, const struct visit *visit,
                                  struct muster_error *err);
-/* The caller's turn: it saves from here on, in the round's time for a save, until its next boundary. */
+/* The caller's turn: it saves from here on, in the round's time for a save, until its next
+ * boundary. */
 enum muster_status agent_turn(struct agent *agent, struct muster_error *err);
 /* The turn of a rank that writes nothing: it stands at S, and the others write. */
 void agent_turn_beside(struct agent *agent);
-/* A boundary was called. A turn whose step this visit does not save is over, and told as a failed save. */
+/* A boundary was called. A turn whose step this visit does not save is over, and told as a failed
+ * save. */
 void agent_turn_ended(struct agent *agent, struct visit *visit);
-/* What is still written is of no use any more: breaks it off, and waits for its end, bounded: a save_fn cannot be
- * broken off, nor a disk that hangs. */
+/* What is still written is of no use any more: breaks it off, and waits for its end, bounded: a
+ * save_fn cannot be broken off, nor a disk that hangs. */
 void agent_end_behind(struct agent *agent);
 void agent_behind_done(const struct behind_result *result,
                        void *arg); /* behind's thread, mutex free */
 
-/* --- agent_keep.c: agent thread, mutex held ------------------------------------------------------ */
+/* --- agent_keep.c: agent thread, mutex held --------------------------------------------------- */
 void agent_delete(struct agent *agent, const struct member_action *action);
-/* The next save's facts become those of the save that is captured now; and into its SAVED. One save is in
- * flight at a time. Training thread; into also behind's. */
+/* The next save's facts become those of the save that is captured now; and into its SAVED. One save
+ * is in flight at a time. Training thread; into also behind's. */
 uint64_t
 agent_saving_bytes(struct agent *agent); /* of the round that saving_round names; mutex held */
 void agent_facts_take(struct agent *agent);
 void agent_facts_into(struct agent *agent, struct post *post);
 
-/* --- agent_post.c: any thread, mutex held -------------------------------------------------------- */
+/* --- agent_post.c: any thread, mutex held ----------------------------------------------------- */
 struct post *post_new(enum member_input_kind kind);
 /* Takes the post (NULL: no memory). */
 enum muster_status post_put(struct agent *agent, struct post *post, struct muster_error *err);
 void post_free(struct post *post);
 typedef struct post *post_make_fn(struct agent *agent, const void *arg); /* NULL: no memory */
-/* What the core waits for: made and put again until there is room, and for two seconds while there is no memory.
- * False: lost, or there is a fault. Not the agent's thread. */
+/* What the core waits for: made and put again until there is room, and for two seconds while there
+ * is no memory. False: lost, or there is a fault. Not the agent's thread. */
 bool post_put_patiently(struct agent *agent, post_make_fn *make, const void *arg);
 #define NO_MEMORY_TO_TELL "there was no memory to tell the node's thread what it waits for"
 void agent_writer_done(const struct writer_result *result, void *arg); /* writer's thread */

@@ -134,15 +134,15 @@ enum wire_phase member_phase(const struct member *m)
     return m->phase;
 }
 
-/* --- the view ------------------------------------------------------------------------------------ */
+/* --- the view --------------------------------------------------------------------------------- */
 
 static void step_measured(struct member *m, int64_t steps)
 {
     pace_add(&m->pace, steps, m->now - m->step_from_at);
 }
 
-/* What the thread waited at a closed gate is no step's time: the next step begins with the opening, and the
- * last one before ended with the closing, if the thread stands there. */
+/* What the thread waited at a closed gate is no step's time: the next step begins with the opening,
+ * and the last one before ended with the closing, if the thread stands there. */
 static void watch_hold(struct member *m, enum view_mode mode)
 {
     bool open = m->view.mode == VIEW_OPEN;
@@ -261,7 +261,7 @@ static void watch_steps(struct member *m)
     m->last_begun_at = m->now;
 }
 
-/* --- dispatch ------------------------------------------------------------------------------------- */
+/* --- dispatch --------------------------------------------------------------------------------- */
 
 static void on_restored(struct member *m, const struct member_input *in, bool ok)
 {

@@ -8,20 +8,19 @@
  *   - MEMBER_CLOSE_GATE: close it now, then feed MEMBER_GATE_CLOSED with the begun and done of the
  *     closing (an already closed gate gives its present begun, exact because only the slow path,
  *     under the driver's mutex, changes it) before any other input.
- *   - MEMBER_VIEW: the training thread's orders changed; when the mode is VIEW_OPEN the driver opens
- *     the gate, in every other mode the gate is closed (the core closed it before).
- * The training thread, in its slow path, under the driver's mutex, obeys the view:
- *   VIEW_OPEN     go on.
+ *   - MEMBER_VIEW: the training thread's orders changed; when the mode is VIEW_OPEN the driver
+ * opens the gate, in every other mode the gate is closed (the core closed it before). The training
+ * thread, in its slow path, under the driver's mutex, obeys the view: VIEW_OPEN     go on.
  *   VIEW_WAIT     wait for another view.
- *   VIEW_STEP_TO  admit a step while begun < step. At begun == done == step feed MEMBER_ARRIVED once a
- *                 round and wait for another view. (begun > step never happens here.)
- *   VIEW_CAPTURE  begun == done == step: if writer, save into round's directory, then feed
- *                 MEMBER_SAVED or MEMBER_SAVE_FAILED, once a round; wait for another view. Or take
- *                 a snapshot, feed MEMBER_CAPTURED, and one of the two when it is written: one
- *                 round at a time, so that the next capture waits for the one that is being written.
- *   VIEW_END      return end_error's status from every boundary, for ever.
- * A thread that comes to a boundary with the gate closed feeds MEMBER_ARRIVED (with begun == done) and
- * then obeys. With the gate open a boundary tells nobody anything. */
+ *   VIEW_STEP_TO  admit a step while begun < step. At begun == done == step feed MEMBER_ARRIVED
+ * once a round and wait for another view. (begun > step never happens here.) VIEW_CAPTURE  begun ==
+ * done == step: if writer, save into round's directory, then feed MEMBER_SAVED or
+ * MEMBER_SAVE_FAILED, once a round; wait for another view. Or take a snapshot, feed
+ * MEMBER_CAPTURED, and one of the two when it is written: one round at a time, so that the next
+ * capture waits for the one that is being written. VIEW_END      return end_error's status from
+ * every boundary, for ever. A thread that comes to a boundary with the gate closed feeds
+ * MEMBER_ARRIVED (with begun == done) and then obeys. With the gate open a boundary tells nobody
+ * anything. */
 #ifndef NODE_CORE_MEMBER_H
 #define NODE_CORE_MEMBER_H
 
@@ -46,9 +45,9 @@ struct member_options { /* strings are copied */
     int64_t join_timeout_ms;
     bool join_timeout_default; /* not asked for: HELLO says 0, and the broker's own counts */
     int64_t abort_timeout_ms;
-    int64_t
-        grace_period_ms; /* -1: as the notice says; 0: no step more than is needed; else at most this */
-    bool save_on_notice; /* one save at once, one before the end */
+    int64_t grace_period_ms; /* -1: as the notice says; 0: no step more than is needed; else at most
+                                this */
+    bool save_on_notice;     /* one save at once, one before the end */
     bool restore_fallback;
     int64_t step_offset; /* what the user calls a step: the count of steps done, and this */
     bool exit_allowed;   /* MEMBER_EXIT_PROCESS ends the process: it says LEAVE before */
@@ -74,7 +73,8 @@ enum member_input_kind {
     MEMBER_DELETED,   /* checkpoint, code = status, text: what became of MEMBER_DELETE */
     MEMBER_CLOSE,     /* close() or the exit policy: why, code. A boundary: begun == done */
     MEMBER_CONNECTED, /* to a broker, anew: it knows this node on no connection that is new */
-    MEMBER_CAPTURED, /* round: its state at S is safe in memory; SAVED or SAVE_FAILED follows from behind */
+    MEMBER_CAPTURED,  /* round: its state at S is safe in memory; SAVED or SAVE_FAILED follows from
+                         behind */
 };
 
 struct member_input {
@@ -115,7 +115,9 @@ struct member_input {
 /* What became of a round in which this node captured its state. The newest few are remembered. */
 #define MEMBER_OUTCOMES_MAX ROUNDS_ACTIVE_MAX
 #define OUTCOME_TEXT_MAX 511
-#define MEMBER_COMMITS_MAX 64 /* as the broker remembers rounds; a rank that lags by more asks it */
+#define MEMBER_COMMITS_MAX                                                 \
+    64 /* as the broker remembers rounds; a rank that lags by more asks it \
+        */
 enum member_outcome_state {
     OUTCOME_NONE,
     OUTCOME_OPEN, /* captured; the round has not ended yet */
@@ -167,13 +169,13 @@ struct member_view {
     bool started; /* all ranks restored */
     uint64_t generation;
     uint64_t broker_epoch;
-    uint64_t
-        broker_start; /* its start id: another number is another start, and maybe another database */
-    bool unheard;     /* no broker was heard for LOST_MS */
-    bool left;        /* after MEMBER_CLOSE: LEAVE was answered or its time is over */
-    bool
-        kept; /* after MEMBER_CLOSE: LEAVE waits for what this node is to write, or for its answer. Bounded here,
-                  within this process's own deadline, so that the driver is not to bound it again: it goes at `left` */
+    uint64_t broker_start; /* its start id: another number is another start, and maybe another
+                              database */
+    bool unheard;          /* no broker was heard for LOST_MS */
+    bool left;             /* after MEMBER_CLOSE: LEAVE was answered or its time is over */
+    bool kept; /* after MEMBER_CLOSE: LEAVE waits for what this node is to write, or for its answer.
+                  Bounded here, within this process's own deadline, so that the driver is not to
+                  bound it again: it goes at `left` */
     unsigned
         saves_failed; /* of this launch, whoever's fault; not counted: one that is tried again */
     char save_failed[MEMBER_FAILED_TEXT]; /* the last of them: its step and why */
@@ -181,7 +183,8 @@ struct member_view {
     struct member_announced announced;
     struct member_outcome outcomes[MEMBER_OUTCOMES_MAX]; /* in no order */
     int64_t committed[MEMBER_COMMITS_MAX]; /* steps that were heard to be on disk, whoever captured;
-                                              0 = none; published with the next change of another field */
+                                              0 = none; published with the next change of another
+                                              field */
     uint64_t asks_answered; /* MEMBER_ASK: how many; of the last one the next three */
     unsigned ask_code;
     uint64_t ask_value;
@@ -189,16 +192,18 @@ struct member_view {
 };
 
 enum member_action_kind {
-    MEMBER_SEND = 1, /* message to the broker */
-    MEMBER_SUBSCRIBE, /* text = events endpoint, connect SUB there, topic = job + NUL; replaces a former */
+    MEMBER_SEND = 1,   /* message to the broker */
+    MEMBER_SUBSCRIBE,  /* text = events endpoint, connect SUB there, topic = job + NUL; replaces a
+                          former */
     MEMBER_CLOSE_GATE, /* see above */
     MEMBER_VIEW,       /* view */
     MEMBER_ON_ERROR,   /* error: call the user's on_error on this thread */
-    MEMBER_WRITE_MANIFEST, /* generation, round (= checkpoint), step, bytes: write, rename; off this thread */
-    MEMBER_DISCARD_ROUND, /* generation, round: the round was aborted by a journaled event; remove own
-                              shards (after a save still running has ended); off this thread */
-    MEMBER_DELETE, /* round (= checkpoint), generation, step, text = path or "", trash: remove that checkpoint's
-                      directory, then feed MEMBER_DELETED; off this thread */
+    MEMBER_WRITE_MANIFEST, /* generation, round (= checkpoint), step, bytes: write, rename; off this
+                              thread */
+    MEMBER_DISCARD_ROUND,  /* generation, round: the round was aborted by a journaled event; remove
+                              own  shards (after a save still running has ended); off this thread */
+    MEMBER_DELETE, /* round (= checkpoint), generation, step, text = path or "", trash: remove that
+                      checkpoint's directory, then feed MEMBER_DELETED; off this thread */
     MEMBER_NOTICE_WITHDRAWN, /* text = its id: it may be given anew */
     MEMBER_EXIT_PROCESS, /* policy EXIT only: the step does not return; end the process from this
                               thread. restart: with the restart code, else as a failure (1) */
@@ -237,25 +242,29 @@ void member_destroy(struct member **member);
 
 void member_step(struct member *member, const struct member_input *input,
                  struct member_actions *out);
-/* What the next heartbeats say of this node's notice sources; JSON of at most SOURCES_BYTES_MAX bytes. Copies. */
+/* What the next heartbeats say of this node's notice sources; JSON of at most SOURCES_BYTES_MAX
+ * bytes. Copies. */
 void member_set_sources(struct member *member, const char *json);
-/* The save that this process writes, for heartbeats and for the end, which breaks off one that the training thread is in:
- * which round's, 0 = none, and how far it came. Told before the frames of a pass. */
+/* The save that this process writes, for heartbeats and for the end, which breaks off one that the
+ * training thread is in: which round's, 0 = none, and how far it came. Told before the frames of a
+ * pass. */
 void member_set_saving(struct member *member, uint64_t round, uint64_t bytes);
 /* The job, or this process, is told to end: what can wait for the next launch is not waited for. */
 bool member_view_ends(const struct member_view *view);
-/* Is it too late to join? Not for a notice that leaves more than GRACE_DEFAULT_MS: the broker plans for it. */
+/* Is it too late to join? Not for a notice that leaves more than GRACE_DEFAULT_MS: the broker plans
+ * for it. */
 bool member_ends_soon(const struct member *member, int64_t now_boot_ms, char *ret_why, size_t size);
 /* MEMBER_DELETED of this checkpoint will not come: the broker's next DELETE is carried out anew. */
 void member_deletion_lost(struct member *member, uint64_t checkpoint);
-/* When this process has to be gone by its own notices, but for the margin: what is still written then is of no use.
- * INT64_MAX: nothing says. */
+/* When this process has to be gone by its own notices, but for the margin: what is still written
+ * then is of no use. INT64_MAX: nothing says. */
 int64_t member_give_up_boot_ms(const struct member *member);
 const struct member_view *member_get_view(const struct member *member);
 int64_t member_wakeup_boot_ms(const struct member *member);
 /* Did a state change as no table of member_moves.c allows? For tests: it never does. */
 bool member_moved_wrong(const struct member *member);
-/* Was there no memory for a message that the broker has to hear? It would wait for it in vain: the node is of no use. */
+/* Was there no memory for a message that the broker has to hear? It would wait for it in vain: the
+ * node is of no use. */
 bool member_is_starved(const struct member *member);
 /* Is the checkpoint of the round that ends the job committed? */
 bool member_end_is_committed(const struct member *member);

@@ -1,4 +1,5 @@
-/* member_error - errors of others, and a step that does not return: it is to be broken off, or the process ended. */
+/* member_error - errors of others, and a step that does not return: it is to be broken off, or the
+ * process ended. */
 #include "node/core/member_state.h"
 
 #include <stdio.h>
@@ -36,8 +37,8 @@ static void arm_exit(struct member *m, bool restart)
     m->exit_bytes = error_in_save(m) ? m->saving_bytes : 0;
 }
 
-/* Whose bytes grow writes on, until its own deadline. And whoever is found in a save once its end is settled: it may have
- * begun when nobody had told of it yet. */
+/* Whose bytes grow writes on, until its own deadline. And whoever is found in a save once its end
+ * is settled: it may have begun when nobody had told of it yet. */
 void error_exit_look(struct member *m)
 {
     bool came_back = m->begun == m->done && !error_in_setup(m) && !error_in_save(m);
@@ -62,15 +63,16 @@ static bool has_stepped(const struct member *m)
     return m->view.started && m->begun > m->view.resume_step;
 }
 
-/* Its end is settled and it has not begun its first step: the program may be setting up what it shares
- * with ranks that will not come. (After a step nobody knows what it does between two boundaries.) */
+/* Its end is settled and it has not begun its first step: the program may be setting up what it
+ * shares with ranks that will not come. (After a step nobody knows what it does between two
+ * boundaries.) */
 bool error_in_setup(const struct member *m)
 {
     return m->view.mode == VIEW_END && !has_stepped(m) && !m->closing;
 }
 
-/* A step in flight, or a save that gathers what its peers have, would wait for ever: they leave too. Judged by what the gate's closing gave:
- * a begun that was read earlier may be one behind. */
+/* A step in flight, or a save that gathers what its peers have, would wait for ever: they leave
+ * too. Judged by what the gate's closing gave: a begun that was read earlier may be one behind. */
 void error_break_off(struct member *m, const struct muster_error *why, bool restart)
 {
     bool in_step = m->begun > m->done;

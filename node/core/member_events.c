@@ -141,7 +141,8 @@ static void withdrawn(struct member *m, const char *id)
 void events_apply(struct member *m, const struct wire_event *event)
 {
     if (event->generation != m->generation)
-        return; /* of another launch: who is of an older one is fenced by the answer to its next frame */
+        return; /* of another launch: who is of an older one is fenced by the answer to its next
+                   frame */
     outcome_event(m, event);
     switch (event->kind) {
     case EVENT_RESUME:
@@ -210,7 +211,7 @@ void events_apply(struct member *m, const struct wire_event *event)
     }
 }
 
-/* --- a snapshot ------------------------------------------------------------------------------------------ */
+/* --- a snapshot ------------------------------------------------------------------------------- */
 
 static void snapshot_outcome(struct member *m, const struct wire_snapshot *s)
 {

@@ -1,6 +1,7 @@
-/* member_keep - what the program asks the broker for (policies, pins, deletions: one question at a time),
- * and the checkpoints that this node's hand removes. A deletion is decided and on record before it is heard
- * of here, so it is carried out whenever it is heard, and telling of it twice harms nobody. */
+/* member_keep - what the program asks the broker for (policies, pins, deletions: one question at a
+ * time), and the checkpoints that this node's hand removes. A deletion is decided and on record
+ * before it is heard of here, so it is carried out whenever it is heard, and telling of it twice
+ * harms nobody. */
 #include "node/core/member_state.h"
 
 #include <stdio.h>
@@ -59,7 +60,8 @@ void delete_take(struct member *m, const struct wire_delete *told)
     path = wire_text_fit(&m->out->arena, told->path, TEXT_MAX);
     trash = wire_text_fit(&m->out->arena, told->trash, TEXT_MAX);
     if (path == NULL || trash == NULL)
-        return; /* no memory: it is told again. Without `trash` what is to be kept there would be gone */
+        return; /* no memory: it is told again. Without `trash` what is to be kept there would be
+                   gone */
     action = member_add(m, MEMBER_DELETE);
     if (action->kind == MEMBER_DELETE) /* else there is no memory: it is told again */
         m->deletes[m->deletes_count++] = told->checkpoint;

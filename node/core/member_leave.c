@@ -1,4 +1,5 @@
-/* member_leave - when a node that closes may leave: it says LEAVE when no round needs it any more. */
+/* member_leave - when a node that closes may leave: it says LEAVE when no round needs it any more.
+ */
 #include "node/core/member_state.h"
 
 /* What is written behind is given up then, whatever else: the process is about to be killed. */
@@ -9,7 +10,7 @@ int64_t member_give_up_boot_ms(const struct member *m)
     return deadline == NEVER ? NEVER : deadline - MARGIN_MS;
 }
 
-/* Silence while this process did not run is nobody's: it heard nothing because it did not listen. */
+/* Silence while this process did not run is nobody's: it heard nothing because it did not listen */
 void hearing_look(struct member *m, int64_t now)
 {
     int64_t due = member_wakeup_boot_ms(m);
@@ -19,9 +20,9 @@ void hearing_look(struct member *m, int64_t now)
         m->heard_at = m->heard_at + late < now ? m->heard_at + late : now;
 }
 
-/* What came of a save is waited for as at S; but for a moment only if others wait for this LEAVE, if the job is over
- * here, or if the end of that round may have been missed: then a commit that is not heard in time is written down by
- * the next launch. */
+/* What came of a save is waited for as at S; but for a moment only if others wait for this LEAVE,
+ * if the job is over here, or if the end of that round may have been missed: then a commit that is
+ * not heard in time is written down by the next launch. */
 static int64_t outcome_until(const struct member *m, bool sure)
 {
     bool others_wait = m->part == PART_TO_STEP && m->done < m->step;
@@ -33,9 +34,9 @@ static int64_t outcome_until(const struct member *m, bool sure)
     return m->outcome_from + GIVE_UP_MS;
 }
 
-/* Until when a save of this node's keeps it, if the broker is not heard again; 0 = none does. LEAVE comes after
- * its SAVED, because who left is not waited for; and after its outcome, because the manifest may be this node's
- * to write, however many rounds followed. */
+/* Until when a save of this node's keeps it, if the broker is not heard again; 0 = none does. LEAVE
+ * comes after its SAVED, because who left is not waited for; and after its outcome, because the
+ * manifest may be this node's to write, however many rounds followed. */
 static int64_t kept_until(const struct member *m)
 {
     int64_t until = member_give_up_boot_ms(m);
@@ -49,8 +50,8 @@ static int64_t kept_until(const struct member *m)
     return unheard < until ? unheard : until;
 }
 
-/* The same of a manifest, of all that wait to be written: a broker that is silent gives none of them. What is not
- * written in time is written by the next launch. */
+/* The same of a manifest, of all that wait to be written: a broker that is silent gives none of
+ * them. What is not written in time is written by the next launch. */
 static int64_t manifest_kept_until(const struct member *m)
 {
     int64_t until = member_give_up_boot_ms(m);
@@ -83,8 +84,9 @@ static bool something_keeps_it(const struct member *m)
     case PART_TO_STEP:
         if (m->done == m->step)
             return true;
-        return manifest; /* a step that it will not come to: the others wait for it until it says so */
-    case PART_CAPTURED: /* its commit may be this node's to write down; bounded by give_up_at */
+        return manifest; /* a step that it will not come to: the others wait for it until it says so
+                          */
+    case PART_CAPTURED:  /* its commit may be this node's to write down; bounded by give_up_at */
         return m->cause == CAUSE_TERMINATION ||
                (m->link == LINK_JOINED && m->behind_round != m->round &&
                 m->now - m->heard_at < LOST_MS);
@@ -94,8 +96,8 @@ static bool something_keeps_it(const struct member *m)
     return manifest || (m->error.status != MUSTER_OK && m->error_until != NEVER);
 }
 
-/* How long LEAVE waits for its answer. Near the end of this process's own time it is killed meanwhile, and who was
- * not heard for long will not answer now. */
+/* How long LEAVE waits for its answer. Near the end of this process's own time it is killed
+ * meanwhile, and who was not heard for long will not answer now. */
 static int64_t leave_wait_ms(const struct member *m)
 {
     int64_t end = member_give_up_boot_ms(m);
@@ -106,8 +108,8 @@ static int64_t leave_wait_ms(const struct member *m)
     return m->now < end ? end - m->now + last : last;
 }
 
-/* It was put when the broker was not heard for long, and that has not got it and is heard again: what this node waited for
- * may come now. If nothing keeps it any more LEAVE is said anew. */
+/* It was put when the broker was not heard for long, and that has not got it and is heard again:
+ * what this node waited for may come now. If nothing keeps it any more LEAVE is said anew. */
 void leave_take_back(struct member *m)
 {
     if (m->leaves_taken_back == LEAVES_TAKEN_BACK_MAX)
@@ -118,7 +120,8 @@ void leave_take_back(struct member *m)
     m->left_until = NEVER;
 }
 
-/* The broker lives, and keeps nothing: it would take who leaves unheard for lost, and its job for failed. */
+/* The broker lives, and keeps nothing: it would take who leaves unheard for lost, and its job for
+ * failed. */
 void leave_is_not_stored(struct member *m)
 {
     int64_t until = m->leave_from + ENDING_MS, end = member_give_up_boot_ms(m);
@@ -133,7 +136,8 @@ void leave_is_not_stored(struct member *m)
         m->left_until = until;
 }
 
-/* A notice that comes while LEAVE waits for its answer: no longer than leave_wait_ms() would have said then. */
+/* A notice that comes while LEAVE waits for its answer: no longer than leave_wait_ms() would have
+ * said then. */
 static void leave_in_time(struct member *m)
 {
     int64_t last = member_give_up_boot_ms(m);
@@ -145,8 +149,8 @@ static void leave_in_time(struct member *m)
         m->left_until = last;
 }
 
-/* The driver bounds close, too, but not what this core bounds: what it is to write, and LEAVE, which has its bound from
- * when it is put, or from when the broker was found to be away. */
+/* The driver bounds close, too, but not what this core bounds: what it is to write, and LEAVE,
+ * which has its bound from when it is put, or from when the broker was found to be away. */
 static void say_kept(struct member *m)
 {
     bool told = m->left_until != NEVER && m->now < m->left_until;
@@ -158,7 +162,8 @@ static void say_kept(struct member *m)
     m->view.kept = kept;
 }
 
-/* A request without a number is answered so to who has left: LEAVE was under way when it was taken back. */
+/* A request without a number is answered so to who has left: LEAVE was under way when it was taken
+ * back. */
 void leave_taken(struct member *m)
 {
     m->view.left = true;

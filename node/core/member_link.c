@@ -1,6 +1,6 @@
-/* member_link - the node's half of the reliable channel: HELLO, numbered requests resent until they are
- * answered, events without gaps, heartbeats, own notices.
- * A frame of a lower broker epoch is dropped; a new start id is greeted before anything is applied. */
+/* member_link - the node's half of the reliable channel: HELLO, numbered requests resent until they
+ * are answered, events without gaps, heartbeats, own notices. A frame of a lower broker epoch is
+ * dropped; a new start id is greeted before anything is applied. */
 #include "node/core/member_state.h"
 
 #include <stdio.h>
@@ -51,7 +51,8 @@ void message_send(struct member *m, const struct wire_msg *message, uint64_t req
 
 /* --- answers -------------------------------------------------------------------------------- */
 
-/* A round may be over before all have come to its step, also because it is committed: its event says. */
+/* A round may be over before all have come to its step, also because it is committed: its event
+ * says. */
 static void say_refused(struct member *m, enum wire_type type, const struct wire_ack *ack)
 {
     if (ack->code == MUSTER_E_ABORTED && (type == WIRE_AT_STEP || type == WIRE_PAST))
@@ -101,7 +102,7 @@ static void on_ack(struct member *m, const struct wire_ack *ack)
         policy_over(m);
 }
 
-/* --- HELLO --------------------------------------------------------------------------------------------- */
+/* --- HELLO ------------------------------------------------------------------------------------ */
 
 static uint64_t age_ms(const struct member *m)
 {
@@ -168,7 +169,8 @@ void link_rehello(struct member *m)
     m->snapshot_until = NEVER;
 }
 
-/* What was said to the connection before may be lost, and the broker would answer the next word E_HELLO. */
+/* What was said to the connection before may be lost, and the broker would answer the next word
+ * E_HELLO. */
 void link_connected(struct member *m)
 {
     if (m->link != LINK_OVER && m->nonce != 0)
@@ -211,7 +213,8 @@ static void joined(struct member *m)
     policy_again(m);
 }
 
-/* Its HELLO was repeated, and the launch that the first answer let it into is over: it is one of the next. */
+/* Its HELLO was repeated, and the launch that the first answer let it into is over: it is one of
+ * the next. */
 static bool let_in_anew(const struct member *m, const struct wire_welcome *welcome)
 {
     return (m->link == LINK_SNAPSHOT || m->link == LINK_JOINED) && m->nonce - welcome->nonce <= 1 &&
@@ -274,7 +277,7 @@ static void on_refused(struct member *m, const struct wire_refused *refused)
         member_end(m, code, false, (int)m->options.rank, 0, -1, refused->text);
 }
 
-/* --- events and their gaps ------------------------------------------------------------------------------ */
+/* --- events and their gaps -------------------------------------------------------------------- */
 
 static void ask_events(struct member *m)
 {
@@ -310,8 +313,9 @@ static void on_event(struct member *m, const struct wire_event *event)
     watch_gap(m);
 }
 
-/* It answers a HELLO, or a heartbeat, of before this node heard of its round, and so tells nothing of that, whose end may be
- * among the events that it stands for. They are asked for; by then the broker knows by a heartbeat which round it is. */
+/* It answers a HELLO, or a heartbeat, of before this node heard of its round, and so tells nothing
+ * of that, whose end may be among the events that it stands for. They are asked for; by then the
+ * broker knows by a heartbeat which round it is. */
 static bool hides_a_round(const struct member *m, const struct wire_snapshot *snapshot)
 {
     return m->round != 0 && snapshot->seq > m->applied_seq &&
@@ -339,7 +343,7 @@ static void on_snapshot(struct member *m, const struct wire_snapshot *snapshot)
     watch_gap(m);
 }
 
-/* --- what the broker tells --------------------------------------------------------------------------------- */
+/* --- what the broker tells -------------------------------------------------------------------- */
 
 #define LINK_TAKES(name, call)                                             \
     static void take_##name(struct member *m, const struct wire_msg *told) \
@@ -385,7 +389,8 @@ enum link_when {
     LINK_WHEN_ANY,     /* it greets, or refuses to */
 };
 
-/* What may be told when, and what takes it. Who says it is always a broker: a node hears nobody else. */
+/* What may be told when, and what takes it. Who says it is always a broker: a node hears nobody
+ * else. */
 static const struct {
     enum link_when when;
     void (*take)(struct member *, const struct wire_msg *);
@@ -445,7 +450,7 @@ void link_frame(struct member *m, const struct wire_msg *message)
         link_messages[message->type].take(m, message);
 }
 
-/* --- time ------------------------------------------------------------------------------------------------- */
+/* --- time ------------------------------------------------------------------------------------- */
 
 static void heartbeat(struct member *m)
 {
@@ -467,7 +472,8 @@ static void heartbeat(struct member *m)
     m->heartbeat_at = m->now + HEARTBEAT_MS;
 }
 
-/* Closed before it was let in: it does not ask again. What it asked for may be granted all the same. */
+/* Closed before it was let in: it does not ask again. What it asked for may be granted all the
+ * same. */
 static bool link_gave_up(const struct member *m)
 {
     return m->closing && !m->view.joined;

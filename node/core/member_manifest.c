@@ -1,4 +1,5 @@
-/* member_manifest - the manifests that this node writes beside its shards: fetched in chunks, one after another. */
+/* member_manifest - the manifests that this node writes beside its shards: fetched in chunks, one
+ * after another. */
 #include "node/core/member_state.h"
 
 #include <stdio.h>
@@ -35,8 +36,8 @@ static void tell_given_up(struct member *m, uint64_t checkpoint)
     request_put(m, &message);
 }
 
-/* One at a time, each to its end: a checkpoint without its manifest is repaired only if it is the one
- * that is resumed from. */
+/* One at a time, each to its end: a checkpoint without its manifest is repaired only if it is the
+ * one that is resumed from. */
 void manifest_begin(struct member *m, uint64_t checkpoint)
 {
     if (m->manifest == checkpoint)
@@ -118,8 +119,8 @@ static void manifest_forget(struct member *m)
     manifest_start(m, next);
 }
 
-/* A database that was put back to a copy does not know the checkpoint. The one that is to be resumed from is
- * asked for until all have joined, or have not. */
+/* A database that was put back to a copy does not know the checkpoint. The one that is to be
+ * resumed from is asked for until all have joined, or have not. */
 void manifest_look(struct member *m)
 {
     if (m->manifest == 0 || m->manifest_writing || m->now < m->manifest_ask_at)

@@ -1,6 +1,6 @@
-/* member_moves - the states of a node's link to the broker and of its part in a round, and which may follow
- * which. Every change of such a state goes through here. A move that is not in its table is an error of
- * ours: it is made anyway, for training must not end because of it. Tests see it. */
+/* member_moves - the states of a node's link to the broker and of its part in a round, and which
+ * may follow which. Every change of such a state goes through here. A move that is not in its table
+ * is an error of ours: it is made anyway, for training must not end because of it. Tests see it. */
 #include "node/core/member_state.h"
 
 #include "schema/moves.h"

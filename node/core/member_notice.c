@@ -1,4 +1,5 @@
-/* member_notice - this process's own notices: kept until they are withdrawn, said as soon as there is room. */
+/* member_notice - this process's own notices: kept until they are withdrawn, said as soon as there
+ * is room. */
 #include "node/core/member_state.h"
 #include "schema/rules/plan.h"
 
@@ -48,8 +49,8 @@ static struct own_notice *notice_find(struct member *m, const char *id)
     return NULL;
 }
 
-/* Room for one with this deadline: a free place, or that of the one with the latest deadline, which the
- * broker was told too. What is kept here is for HELLO and for this process's own deadline. */
+/* Room for one with this deadline: a free place, or that of the one with the latest deadline, which
+ * the broker was told too. What is kept here is for HELLO and for this process's own deadline. */
 static struct own_notice *notice_place(struct member *m, const struct member_input *in,
                                        int64_t deadline)
 {
@@ -102,8 +103,8 @@ static void say_too_short(struct member *m, const struct member_input *in)
                (long long)(told ? in->left_ms : m->options.grace_period_ms));
 }
 
-/* Said at once, whatever the training thread does. An id that is known counts again if its deadline is
- * earlier now, or if it ends this process now and did not before. */
+/* Said at once, whatever the training thread does. An id that is known counts again if its deadline
+ * is earlier now, or if it ends this process now and did not before. */
 void notice_put(struct member *m, const struct member_input *in)
 {
     struct own_notice *notice = notice_find(m, in->id);
@@ -212,7 +213,7 @@ void notice_drop(struct member *m, const char *id)
     notice->withdrawn = notice->unsaid = true;
 }
 
-/* --- the end that is announced --------------------------------------------------------------------- */
+/* --- the end that is announced ---------------------------------------------------------------- */
 
 #define ANNOUNCED_SAME_MS 100 /* two words of one moment: messages take their time */
 

@@ -1,6 +1,6 @@
-/* member_outcome - what became of the rounds in which this node captured its state, or was to: who saved
- * wants to know it after training went on. The newest MEMBER_OUTCOMES_MAX are in the view, and those that are
- * awaited; only when all are the oldest makes room. */
+/* member_outcome - what became of the rounds in which this node captured its state, or was to: who
+ * saved wants to know it after training went on. The newest MEMBER_OUTCOMES_MAX are in the view,
+ * and those that are awaited; only when all are the oldest makes room. */
 #include "node/core/member_state.h"
 
 #include <stdio.h>
@@ -82,8 +82,8 @@ static void in_place(struct member *m, uint64_t round)
             m->view.outcomes[i].in_place = m->view_changed = true;
 }
 
-/* Another rank's save failed before this one came to S: all are told alike. Open it would be waited for by
- * the very thread that has to get to S. */
+/* Another rank's save failed before this one came to S: all are told alike. Open it would be waited
+ * for by the very thread that has to get to S. */
 static struct member_outcome *outcome_on_the_way(struct member *m, uint64_t round)
 {
     if (round != m->round || m->step < 0)
@@ -165,7 +165,8 @@ void outcome_event(struct member *m, const struct wire_event *event)
         member_outcome_end(m, outcome, OUTCOME_ABORTED, event->rank, event->code, event->text);
 }
 
-/* It saved, and the event that tells who writes the manifest was missed: the lowest rank that saved and lives does. */
+/* It saved, and the event that tells who writes the manifest was missed: the lowest rank that saved
+ * and lives does. */
 static void write_down(struct member *m, const struct member_outcome *outcome)
 {
     bool lowest = m->options.layout == LAYOUT_REPLICATED || m->options.rank == 0;
@@ -174,8 +175,9 @@ static void write_down(struct member *m, const struct member_outcome *outcome)
         manifest_begin(m, outcome->round);
 }
 
-/* A snapshot stands for events that are heard no more. It tells the end of one round by name, and of
- * the newest checkpoint; rounds that it does not tell of are open there, or over and forgotten. */
+/* A snapshot stands for events that are heard no more. It tells the end of one round by name, and
+ * of the newest checkpoint; rounds that it does not tell of are open there, or over and forgotten.
+ */
 void outcome_snapshot(struct member *m, const struct wire_snapshot *s)
 {
     if (s->named_state == ROUND_ABORTED && s->named_cause != CAUSE_NONE &&
@@ -212,7 +214,8 @@ static bool was_retold(const struct member *m, uint64_t round)
     return false;
 }
 
-/* No event and no snapshot of that database will ever tell of it, and who saved would wait for ever. */
+/* No event and no snapshot of that database will ever tell of it, and who saved would wait for
+ * ever. */
 void outcome_forgotten(struct member *m, uint64_t round)
 {
     struct member_outcome *outcome = member_outcome_outcome_of(m, round);

@@ -1,4 +1,5 @@
-/* member_requests - what changes something at the broker: numbered, in order, sent again until it is answered. */
+/* member_requests - what changes something at the broker: numbered, in order, sent again until it
+ * is answered. */
 #include "node/core/member_state.h"
 
 uint64_t request_put(struct member *m, const struct wire_msg *message)
@@ -76,7 +77,8 @@ static bool restore_failed_unheard(const struct member *m, uint64_t last_request
     return false;
 }
 
-/* A broker whose database was put back counts this incarnation from there. True: it has forgotten some. */
+/* A broker whose database was put back counts this incarnation from there. True: it has forgotten
+ * some. */
 bool requests_renumber(struct member *m, uint64_t last_request)
 {
     uint64_t first = m->pending_count > 0 ? m->pending[0]->message.up.request : m->next_request;

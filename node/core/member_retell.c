@@ -1,5 +1,6 @@
-/* member_retell - what the broker had answered, and its database, put back to an older copy, does not hold any more:
- * what others wait for is said again. Notices go with HELLO, and what was never answered is repeated anyway. */
+/* member_retell - what the broker had answered, and its database, put back to an older copy, does
+ * not hold any more: what others wait for is said again. Notices go with HELLO, and what was never
+ * answered is repeated anyway. */
 #include "node/core/member_state.h"
 
 /* A database that does not know of it waits for this rank until the join timeout. */
@@ -22,8 +23,8 @@ static void at_step_again(struct member *m, uint64_t round, int64_t step, bool c
     request_put(m, &message);
 }
 
-/* The names of its files are told once: a shard that is not known there stays so, and the round is to end. What
- * failed then failed for the same reason. */
+/* The names of its files are told once: a shard that is not known there stays so, and the round is
+ * to end. What failed then failed for the same reason. */
 static void saved_is_lost(struct member *m, struct save_told *save)
 {
     struct wire_msg message = message_make(WIRE_SAVE_FAILED);

@@ -2,8 +2,8 @@
  *
  *   freeze:   close the gate, report what the closing gave
  *   decision: begun <= S: walk to S; else PAST
- *   at S:     AT_STEP, capture (the writer saves), SAVED; a termination then holds until the verdict
- *   A node that trains on beyond S never says SAVED for that round. */
+ *   at S:     AT_STEP, capture (the writer saves), SAVED; a termination then holds until the
+ * verdict A node that trains on beyond S never says SAVED for that round. */
 #include "node/core/member_state.h"
 
 #include <stdio.h>
@@ -21,7 +21,7 @@ void policy_over(struct member *m)
         view_open_or_end(m);
 }
 
-/* --- freeze, report ---------------------------------------------------------------------------------- */
+/* --- freeze, report --------------------------------------------------------------------------- */
 
 static void report(struct member *m, int64_t begun, int64_t done)
 {
@@ -164,10 +164,11 @@ void round_decision(struct member *m, uint64_t round, uint64_t generation, enum 
     view_set(m, VIEW_WAIT);
 }
 
-/* --- at S ----------------------------------------------------------------------------------------------- */
+/* --- at S ------------------------------------------------------------------------------------- */
 
-/* Is the training thread held by no round? Who captured for a save that is no termination trains on,
- * and so does who captured before a termination joined; whoever holds has a bound, unless it writes. */
+/* Is the training thread held by no round? Who captured for a save that is no termination trains
+ * on, and so does who captured before a termination joined; whoever holds has a bound, unless it
+ * writes. */
 bool no_round_holds(const struct member *m)
 {
     return m->part == PART_NONE || m->part == PART_THAWED ||
@@ -209,8 +210,8 @@ void round_arrived(struct member *m)
     hold_or_go(m);
 }
 
-/* Others still save for the termination that this rank waits for, as long as it takes them: that is bounded by the
- * broker, and the wait for a broker that has nothing to say of it begins here. */
+/* Others still save for the termination that this rank waits for, as long as it takes them: that is
+ * bounded by the broker, and the wait for a broker that has nothing to say of it begins here. */
 void round_is_awaited(struct member *m, uint64_t round)
 {
     if (round == 0 || round != m->round || m->part != PART_CAPTURED ||
@@ -256,7 +257,7 @@ void round_policy(struct member *m, int64_t step)
     view_set(m, VIEW_WAIT);
 }
 
-/* --- outcomes ---------------------------------------------------------------------------------------------- */
+/* --- outcomes --------------------------------------------------------------------------------- */
 
 void round_over_for_me(struct member *m)
 {
@@ -267,7 +268,8 @@ void round_over_for_me(struct member *m)
     view_open_or_end(m);
 }
 
-/* When the checkpoint that ends the job is committed, what comes of a later round lets nobody go on. */
+/* When the checkpoint that ends the job is committed, what comes of a later round lets nobody go
+ * on. */
 static bool is_serving(const struct member *m, uint64_t round)
 {
     return round == m->round && m->part != PART_NONE && m->part != PART_COMMITTED;
@@ -321,9 +323,8 @@ void round_aborted(struct member *m, uint64_t round, uint64_t generation, bool a
     }
     bool awaits = m->cause == CAUSE_TERMINATION || error_awaits_round(m);
     if (m->error.status != MUSTER_OK && !again && awaits) {
-        m->part =
-            PART_NONE; /* the job's end is the next event: who leaves by it is begun again. Or the
-                                freeze of the round that was announced with the error */
+        m->part = PART_NONE; /* the job's end is the next event: who leaves by it is begun again. Or
+                                the freeze of the round that was announced with the error */
         m->thaw_at = m->give_up_at = NEVER;
         m->error_until = m->now + THAW_MS;
         view_open_or_end(m);
@@ -348,7 +349,7 @@ void part_unchanged(struct member *m, uint64_t round, enum wire_cause cause, int
     }
 }
 
-/* --- errors ------------------------------------------------------------------------------------------------- */
+/* --- errors ----------------------------------------------------------------------------------- */
 
 void step_failed(struct member *m, const struct member_input *in)
 {
@@ -371,10 +372,10 @@ void step_failed(struct member *m, const struct member_input *in)
     member_end(m, MUSTER_E_STEP, false, (int)m->options.rank, (int)in->code, in->step, text);
 }
 
-/* --- time ---------------------------------------------------------------------------------------------------- */
+/* --- time ------------------------------------------------------------------------------------- */
 
-/* When this process must leave without a checkpoint. A program that closes and has no round to serve
- * is leaving with an end of its own, finished or failed, which the notice does not change. */
+/* When this process must leave without a checkpoint. A program that closes and has no round to
+ * serve is leaving with an end of its own, finished or failed, which the notice does not change. */
 static int64_t own_margin_at(const struct member *m)
 {
     int64_t deadline = notice_own_deadline(m);
@@ -407,8 +408,8 @@ static void member_round_end_preempted(struct member *m)
     member_end(m, MUSTER_PREEMPTED, true, -1, 0, m->step, text);
 }
 
-/* When this node gives up its way to S, or at S its wait for the save before, which the broker bounds as long as
- * there is one. */
+/* When this node gives up its way to S, or at S its wait for the save before, which the broker
+ * bounds as long as there is one. */
 static int64_t way_over_at(const struct member *m)
 {
     int64_t unheard = m->heard_at + LOST_MS;

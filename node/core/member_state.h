@@ -33,8 +33,10 @@ _Static_assert(PENDING_MAX >=
                        4 /* ERROR, LEAVE, MANIFEST_DONE, DELETED */,
                "a save behind and the last one find room while no broker answers");
 #define MANIFEST_ASKS_MAX (ENDING_MS / RESEND_MIN_MS)
-#define DELETES_MAX 16           /* at once; the broker repeats the others */
-#define MANIFESTS_WAITING_MAX 64 /* saves of a policy may come faster than a disk takes manifests */
+#define DELETES_MAX 16 /* at once; the broker repeats the others */
+#define MANIFESTS_WAITING_MAX                                           \
+    64 /* saves of a policy may come faster than a disk takes manifests \
+        */
 #define GIVE_UP_MS (STUCK_MS + STUCK_MS + FREEZE_MS) /* verdict: way to S + save + an answer */
 uint64_t link_step_p95(const struct member *m);      /* 0 = none measured */
 
@@ -256,7 +258,8 @@ void requests_retell(struct member *m); /* of what it was answered some is forgo
 void notice_put(struct member *m, const struct member_input *in);
 void notices_say(struct member *m); /* what is unsaid, as far as there is room */
 void notices_told(struct member *m, const struct wire_alive *alive); /* by the broker */
-/* A rank's end, of which an event tells before the next ALIVE. left_ms -1: at a time that is not known. */
+/* A rank's end, of which an event tells before the next ALIVE. left_ms -1: at a time that is not
+ * known. */
 void notices_heard(struct member *m, uint64_t kind, int64_t rank, int64_t left_ms);
 void notices_announce(struct member *m); /* into the view, what comes first of these and its own */
 void notice_drop(struct member *m, const char *id);   /* withdrawn here: the broker is told */
@@ -280,7 +283,8 @@ void outcome_captured(struct member *m, uint64_t round, int64_t step);
 /* This step is on disk, whoever captured it. */
 void outcome_on_disk(struct member *m, int64_t step);
 void outcome_saved(struct member *m, uint64_t round);
-/* member_save.c: what was told of saves; the last (round 0: none was), and whether one was of that round */
+/* member_save.c: what was told of saves; the last (round 0: none was), and whether one was of that
+ * round */
 const struct save_told *save_last(const struct member *m);
 bool save_was_told(const struct member *m, uint64_t round);
 /* Of a round that has this node's shard. *ret_sure: it will be heard, sooner or later. */
@@ -328,7 +332,8 @@ void round_aborted(struct member *m, uint64_t round, uint64_t generation, bool a
 void part_unchanged(struct member *m, uint64_t round, enum wire_cause cause, int64_t step);
 void round_over_for_me(struct member *m);
 void round_is_awaited(struct member *m, uint64_t round); /* the broker says so */
-/* What else it waits for may let the thread go: it takes part in no round, or is captured and free. */
+/* What else it waits for may let the thread go: it takes part in no round, or is captured and free.
+ */
 bool no_round_holds(const struct member *m);
 void part_tick(struct member *m);
 int64_t round_wakeup(const struct member *m);

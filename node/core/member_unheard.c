@@ -1,4 +1,5 @@
-/* member_unheard - what a person is told when no broker is heard: what this rank does, and what needs the broker. */
+/* member_unheard - what a person is told when no broker is heard: what this rank does, and what
+ * needs the broker. */
 #include "node/core/member_state.h"
 
 #include <stdio.h>
@@ -15,14 +16,16 @@ static bool wrote(const struct member *m)
     return save_last(m)->round == m->round && save_last(m)->code == MUSTER_OK;
 }
 
-/* Its thread is held for the verdict; of what is no termination nobody who closes waits for a silent broker. */
+/* Its thread is held for the verdict; of what is no termination nobody who closes waits for a
+ * silent broker. */
 static bool is_held(const struct member *m)
 {
     return m->part == PART_CAPTURED && m->give_up_at != NEVER &&
            (m->cause == CAUSE_TERMINATION || !m->closing);
 }
 
-/* Captured, and held for the verdict: by its own deadline it leaves, by the bound of the wait it goes on. */
+/* Captured, and held for the verdict: by its own deadline it leaves, by the bound of the wait it
+ * goes on. */
 static void held_says(const struct member *m, char ret_text[SAYS_SIZE])
 {
     int64_t leaves = notice_own_deadline(m);
@@ -96,7 +99,8 @@ static void say_unheard(struct member *m)
                (long long)(m->now - m->heard_at) / 1000, text);
 }
 
-/* Told to end: does its end wait for the broker? Not once that is committed, nor if it closes and no round keeps it. */
+/* Told to end: does its end wait for the broker? Not once that is committed, nor if it closes and
+ * no round keeps it. */
 static bool end_waits(const struct member *m)
 {
     bool kept = is_held(m) || m->part == PART_CAPTURING || m->part == PART_FROZEN;

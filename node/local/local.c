@@ -15,7 +15,9 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#define SAVE_TRIES_MAX 3 /* of a termination's save, as with a broker; a full disk does not loop */
+#define SAVE_TRIES_MAX                                                        \
+    3 /* of a termination's save, as with a broker; a full disk does not loop \
+       */
 #define POLL_MS 1000
 #define POLL_FIRST_MS 100 /* until a step was measured: the first notice is to be planned */
 
@@ -25,7 +27,7 @@ void local_say(const struct local *local, int level, const char *text)
         local->options.log(level, text, local->options.log_arg);
 }
 
-/* --- notices ------------------------------------------------------------------------------------- */
+/* --- notices ---------------------------------------------------------------------------------- */
 
 static void local_wake(struct local *local)
 {
@@ -167,7 +169,7 @@ static void *local_watch(void *arg)
     return NULL;
 }
 
-/* --- opening ------------------------------------------------------------------------------------- */
+/* --- opening ---------------------------------------------------------------------------------- */
 
 static enum muster_status local_start(struct local *local, struct muster_error *err)
 {
@@ -264,7 +266,7 @@ struct gate *local_gate(struct local *local)
     return local->gate;
 }
 
-/* --- boundaries ---------------------------------------------------------------------------------- */
+/* --- boundaries ------------------------------------------------------------------------------- */
 
 static void local_plan_next_save(struct local *local)
 {

@@ -1,9 +1,9 @@
 /* local - one process alone, without a broker (option offline_ok, world size 1).
- * Owns: a notice's way to the boundary that the plan (local_plan.h) chooses, the save there, the choice of
- * what to resume from, and <root>/.muster/LOCAL, in which the measured times outlive the process.
- * Never: more than one rank; a broker, once it has begun without one.
- * A checkpoint that it writes is a directory with a manifest like any other, so a later life with a
- * broker can import it. Threads as in agent.h. */
+ * Owns: a notice's way to the boundary that the plan (local_plan.h) chooses, the save there, the
+ * choice of what to resume from, and <root>/.muster/LOCAL, in which the measured times outlive the
+ * process. Never: more than one rank; a broker, once it has begun without one. A checkpoint that it
+ * writes is a directory with a manifest like any other, so a later life with a broker can import
+ * it. Threads as in agent.h. */
 #ifndef NODE_LOCAL_H
 #define NODE_LOCAL_H
 
@@ -39,8 +39,8 @@ struct local_resume {
     int64_t step; /* 0: begin from the start */
     char path[FS_PATH_MAX];
 };
-/* The newest checkpoint with a manifest, whole or damaged, and a step below `below` (INT64_MAX: any). One that was committed
- * and has no name yet gets it before. */
+/* The newest checkpoint with a manifest, whole or damaged, and a step below `below` (INT64_MAX:
+ * any). One that was committed and has no name yet gets it before. */
 enum muster_status local_find_resume(struct local *local, int64_t below,
                                      struct local_resume *ret_resume, struct muster_error *err);
 void local_restored(struct local *local, int64_t step); /* opens the gate */
@@ -49,7 +49,8 @@ void local_restored(struct local *local, int64_t step); /* opens the gate */
  * the text. */
 enum muster_status local_boundary(struct local *local, bool begin, void *call_arg,
                                   struct muster_error *err);
-/* For the supervisor, once it has left: why it was preempted, or which saves of this life failed. "": nothing. */
+/* For the supervisor, once it has left: why it was preempted, or which saves of this life failed.
+ * "": nothing. */
 #define LOCAL_SAYS_SIZE 600
 void local_words(struct local *local, char ret_text[LOCAL_SAYS_SIZE + 64]);
 /* As agent_give_state. */
@@ -73,7 +74,8 @@ void local_set_position(struct local *local, int64_t epoch, int64_t step_in_epoc
 
 /* Any thread. */
 void local_fail(struct local *local, int code, const char *text);
-/* The deadline of the notice that comes first, in boot time, and its kind; NOTICE_NONE: none stands. Any thread. */
+/* The deadline of the notice that comes first, in boot time, and its kind; NOTICE_NONE: none
+ * stands. Any thread. */
 enum wire_notice_kind local_announced(struct local *local, int64_t *ret_deadline_boot_ms);
 
 void local_notify(struct local *local, enum wire_notice_kind kind, int64_t left_ms,

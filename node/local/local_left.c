@@ -75,7 +75,8 @@ void local_left_begin(struct local *local, uint64_t round, uint64_t nonce)
     int length = snprintf(line, sizeof line, "%" PRIu64 " %" PRIu64 " %016" PRIx64 "\n",
                           local->generation, round, nonce);
 
-    /* A line that is not written leaves what a kill leaves now where it is, and harms nothing else. */
+    /* A line that is not written leaves what a kill leaves now where it is, and harms nothing else.
+     */
     if (local->left_fd >= 0 && pwrite(local->left_fd, line, (size_t)length, 0) != length)
         local_left_end(local);
 }

@@ -13,7 +13,7 @@ void local_plan_init(struct local_plan *plan, int64_t grace_period_ms)
     plan->grace_period_ms = grace_period_ms;
 }
 
-/* --- notices ------------------------------------------------------------------------------------- */
+/* --- notices ---------------------------------------------------------------------------------- */
 
 static struct local_notice *latest(struct local_plan *plan)
 {
@@ -63,7 +63,7 @@ bool local_plan_withdraw(struct local_plan *plan, uint64_t number)
     return found;
 }
 
-/* --- times --------------------------------------------------------------------------------------- */
+/* --- times ------------------------------------------------------------------------------------ */
 
 void local_plan_restart_looks(struct local_plan *plan, int64_t begun)
 {
@@ -118,7 +118,7 @@ void local_plan_read_times(struct local_plan *plan, const char *text)
     plan->step_p95_before_ms = ms;
 }
 
-/* --- now or later -------------------------------------------------------------------------------- */
+/* --- now or later ----------------------------------------------------------------------------- */
 
 #define SECONDS(ms) (long long)((ms) / 1000), (long long)((ms) % 1000 / 100)
 

@@ -1,7 +1,7 @@
-/* local_plan - what one process without a broker knows of its notices, and when it saves for them: the
- * broker's arithmetic (schema/rules/plan.h) with this process's own steps and saves.
- * Owns: the notices that stand, the measured times, the words for people.
- * Never: a clock, memory, a file, a lock. Pure: the caller says what time it is. */
+/* local_plan - what one process without a broker knows of its notices, and when it saves for them:
+ * the broker's arithmetic (schema/rules/plan.h) with this process's own steps and saves. Owns: the
+ * notices that stand, the measured times, the words for people. Never: a clock, memory, a file, a
+ * lock. Pure: the caller says what time it is. */
 #ifndef NODE_LOCAL_PLAN_H
 #define NODE_LOCAL_PLAN_H
 
@@ -50,11 +50,12 @@ void local_plan_look(struct local_plan *plan, int64_t now, int64_t begun, bool o
 void local_plan_restart_looks(struct local_plan *plan, int64_t begun);
 int64_t local_plan_step_p95(const struct local_plan *plan); /* 0: not measured */
 
-/* Is it time to save and leave? *ret_wakeup_boot_ms: when to ask again at the latest, INT64_MAX: never.
- * Without a notice false. `plan`, `chosen` and `text` tell what was found. */
+/* Is it time to save and leave? *ret_wakeup_boot_ms: when to ask again at the latest, INT64_MAX:
+ * never. Without a notice false. `plan`, `chosen` and `text` tell what was found. */
 bool local_plan_due(struct local_plan *plan, int64_t now, int64_t *ret_wakeup_boot_ms);
 
-/* After local_plan_due: true once, if the plan waits and no save was ever measured. That one save measures it. */
+/* After local_plan_due: true once, if the plan waits and no save was ever measured. That one save
+ * measures it. */
 bool local_plan_wants_save(struct local_plan *plan);
 
 /* The measured times, as text for the next life. What is no such text gives none. */

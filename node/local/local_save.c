@@ -11,11 +11,12 @@
 #include <string.h>
 
 #define ROUND_TRIES_MAX 100 /* round directories that former lives left behind */
-/* A broker that is away now may have given numbers to rounds that left nothing here: a save that failed, one that was not
- * decided. `muster import` takes no number that is another round's, so a life begins above as many of them. */
+/* A broker that is away now may have given numbers to rounds that left nothing here: a save that
+ * failed, one that was not decided. `muster import` takes no number that is another round's, so a
+ * life begins above as many of them. */
 #define ROUND_JUMP 1000
 
-/* --- what is there ------------------------------------------------------------------------------- */
+/* --- what is there ---------------------------------------------------------------------------- */
 
 static enum muster_status list_root(const struct local *local, struct arena *arena,
                                     struct dir_list *ret_list, struct muster_error *err)
@@ -28,8 +29,8 @@ static enum muster_status list_root(const struct local *local, struct arena *are
                                         : status;
 }
 
-/* All of its files were durable before its manifest was written, which is behind a commit alone; only its name is missing.
- * Whoever committed it may be at that just now. */
+/* All of its files were durable before its manifest was written, which is behind a commit alone;
+ * only its name is missing. Whoever committed it may be at that just now. */
 static enum muster_status give_name(const struct local *local, const char *dir,
                                     char ret_path[FS_PATH_MAX], struct muster_error *err)
 {
@@ -86,7 +87,8 @@ static enum muster_status read_root(const struct local *local, struct arena *are
     return list_root(local, arena, ret_list, err);
 }
 
-/* Among equal steps the later generation and round wins; one that got its name meanwhile is the last of its two. */
+/* Among equal steps the later generation and round wins; one that got its name meanwhile is the
+ * last of its two. */
 static bool is_newer(const struct dir_list *list, size_t a, size_t b)
 {
     const struct superseded_item *x = &list->launches[a], *y = &list->launches[b];
@@ -98,8 +100,8 @@ static bool is_newer(const struct dir_list *list, size_t a, size_t b)
     return list->items[a].round >= list->items[b].round;
 }
 
-/* Where a damaged one would be the newest, by its name, that is what is to be restored, and fails: nobody goes back
- * unasked. */
+/* Where a damaged one would be the newest, by its name, that is what is to be restored, and fails:
+ * nobody goes back unasked. */
 static void take_damaged(const struct local *local, const struct dir_list *list, int64_t below,
                          const char **ret_path, int64_t *ret_step)
 {
@@ -200,7 +202,7 @@ enum muster_status local_look_at_root(struct local *local, struct muster_error *
     return status;
 }
 
-/* --- saving -------------------------------------------------------------------------------------- */
+/* --- saving ----------------------------------------------------------------------------------- */
 
 static enum muster_status local_save_commit(struct local *local, const struct save_order *order,
                                             const struct shard_files *files, const char *cause,

@@ -1,6 +1,6 @@
 /* local_state - a process without a broker, as its own files know it.
- * Owns: the struct behind local.h, and the calls between local.c (notices, boundaries) and local_save.c
- * (the directory). */
+ * Owns: the struct behind local.h, and the calls between local.c (notices, boundaries) and
+ * local_save.c (the directory). */
 #ifndef NODE_LOCAL_STATE_H
 #define NODE_LOCAL_STATE_H
 

@@ -20,8 +20,8 @@ enum muster_status callback_start(bool (*ask)(void *arg), void *arg, int64_t per
                                   struct callback **ret_callback, struct muster_error *err);
 /* True once, after a yes. */
 bool callback_take(struct callback *callback);
-/* No other thread may be in callback_take. Waits at most limit_ms for a question that is being asked; false: it has not returned, and what
- * it uses is left to it for ever. NULL-safe. */
+/* No other thread may be in callback_take. Waits at most limit_ms for a question that is being
+ * asked; false: it has not returned, and what it uses is left to it for ever. NULL-safe. */
 bool callback_stop(struct callback **callback, int64_t limit_ms);
 /* Nobody is asked from here on, but callback_take may go on: for an owner that cannot wait until
  * its own threads are gone. What it uses is left to it for ever. NULL-safe. */

@@ -11,7 +11,8 @@
 
 extern char **environ;
 
-/* The command sees neither the descriptor nor the variable; its exit code goes where nobody else reads. */
+/* The command sees neither the descriptor nor the variable; its exit code goes where nobody else
+ * reads. */
 static const char script[] = "sh -c \"$0\" 3>&- </dev/null; echo $? >&3";
 
 void child_init(struct child *child, int64_t limit_ms)
@@ -59,7 +60,8 @@ static int spawn(struct child *child, const char *command, int output, int code)
     return failed;
 }
 
-/* A descriptor that is not below 4: what the child's are put on must not be one that is yet to be put. */
+/* A descriptor that is not below 4: what the child's are put on must not be one that is yet to be
+ * put. */
 static bool make_pipe(int ret_ends[2])
 {
     int low[2];

@@ -1,7 +1,7 @@
 /* child - a command in a process group of its own, asked without waiting for it.
- * Owns: the group, two pipes: what it wrote (capped), its exit code. Default signal dispositions, nothing blocked, no
- * descriptor of the host's. Its exit code is not taken from waitpid, which the host may have done before.
- * Never: a wait; more than CHILD_LIMIT_MS. */
+ * Owns: the group, two pipes: what it wrote (capped), its exit code. Default signal dispositions,
+ * nothing blocked, no descriptor of the host's. Its exit code is not taken from waitpid, which the
+ * host may have done before. Never: a wait; more than CHILD_LIMIT_MS. */
 #ifndef NODE_NOTICE_CHILD_H
 #define NODE_NOTICE_CHILD_H
 

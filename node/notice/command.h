@@ -1,6 +1,6 @@
-/* command - a command that is asked: /bin/sh -c COMMAND, each period, in a process group of its own.
- * Exit code 0 and nothing on stdout: no notice. Exit code 0 and a line: a notice, see line.h. Anything else: it
- * does not work; nothing changes. Killed with its group after COMMAND_LIMIT_MS,
+/* command - a command that is asked: /bin/sh -c COMMAND, each period, in a process group of its
+ * own. Exit code 0 and nothing on stdout: no notice. Exit code 0 and a line: a notice, see line.h.
+ * Anything else: it does not work; nothing changes. Killed with its group after COMMAND_LIMIT_MS,
  * see child.h. */
 #ifndef NODE_NOTICE_COMMAND_H
 #define NODE_NOTICE_COMMAND_H

@@ -1,9 +1,9 @@
 /* http - requests to metadata services, all in one thread that waits for none of them.
  * Owns: libcurl; nobody else includes it. Plain HTTP only, HTTP/1.0 and 1.1; no proxy whatever the
- * environment says, no redirect, no cookie, no kept connection; body and headers capped; every request
- * ends within its timeout.
- * Never: a signal, a signal handler (not SIGPIPE's either), a thread but the resolver's, a log of a header (tokens).
- * A struct http belongs to the thread that uses it, and is nobody's in a forked child. */
+ * environment says, no redirect, no cookie, no kept connection; body and headers capped; every
+ * request ends within its timeout. Never: a signal, a signal handler (not SIGPIPE's either), a
+ * thread but the resolver's, a log of a header (tokens). A struct http belongs to the thread that
+ * uses it, and is nobody's in a forked child. */
 #ifndef NODE_NOTICE_HTTP_H
 #define NODE_NOTICE_HTTP_H
 
@@ -48,7 +48,8 @@ struct http_reply {
     size_t size;
     const char *error; /* of what is not HTTP_ANSWERED */
 };
-/* The value of the first header of that name, in any case of letters, cut to size - 1; false: none. Pure. */
+/* The value of the first header of that name, in any case of letters, cut to size - 1; false: none.
+ * Pure. */
 bool http_header(const struct http_reply *reply, const char *name, char *ret_value, size_t size);
 
 enum muster_status http_create(struct http **ret_http, struct muster_error *err);
@@ -59,7 +60,8 @@ bool http_start(struct http *http, const struct http_request *request, const voi
                 unsigned slot);
 /* Waits for network, for fds and at most timeout_ms; makes progress. */
 void http_wait(struct http *http, struct pollfd *fds, size_t fds_count, int64_t timeout_ms);
-/* Takes one finished transfer of that owner; its reply is good until the next call of http_take or http_destroy. */
+/* Takes one finished transfer of that owner; its reply is good until the next call of http_take or
+ * http_destroy. */
 bool http_take(struct http *http, const void *owner, unsigned *ret_slot,
                struct http_reply *ret_reply);
 /* Ends the transfers of that owner without a word. */

@@ -143,7 +143,8 @@ static enum verdict read_by_rank(const struct family *family, const char *const 
     return read_names(family, env, out, why);
 }
 
-/* A size of several without a rank is somebody's who started them by hand: each would be a job of one. */
+/* A size of several without a rank is somebody's who started them by hand: each would be a job of
+ * one. */
 static enum verdict read_plain(const struct family *family, const char *const *env,
                                struct identity *out, char *why)
 {
@@ -533,7 +534,8 @@ static enum muster_status size_agrees(const char *const *env, const struct ident
     return MUSTER_OK;
 }
 
-/* torchrun under `muster run -n 1` passes the outer rank on: each of its processes would be rank 0 of 1. */
+/* torchrun under `muster run -n 1` passes the outer rank on: each of its processes would be rank 0
+ * of 1. */
 static enum muster_status torchrun_agrees(const char *const *env, const struct identity *id,
                                           struct muster_error *err)
 {

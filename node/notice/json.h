@@ -6,9 +6,11 @@
 
 #include <jansson.h>
 
-/* Owned (json_decref, which takes NULL); NULL: no JSON, something behind it, a key twice. A byte order mark is skipped. */
+/* Owned (json_decref, which takes NULL); NULL: no JSON, something behind it, a key twice. A byte
+ * order mark is skipped. */
 json_t *json_read(const struct http_reply *reply);
-/* The string of that key, without spaces around it. False: none, or it does not fit, or has a NUL. root may be NULL. */
+/* The string of that key, without spaces around it. False: none, or it does not fit, or has a NUL.
+ * root may be NULL. */
 bool json_text(const json_t *root, const char *key, char *ret_text, size_t size);
 
 #endif

@@ -112,7 +112,8 @@ static bool near(int64_t a, int64_t b)
     return a - b < LEDGER_STEP_MS && b - a < LEDGER_STEP_MS;
 }
 
-/* Is this what was said when it was cancelled? A time that is always as far ahead is the same, too. */
+/* Is this what was said when it was cancelled? A time that is always as far ahead is the same, too.
+ */
 static bool ledger_is_same(const struct ledger_entry *entry, const struct notice_item *item,
                            int64_t now_boot_ms)
 {

@@ -2,12 +2,13 @@
  * Owns: every notice that is known, by source, topic and key; which records were given for it.
  * Never: a clock, memory, a lock. Pure.
  *
- * The rule: the earliest time wins. A notice is told when it is new, and again (as a further record)
- * when its time moves earlier by LEDGER_STEP_MS or becomes known; a later time says nothing. One that its own source
- * does not say any more is withdrawn if it was cancellable, with all its records; else it stands.
- * What ends nothing (freeze, migrate) never takes the place of what does; if it becomes an end, it is told as one,
- * whatever its time. An unknown time may be now: no known one is sooner where there is little room.
- * What was cancelled from outside is not told again while its source says the same. */
+ * The rule: the earliest time wins. A notice is told when it is new, and again (as a further
+ * record) when its time moves earlier by LEDGER_STEP_MS or becomes known; a later time says
+ * nothing. One that its own source does not say any more is withdrawn if it was cancellable, with
+ * all its records; else it stands. What ends nothing (freeze, migrate) never takes the place of
+ * what does; if it becomes an end, it is told as one, whatever its time. An unknown time may be
+ * now: no known one is sooner where there is little room. What was cancelled from outside is not
+ * told again while its source says the same. */
 #ifndef NODE_NOTICE_LEDGER_H
 #define NODE_NOTICE_LEDGER_H
 
@@ -17,8 +18,10 @@
 #define LEDGER_STEP_MS 500 /* an earlier time within that is the same time */
 #define LEDGER_TOLD_MAX \
     4 /* notices of ends that stand at once: a node has NOTICES_NODE_MAX in all ... */
-#define LEDGER_REPORTS_MAX 1      /* ... and of those that end nothing */
-#define LEDGER_HORIZON_MS 3600000 /* a time further ahead is known, and told when it comes nearer */
+#define LEDGER_REPORTS_MAX 1 /* ... and of those that end nothing */
+#define LEDGER_HORIZON_MS                                                   \
+    3600000 /* a time further ahead is known, and told when it comes nearer \
+             */
 #define LEDGER_OUT_MAX (2 * NOTICE_SET_MAX + LEDGER_MAX)
 
 struct ledger_entry {
@@ -49,8 +52,8 @@ void ledger_say(struct ledger *ledger, const char *source, unsigned topic,
                 const struct notice_set *set, int64_t now_boot_ms, struct ledger_out *ret_out);
 /* Tells what had to wait: for its time to come nearer, for room. */
 void ledger_tick(struct ledger *ledger, int64_t now_boot_ms, struct ledger_out *ret_out);
-/* The record of this number was cancelled from outside: it is told anew when its source says it otherwise, or not
- * and then again. A signal and the callback say something new each time. */
+/* The record of this number was cancelled from outside: it is told anew when its source says it
+ * otherwise, or not and then again. A signal and the callback say something new each time. */
 void ledger_forget(struct ledger *ledger, uint64_t number);
 /* Is an end announced by this source and not withdrawn? */
 bool ledger_pending(const struct ledger *ledger, const char *source);

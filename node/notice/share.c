@@ -250,7 +250,7 @@ void share_close(struct share **share)
     free(s);
 }
 
-/* --- seats ------------------------------------------------------------------------------------------- */
+/* --- seats ------------------------------------------------------------------------------------ */
 
 void share_seat_open(struct share_seat *seat, const char *runtime_dir, const char *source,
                      const char *key)

@@ -33,8 +33,9 @@ struct signal_watch {
         told_boot_ms[SIGNAL_NUMBER_MAX + 1]; /* signal_take's: the first of the burst told last */
 };
 
-/* A thread that runs our handler: finds a chain that is a ring. A handler that we chain to may leave by siglongjmp,
- * and then the slot stays: what is called from within it has a deeper frame than it, what comes later mostly not. */
+/* A thread that runs our handler: finds a chain that is a ring. A handler that we chain to may
+ * leave by siglongjmp, and then the slot stays: what is called from within it has a deeper frame
+ * than it, what comes later mostly not. */
 struct inside {
     _Atomic long thread; /* 0 = free */
     uintptr_t frame;     /* these two: that thread's */
@@ -44,7 +45,7 @@ struct inside {
 struct signal_entry {
     unsigned watch_count;
     bool installed; /* our handler is the current one, or is chained to by a later one */
-    /* What ours was put over, oldest first. A handler that chains to ours calls the one below it. */
+    /* What ours was put over, oldest first. A handler that chains to ours calls the one below it */
     struct sigaction chain[CHAIN_MAX];
     _Atomic int chain_count;       /* an entry is complete before it is counted */
     _Atomic int64_t first_boot_ms; /* of the last burst; 0: has not come */
@@ -89,8 +90,9 @@ static bool tell_all(int signo, bool to_all)
     return told;
 }
 
-/* Async-signal-safe. to_all: also to watches that did not ask for this signal. False: no watch of this process was told.
- * All signals are blocked meanwhile: no handler forks in the middle of it, or leaves it by siglongjmp. */
+/* Async-signal-safe. to_all: also to watches that did not ask for this signal. False: no watch of
+ * this process was told. All signals are blocked meanwhile: no handler forks in the middle of it,
+ * or leaves it by siglongjmp. */
 static bool signal_record(int signo, int pid, bool to_all)
 {
     struct signal_entry *entry = &signals[signo];
@@ -134,8 +136,8 @@ static void chain(const struct sigaction *old, int signo, siginfo_t *info, void 
         old->sa_handler(signo);
 }
 
-/* This thread's slot, taken if it has none: each its own, so that threads which come and go in any order leave nothing
- * behind. NULL: all are taken; then a ring would not be found. */
+/* This thread's slot, taken if it has none: each its own, so that threads which come and go in any
+ * order leave nothing behind. NULL: all are taken; then a ring would not be found. */
 static struct inside *signal_slot_of(struct signal_entry *entry, long self)
 {
     for (size_t i = 0; i < INSIDE_MAX; i++)
@@ -283,9 +285,9 @@ static void signal_forget(struct signal_watch *watch)
     watch->taken = false;
 }
 
-/* In a forked child, on its only thread: the watches are the parent's, and so are the threads that were at them, and what
- * they held. Signals are again what they were before; where somebody chains to us, our part of the chain stays. The
- * descriptors are left, as the parent's others are. */
+/* In a forked child, on its only thread: the watches are the parent's, and so are the threads that
+ * were at them, and what they held. Signals are again what they were before; where somebody chains
+ * to us, our part of the chain stays. The descriptors are left, as the parent's others are. */
 static void start_anew(void)
 {
     atomic_store(&owner_pid, 0);
@@ -432,7 +434,7 @@ bool signal_take(struct signal_watch *watch, struct signal_seen *ret_seen)
     return false;
 }
 
-/* A handler can be called from ours. SIG_DFL and SIG_IGN are a program's wish to have no handler. */
+/* A handler can be called from ours. SIG_DFL and SIG_IGN are a program's wish to have no handler */
 static bool can_be_chained(int signo)
 {
     struct sigaction current;

@@ -1,14 +1,16 @@
 /* signal - signals as termination notices.
- * Owns: the handlers it installed, which signal came when and from whom, its duplicates of the descriptors to wake.
- * Never: a handler for a signal that nobody watches; locks, memory or clocks other than
- * CLOCK_BOOTTIME inside a handler; threads; blocking a signal for anybody but itself, or for longer than it tells one.
+ * Owns: the handlers it installed, which signal came when and from whom, its duplicates of the
+ * descriptors to wake. Never: a handler for a signal that nobody watches; locks, memory or clocks
+ * other than CLOCK_BOOTTIME inside a handler; threads; blocking a signal for anybody but itself, or
+ * for longer than it tells one.
  *
  * A handler observes and chains: the host's own handler runs as before. A default action is
- * swallowed (the node leaves at its next boundary instead of dying in a step) as long as a node watches the signal, an
- * ignored signal is only observed. A forked child inherits no watch: there fork() gives the former handlers back, and
- * where ours runs still (over it is the host's, which chains to it) the signal has its former effect, the default action
- * too, so that worker processes stay killable. A node that the child opens is the first one of its process.
- * The table is process-wide, because signals are; several nodes may watch the same ones. */
+ * swallowed (the node leaves at its next boundary instead of dying in a step) as long as a node
+ * watches the signal, an ignored signal is only observed. A forked child inherits no watch: there
+ * fork() gives the former handlers back, and where ours runs still (over it is the host's, which
+ * chains to it) the signal has its former effect, the default action too, so that worker processes
+ * stay killable. A node that the child opens is the first one of its process. The table is
+ * process-wide, because signals are; several nodes may watch the same ones. */
 #ifndef NODE_NOTICE_SIGNAL_H
 #define NODE_NOTICE_SIGNAL_H
 
@@ -26,7 +28,8 @@ struct signal_watch; /* one node's */
 
 /* Watches `signals` (may be empty: then only signal_report is heard). Signals are watched from
  * here on; wake_fd (an eventfd, borrowed for the call) becomes readable when one came.
- * E_ARGUMENT: a number that cannot be watched. E_BUSY: too many watches. E_IO: no descriptor. E_NOMEM. */
+ * E_ARGUMENT: a number that cannot be watched. E_BUSY: too many watches. E_IO: no descriptor.
+ * E_NOMEM. */
 enum muster_status signal_watch(const int *signals, size_t count, int wake_fd,
                                 struct signal_watch **ret_watch, struct muster_error *err);
 /* Restores the former handlers of signals that nobody else watches, where ours is still the
@@ -42,13 +45,14 @@ struct signal_seen {
 };
 
 /* Takes one signal that came; false: none. What comes within SIGNAL_BURST_MS of the first of the
- * same signal is told with it: two TERMs of one teardown are one notice. A later one is told anew. */
+ * same signal is told with it: two TERMs of one teardown are one notice. A later one is told anew.
+ */
 bool signal_take(struct signal_watch *watch, struct signal_seen *ret_seen);
 
 /* Puts our handler back over one that the program put over it since; ours calls the program's. A
  * program that set SIG_DFL or SIG_IGN keeps that. The signal for which it was done; 0: none. */
 int signal_put_back(struct signal_watch *watch);
-/* A watched signal whose present handler is another's, which decides whether we hear it. 0: none. */
+/* A watched signal whose present handler is another's, which decides whether we hear it. 0: none */
 int signal_displaced(const struct signal_watch *watch);
 
 /* The host's own handler saw it (async-signal-safe): all watches of this process are told. */

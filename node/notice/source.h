@@ -1,6 +1,7 @@
 /* source - what every source of termination notices is to the node that listens to it.
  *
- * HOW TO ADD A PROVIDER (a cloud's metadata service). It is one pure file, no socket, clock or thread:
+ * HOW TO ADD A PROVIDER (a cloud's metadata service). It is one pure file, no socket, clock or
+ * thread:
  *   1. node/notice/NAME.h, NAME.c: `const struct provider provider_NAME` (see provider.h: address,
  *      headers, token, one struct provider_path for each thing that is asked) and one pure function
  *      `parse_X(reply, context, set)` a path. A parser gets one answer with status 200 and writes
@@ -10,15 +11,15 @@
  *      parser's work, nor are tokens, retries, backing off, states, 404 (an empty set): provider.c.
  *      A key names the notice within its source and must not hold what changes (no times).
  *   2. one line in providers[] of node/notice/sources.c, and in auto.c how DMI tells the platform.
- *   3. tests/unit/test_notice_NAME.c: the parsers, byte by byte; tests/proc/test_notice_NAME.c: each
- *      reply and trap against tests/support/http_server.h, with tests/support/notice_fixture.h.
+ *   3. tests/unit/test_notice_NAME.c: the parsers, byte by byte; tests/proc/test_notice_NAME.c:
+ * each reply and trap against tests/support/http_server.h, with tests/support/notice_fixture.h.
  *   4. the name in schema/wire/wire.def's neighbours is not needed: sources are names on the wire.
  * A source that is no HTTP service implements struct source_ops below (file.c is the pattern).
  *
- * HOW IT RUNS. One background thread a node (watch.c) runs all sources with `run`, which never waits:
- * it starts work, takes what is ready, and says by `wakeup` and `fds` when it wants to run again. The
- * agent only takes records (watch_take). Several sources are active at once; ledger.c turns sets into
- * records so that a later or absent notice never postpones one that was told.
+ * HOW IT RUNS. One background thread a node (watch.c) runs all sources with `run`, which never
+ * waits: it starts work, takes what is ready, and says by `wakeup` and `fds` when it wants to run
+ * again. The agent only takes records (watch_take). Several sources are active at once; ledger.c
+ * turns sets into records so that a later or absent notice never postpones one that was told.
  *
  * Owns: types only. Pure. */
 #ifndef NODE_NOTICE_SOURCE_H
@@ -79,19 +80,20 @@ struct notice_set {
     struct notice_item items[NOTICE_SET_MAX];
     size_t count;
 };
-/* Adds a copy; of too many the least urgent is left out. Bytes of key and text that are no printable ASCII become '?'. */
+/* Adds a copy; of too many the least urgent is left out. Bytes of key and text that are no
+ * printable ASCII become '?'. */
 void notice_set_add(struct notice_set *set, const struct notice_item *item);
 void notice_text(char ret_text[NOTICE_TEXT_MAX + 1], const char *bytes, size_t size);
 
 struct notice_record { /* what the agent gets */
     char source[SOURCE_NAME_MAX + 1];
-    uint64_t
-        number; /* names it within the node; a withdrawal has its notice's. 0: said again, says nothing new */
+    uint64_t number; /* names it within the node; a withdrawal has its notice's. 0: said again, says
+                        nothing new */
     bool withdrawn;
     struct notice_item item;
 };
 
-/* --- a source that is run by the watch thread ---------------------------------------------------- */
+/* --- a source that is run by the watch thread ------------------------------------------------- */
 
 struct source_config {
     const char *argument;    /* behind the colon of "file:/path"; "" = none. Borrowed for open */
@@ -119,7 +121,8 @@ struct source_ops {
     int64_t (*wakeup_boot_ms)(const void *self);
     void (*status)(const void *self, struct source_status *ret_status); /* all but the name */
     void (*close)(void *self);
-    /* Both may be NULL. The job's checkpoint for this end is committed; is there an acknowledgement to be sent? */
+    /* Both may be NULL. The job's checkpoint for this end is committed; is there an acknowledgement
+     * to be sent? */
     void (*committed)(void *self);
     bool (*acknowledging)(const void *self);
     bool own_thread; /* what it does may hang: it runs alone, on a thread of its own */

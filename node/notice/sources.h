@@ -1,7 +1,7 @@
 /* sources - the list of sources that a user asks for, and which there are.
- * "signal,file:/path,command:test -e /x && echo,ec2,auto": names, some with an argument behind a colon; "\,"
- * is a comma of an argument. Signals and the user's callback have options of their own and are never switched
- * off by a list; to name them is allowed. */
+ * "signal,file:/path,command:test -e /x && echo,ec2,auto": names, some with an argument behind a
+ * colon; "\," is a comma of an argument. Signals and the user's callback have options of their own
+ * and are never switched off by a list; to name them is allowed. */
 #ifndef NODE_NOTICE_SOURCES_H
 #define NODE_NOTICE_SOURCES_H
 
@@ -27,8 +27,9 @@ const struct provider *sources_provider_named(const char *name);
 const struct source_ops *sources_ops(const char *name);
 const char *sources_ops_name(const struct source_ops *ops); /* of one that is there; static */
 
-/* MUSTER_<NAME>_ENDPOINT, the platform's own variables (where "http://" may be missing), "". What does not fit becomes
- * what is no address. Off: the platform's own switch says so. Reads the environment. */
+/* MUSTER_<NAME>_ENDPOINT, the platform's own variables (where "http://" may be missing), "". What
+ * does not fit becomes what is no address. Off: the platform's own switch says so. Reads the
+ * environment. */
 void sources_endpoint(const struct provider *provider, char *ret_endpoint, size_t size);
 bool sources_is_off(const struct provider *provider);
 /* It may tell its service to go ahead: its variable says so. Reads the environment. */

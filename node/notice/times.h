@@ -1,4 +1,4 @@
-/* times - the dates of metadata services. Pure: no time zone of the machine, no locale, no clock. */
+/* times - the dates of metadata services. Pure: no time zone of the machine, no locale, no clock */
 #ifndef NODE_NOTICE_TIMES_H
 #define NODE_NOTICE_TIMES_H
 
@@ -8,13 +8,14 @@
  * form, or no date that exists. */
 /* "2020-04-24T17:11:44Z", with a fraction, with "+02:00" */
 bool times_rfc3339(const char *text, int64_t *ret_unix_ms);
-/* "Mon, 11 Apr 2026 22:26:58 GMT", "21 Jan 2019 09:00:43 GMT", "1 Jan ...": week day and its sense optional */
+/* "Mon, 11 Apr 2026 22:26:58 GMT", "21 Jan 2019 09:00:43 GMT", "1 Jan ...": week day and its sense
+ * optional */
 bool times_rfc1123(const char *text, int64_t *ret_unix_ms);
 /* "2018-08-18 12:05:33", in a zone that is so many seconds ahead of UTC */
 bool times_plain(const char *text, int64_t ahead_s, int64_t *ret_unix_ms);
 
-/* A wall clock's time as time of this boot. What has passed becomes now; what lies further ahead than longest_ms becomes
- * that. */
+/* A wall clock's time as time of this boot. What has passed becomes now; what lies further ahead
+ * than longest_ms becomes that. */
 int64_t times_deadline(const struct notice_now *now, int64_t unix_ms, int64_t longest_ms);
 
 #endif

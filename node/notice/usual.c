@@ -56,7 +56,8 @@ static bool fits(const struct row *row, const char *const *env, int signo)
     return row->value == NULL || strncmp(value, row->value, strlen(row->value)) == 0;
 }
 
-/* Shells of a session inherit INVOCATION_ID: only the unit's own process counts, and what it started itself. */
+/* Shells of a session inherit INVOCATION_ID: only the unit's own process counts, and what it
+ * started itself. */
 static bool is_unit(const char *const *env, int pid, int parent)
 {
     const char *text = usual_value_of(env, "SYSTEMD_EXEC_PID");

@@ -1,9 +1,11 @@
-/* usual - what is usual where this process was started: which signals announce an end, how long from there to the end.
- * Owns: the table of launchers and platforms; facts by their documentation and measurements (Open MPI 4.1, Slurm 22.05).
- * Never: reads the process's own environment, touches a file. Pure.
+/* usual - what is usual where this process was started: which signals announce an end, how long
+ * from there to the end. Owns: the table of launchers and platforms; facts by their documentation
+ * and measurements (Open MPI 4.1, Slurm 22.05). Never: reads the process's own environment, touches
+ * a file. Pure.
  *
- * Every layer that is there counts, and the shortest time is the one that a rank gets: mpirun inside of sbatch leaves
- * the 2 s of mpirun. An orchestrator can be set to other times, which no environment tells: grace_period_ms says them. */
+ * Every layer that is there counts, and the shortest time is the one that a rank gets: mpirun
+ * inside of sbatch leaves the 2 s of mpirun. An orchestrator can be set to other times, which no
+ * environment tells: grace_period_ms says them. */
 #ifndef NODE_NOTICE_USUAL_H
 #define NODE_NOTICE_USUAL_H
 

@@ -29,7 +29,7 @@ struct watch {
     bool usual_grace;
 };
 
-/* --- opening ----------------------------------------------------------------------------------------- */
+/* --- opening ---------------------------------------------------------------------------------- */
 
 static struct runner *new_runner(struct shared *shared)
 {
@@ -185,7 +185,7 @@ enum muster_status watch_open(const struct watch_options *options, struct watch 
     return status;
 }
 
-/* --- closing ----------------------------------------------------------------------------------------- */
+/* --- closing ---------------------------------------------------------------------------------- */
 
 /* A runner that was never started has its sources still. False: it runs on. */
 static bool end_runner(struct runner *runner, int64_t limit_ms)
@@ -269,7 +269,7 @@ void watch_close(struct watch **watch, int64_t limit_ms)
     free(w);
 }
 
-/* --- taking ------------------------------------------------------------------------------------------ */
+/* --- taking ----------------------------------------------------------------------------------- */
 
 static bool watch_say_one(struct shared *shared, const char *source, unsigned topic,
                           const struct notice_item *item)

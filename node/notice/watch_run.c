@@ -61,7 +61,7 @@ static void watch_run_say(void *arg, unsigned topic, const struct notice_set *se
     (void)watch_say(by->shared, by->source, by->first_topic + topic, set, by->now_boot_ms);
 }
 
-/* --- a runner's thread ------------------------------------------------------------------------------- */
+/* --- a runner's thread ------------------------------------------------------------------------ */
 
 static void printable(char *text) /* parts of it come from outside */
 {

@@ -1,5 +1,5 @@
-/* watch_state - what watch's files share: watch.c opens, takes and closes, watch_run.c runs the threads. Nobody else
- * includes it. */
+/* watch_state - what watch's files share: watch.c opens, takes and closes, watch_run.c runs the
+ * threads. Nobody else includes it. */
 #ifndef NODE_NOTICE_WATCH_STATE_H
 #define NODE_NOTICE_WATCH_STATE_H
 

@@ -1,5 +1,5 @@
-/* dir - the directory of a round: opened, known by its ROUND file, removed; see dir.h. Preparing the root is in
- * dir_prepare.c, committing in dir_commit.c. */
+/* dir - the directory of a round: opened, known by its ROUND file, removed; see dir.h. Preparing
+ * the root is in dir_prepare.c, committing in dir_commit.c. */
 #include "node/shard/dir.h"
 
 #include "node/shard/checksum.h"
@@ -152,7 +152,8 @@ static enum muster_status claim_round(const char *muster, const char *dir, const
     return status == MUSTER_OK ? fs_sync_dir(dir, err) : status;
 }
 
-/* The job has both since it was opened: whoever took them away puts them back, and nobody creates them anew. */
+/* The job has both since it was opened: whoever took them away puts them back, and nobody creates
+ * them anew. */
 static enum muster_status no_round(const char *root, const char *muster, const char *path, int code,
                                    struct muster_error *err)
 {
@@ -269,8 +270,8 @@ static enum muster_status remove_by_trash(const char *muster, const char *path, 
     return status;
 }
 
-/* Whether a round's directory may go: it has no manifest, and its ROUND file, if it has one, names this life of it. What
- * cannot be looked at is no answer. */
+/* Whether a round's directory may go: it has no manifest, and its ROUND file, if it has one, names
+ * this life of it. What cannot be looked at is no answer. */
 static enum muster_status may_remove(const char *path, const struct dir_claim *ours,
                                      bool *ret_claimed, struct muster_error *err)
 {

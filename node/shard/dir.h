@@ -3,22 +3,23 @@
  *   <root>/.muster/JOB                 whose directory this is: "<job>\n"
  *   <root>/.muster/NUMBER              by which it is known: 16 hexadecimal digits, see dir_number
  *   <root>/.muster/<g>-<r>/            round r of generation g while it is being written
- *   <root>/.muster/<g>-<r>/ROUND       which life of which round writes here (struct dir_claim), and a checksum of that
- *   <root>/.muster/<g>-<r>/shard-<rank>-<incarnation>.safetensors   one rank's shard, or
- *   <root>/.muster/<g>-<r>/shard-<rank>-<incarnation>/…             what a save_fn wrote
+ *   <root>/.muster/<g>-<r>/ROUND       which life of which round writes here (struct dir_claim),
+ * and a checksum of that <root>/.muster/<g>-<r>/shard-<rank>-<incarnation>.safetensors   one rank's
+ * shard, or <root>/.muster/<g>-<r>/shard-<rank>-<incarnation>/…             what a save_fn wrote
  *   <root>/.muster/LONE           of a process without a broker: see node/local/local_left.h
  *   <root>/.muster/tmp-*, trash-*      on their way in or out; nobody reads them
  *   <root>/<step>/                     committed: the round's directory, with manifest.json in it
  *   <root>/<step>.<g>-<r>/             the same, when another round has the step's name
- * A job may name them otherwise (struct dir_names); who looks for a round finds it by its ROUND file.
+ * A job may name them otherwise (struct dir_names); who looks for a round finds it by its ROUND
+ * file.
  *
  * Owns: these names and the order of the steps that give them. The ranks of a round share one
  * directory (a network file system, or one host), and any of them may die at any point.
  * Never: a shard's content; a decision: rounds are removed only when the caller says that an abort
  * was journaled, and a directory with a manifest in it not even then.
- * Invariant: a directory outside .muster whose manifest.json parses is a whole, durable checkpoint. What another process
- * made counts as durable once this one has synced it, too: that process may have died before its fsync.
- * All calls block for the disk; none keeps a descriptor or memory. */
+ * Invariant: a directory outside .muster whose manifest.json parses is a whole, durable checkpoint.
+ * What another process made counts as durable once this one has synced it, too: that process may
+ * have died before its fsync. All calls block for the disk; none keeps a descriptor or memory. */
 #ifndef NODE_SHARD_DIR_H
 #define NODE_SHARD_DIR_H
 
@@ -38,18 +39,20 @@ struct dir_made {
 };
 /* Creates root with its parents and .muster, proves that both can be written, claims the directory
  * for the job, and clears what a crash left under way (tmp-* older than an hour, trash-*).
- * E_IO: path and cause. E_JOB: it is another job's, both named, and how to have it if nothing but that claim is in it.
- * ret_made (may be NULL) is filled in in any case. */
+ * E_IO: path and cause. E_JOB: it is another job's, both named, and how to have it if nothing but
+ * that claim is in it. ret_made (may be NULL) is filled in in any case. */
 enum muster_status dir_prepare(const char *root, const char *job, struct dir_made *ret_made,
                                struct muster_error *err);
-/* The random number that it got when it was first claimed by a library that gives one: two hosts that see different directories under one path see
- * different numbers. 0: it has none, or it cannot be read. */
+/* The random number that it got when it was first claimed by a library that gives one: two hosts
+ * that see different directories under one path see different numbers. 0: it has none, or it cannot
+ * be read. */
 uint64_t dir_number(const char *root);
 
-/* For a launch that finds its checkpoints gone: what it made in their place is in the way of whoever puts them back.
- * Takes back what dir_prepare made, if nothing else has come into it and its number is still the same: another launch's
- * has another. Best effort; not at all where the file system lends no locks on directories. Ranks that each made a part
- * of it may do so at once, or one after the other in any order; one that prepares it just then is waited for, a second at
+/* For a launch that finds its checkpoints gone: what it made in their place is in the way of
+ * whoever puts them back. Takes back what dir_prepare made, if nothing else has come into it and
+ * its number is still the same: another launch's has another. Best effort; not at all where the
+ * file system lends no locks on directories. Ranks that each made a part of it may do so at once,
+ * or one after the other in any order; one that prepares it just then is waited for, a second at
  * most. */
 void dir_take_back(const char *root, const struct dir_made *made);
 
@@ -75,12 +78,14 @@ struct dir_names {
     int padding;                     /* 0 to DIR_PADDING_MAX */
     int64_t offset;                  /* added to the step: -1 names it by its index */
 };
-/* Letters, digits, _ and -; it does not end with a digit (14 of "s1" is not 4 of "s11"). "" is good. */
+/* Letters, digits, _ and -; it does not end with a digit (14 of "s1" is not 4 of "s11"). "" is
+ * good. */
 bool dir_prefix_ok(const char *prefix);
 void dir_final_name_as(const struct dir_names *names, int64_t step, uint64_t generation,
                        uint64_t round, bool taken, char ret_name[DIR_NAME_SIZE]);
 
-/* Whether a name is one that dir_final_name_as gives, and for which step. names NULL: the plain form. */
+/* Whether a name is one that dir_final_name_as gives, and for which step. names NULL: the plain
+ * form. */
 bool dir_name_step(const char *name, const struct dir_names *names, int64_t *ret_step);
 
 /* A decimal number behind `before`; moves on behind it. */
@@ -124,10 +129,11 @@ struct dir_claim {
 /* E_NOT_FOUND: there is none. E_CORRUPT: it is not what was written. E_IO, E_NOMEM. */
 enum muster_status dir_claim_read(const char *dir, struct dir_claim *ret_claim,
                                   struct muster_error *err);
-/* Whether a directory is that of this round, wherever it was renamed to: by its ROUND file or, if that is lost or damaged,
- * by its manifest. */
+/* Whether a directory is that of this round, wherever it was renamed to: by its ROUND file or, if
+ * that is lost or damaged, by its manifest. */
 bool dir_is_round(const char *dir, const char *job, uint64_t generation, uint64_t round);
-/* Which round of the job's a directory is of, by its ROUND file; false: of none, or it cannot be told. */
+/* Which round of the job's a directory is of, by its ROUND file; false: of none, or it cannot be
+ * told. */
 bool dir_round_of(const char *dir, const char *job, uint64_t *ret_generation, uint64_t *ret_round);
 /* dir_is_round where "it is not" has consequences: E_IO or E_CORRUPT when it cannot be told. */
 enum muster_status dir_look_round(const char *dir, const char *job, uint64_t generation,

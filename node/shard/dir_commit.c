@@ -2,7 +2,8 @@
  *
  * Order, and what a crash after each step leaves:
  *   1. every shard is there with its size          nothing changed
- *   2. manifest.json, durable, in .muster/<g>-<r>/  a round with a manifest: found and renamed later
+ *   2. manifest.json, durable, in .muster/<g>-<r>/  a round with a manifest: found and renamed
+ * later
  *   3. renamed to <step>                           the checkpoint, perhaps not yet durable as such
  *   4. root and .muster fsynced                    done
  * Each step may be done again. A power cut can undo 3 before 4: then it is done again too. */
@@ -181,8 +182,8 @@ struct commit { /* borrowed for one dir_commit */
     size_t size;
 };
 
-/* The final directory of an earlier try, mended where that try did not come to its end. `scan`: it may
- * have been given another name by a job that names otherwise. */
+/* The final directory of an earlier try, mended where that try did not come to its end. `scan`: it
+ * may have been given another name by a job that names otherwise. */
 static enum muster_status commit_again(const struct commit *c, bool scan,
                                        char ret_path[FS_PATH_MAX], struct muster_error *err)
 {

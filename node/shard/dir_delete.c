@@ -9,7 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* One that its manifest alone tells has to be of that step, too: it may be of another life of the job's records. */
+/* One that its manifest alone tells has to be of that step, too: it may be of another life of the
+ * job's records. */
 static enum muster_status dir_delete_is_it(const struct dir_deletion *d, const char *path,
                                            bool *ret_is, struct muster_error *err)
 {
@@ -25,8 +26,8 @@ static enum muster_status dir_delete_is_it(const struct dir_deletion *d, const c
     return MUSTER_OK;
 }
 
-/* Where it was written, which is no name: the "/.muster/<g>-<r>" at the end of the path. NULL: it has one, maybe in a root
- * that is itself called .muster. */
+/* Where it was written, which is no name: the "/.muster/<g>-<r>" at the end of the path. NULL: it
+ * has one, maybe in a root that is itself called .muster. */
 static const char *dir_delete_under_way(const struct dir_deletion *d, const char *path)
 {
     const char *at = paths_under_way(path);
@@ -45,8 +46,9 @@ static const char *known_name(const struct dir_deletion *d)
                                                                                          : name + 1;
 }
 
-/* E_NOT_FOUND: it is gone. One that had a name is looked for by that alone, here or where the directory is now:
- * another that says it is this round is of another life of the job's records (numbers begin anew), and stays. */
+/* E_NOT_FOUND: it is gone. One that had a name is looked for by that alone, here or where the
+ * directory is now: another that says it is this round is of another life of the job's records
+ * (numbers begin anew), and stays. */
 static enum muster_status dir_delete_find(const struct dir_deletion *d, char ret_path[FS_PATH_MAX],
                                           struct muster_error *err)
 {
@@ -66,8 +68,8 @@ static enum muster_status dir_delete_find(const struct dir_deletion *d, char ret
     return status != MUSTER_OK || is ? status : MUSTER_E_NOT_FOUND;
 }
 
-/* The checkpoint directory that it lies in, which is another than the job's present one after the job has moved, and maybe
- * on another file system, to which nothing can be renamed. */
+/* The checkpoint directory that it lies in, which is another than the job's present one after the
+ * job has moved, and maybe on another file system, to which nothing can be renamed. */
 static enum muster_status root_of(const struct dir_deletion *d, const char *from,
                                   char ret_root[FS_PATH_MAX], struct muster_error *err)
 {
@@ -102,7 +104,8 @@ static const char *name_in_root(const struct dir_deletion *d, const char *from)
     return name[0] == '.' || strchr(name, '/') != NULL ? "" : name;
 }
 
-/* "<root>/<trash>/<its name>.<g>-<r>": a user finds it by its name, and no two of one life of the records have one. */
+/* "<root>/<trash>/<its name>.<g>-<r>": a user finds it by its name, and no two of one life of the
+ * records have one. */
 static enum muster_status users_place(const struct dir_deletion *d, const char *from,
                                       char ret_path[FS_PATH_MAX], struct muster_error *err)
 {
@@ -163,8 +166,8 @@ static enum muster_status sync_gone(const struct dir_deletion *deletion, struct 
     return status;
 }
 
-/* Out of `from`, and back if it is another: since it was found a quicker hand may have removed it, and a later
- * checkpoint have taken its name. */
+/* Out of `from`, and back if it is another: since it was found a quicker hand may have removed it,
+ * and a later checkpoint have taken its name. */
 static enum muster_status take_out(const struct dir_deletion *d, const char *from, const char *to,
                                    struct muster_error *err)
 {
@@ -193,7 +196,8 @@ static enum muster_status take_out(const struct dir_deletion *d, const char *fro
                      from);
 }
 
-/* Into the user's folder, which may be older than the job's records, so hold another of the same name. */
+/* Into the user's folder, which may be older than the job's records, so hold another of the same
+ * name. */
 static enum muster_status take_beside(const struct dir_deletion *d, const char *from, char *to,
                                       struct muster_error *err)
 {

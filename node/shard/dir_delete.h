@@ -1,7 +1,7 @@
 /* dir_delete - a committed checkpoint's directory goes away.
- * Owns: the order of its steps: found and proven to be that checkpoint, out of its place by one rename that
- * is durable, proven again, then removed. So a crash at any point leaves either the whole checkpoint or nothing that has
- * its name; what was on its way out is cleared by dir_prepare.
+ * Owns: the order of its steps: found and proven to be that checkpoint, out of its place by one
+ * rename that is durable, proven again, then removed. So a crash at any point leaves either the
+ * whole checkpoint or nothing that has its name; what was on its way out is cleared by dir_prepare.
  * Never: the decision. */
 #ifndef NODE_SHARD_DIR_DELETE_H
 #define NODE_SHARD_DIR_DELETE_H
@@ -21,8 +21,10 @@ struct dir_deletion { /* all borrowed for the call */
     void *arg;
 };
 
-/* MUSTER_OK also when it is gone already. What is another job's or round's is never touched, whatever its
- * name. E_CORRUPT: neither its ROUND file nor its manifest tells what it is. E_IO: path and cause; it may be in its place or on its way out, or another have taken its name meanwhile. */
+/* MUSTER_OK also when it is gone already. What is another job's or round's is never touched,
+ * whatever its name. E_CORRUPT: neither its ROUND file nor its manifest tells what it is. E_IO:
+ * path and cause; it may be in its place or on its way out, or another have taken its name
+ * meanwhile. */
 enum muster_status dir_delete_checkpoint(const struct dir_deletion *deletion,
                                          struct muster_error *err);
 

@@ -11,8 +11,8 @@ struct dir_left {
     uint64_t round;
 };
 
-/* At most `max` of them, of generations below `generation`, in no order; none with a manifest, which is written behind
- * the commit only. What cannot be read holds none. */
+/* At most `max` of them, of generations below `generation`, in no order; none with a manifest,
+ * which is written behind the commit only. What cannot be read holds none. */
 size_t dir_left_find(const char *root, uint64_t generation, struct dir_left *ret_left, size_t max);
 
 #endif

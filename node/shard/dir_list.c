@@ -194,7 +194,8 @@ static enum muster_status look_at_unnamed(struct look *look, const char *root,
     return status;
 }
 
-/* Which of them counts, the others may have to tell: a launch went back, and saved no more steps than `above`. */
+/* Which of them counts, the others may have to tell: a launch went back, and saved no more steps
+ * than `above`. */
 static bool found_above(const struct look *look)
 {
     const struct dir_list *list = &look->list;

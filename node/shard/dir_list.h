@@ -1,6 +1,7 @@
-/* dir_list - the checkpoints of a directory, by their manifests alone, and which of them count no more.
- * Owns: the look for them. What has no manifest is none; one whose manifest is damaged is told apart; and a list that
- * may leave one out, for it could not be looked at just now, is an error. */
+/* dir_list - the checkpoints of a directory, by their manifests alone, and which of them count no
+ * more. Owns: the look for them. What has no manifest is none; one whose manifest is damaged is
+ * told apart; and a list that may leave one out, for it could not be looked at just now, is an
+ * error. */
 #ifndef NODE_SHARD_DIR_LIST_H
 #define NODE_SHARD_DIR_LIST_H
 
@@ -17,7 +18,8 @@ struct dir_item {
     uint64_t round;
     int64_t epoch, step_in_epoch, data_position, bytes;
 };
-/* There is a manifest, and it is none that this muster reads, or may read: what step it is of, its name alone may say. */
+/* There is a manifest, and it is none that this muster reads, or may read: what step it is of, its
+ * name alone may say. */
 struct dir_damaged {
     const char *path, *name;    /* the name is the path's end */
     uint64_t generation, round; /* by its ROUND file; UINT64_MAX: that does not say it */
@@ -35,19 +37,20 @@ struct dir_list {
  * E_NOT_FOUND: there is no such directory. E_IO, E_NOMEM. */
 enum muster_status dir_list_read(const char *root, const char *job, struct arena *arena,
                                  struct dir_list *ret_list, struct muster_error *err);
-/* The same, and before them those that were committed and never got their name (.muster/<g>-<r>): one that gets it meanwhile
- * may be on the list twice, and is on it once at least. */
+/* The same, and before them those that were committed and never got their name (.muster/<g>-<r>):
+ * one that gets it meanwhile may be on the list twice, and is on it once at least. */
 enum muster_status dir_list_read_all(const char *root, const char *job, struct arena *arena,
                                      struct dir_list *ret_list, struct muster_error *err);
-/* dir_list_read for who asks what is newer: of those of more steps than `above`, and of those whose name tells no step, with those
- * that were committed and never got their name (.muster/<g>-<r>); and what cannot be read is a damaged one, too: never
- * E_IO but for the directory itself. If there is any of more steps, the others that can be read are on the list as well,
- * for what their launches gave up; else no file of theirs is looked at. */
+/* dir_list_read for who asks what is newer: of those of more steps than `above`, and of those whose
+ * name tells no step, with those that were committed and never got their name (.muster/<g>-<r>);
+ * and what cannot be read is a damaged one, too: never E_IO but for the directory itself. If there
+ * is any of more steps, the others that can be read are on the list as well, for what their
+ * launches gave up; else no file of theirs is looked at. */
 enum muster_status dir_list_read_above(const char *root, const char *job,
                                        const struct dir_names *names, int64_t above,
                                        struct arena *arena, struct dir_list *ret_list,
                                        struct muster_error *err);
-/* Whether a damaged one of the job counts: by its name it is of a step, and no launch gave it up. */
+/* Whether a damaged one of the job counts: by its name it is of a step, and no launch gave it up */
 bool dir_list_counts(const struct dir_list *list, const struct dir_damaged *damaged,
                      const char *job, const struct dir_names *names, int64_t *ret_step);
 void dir_list_free(

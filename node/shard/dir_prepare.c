@@ -1,4 +1,5 @@
-/* dir_prepare - the root and its .muster: made, claimed for a job, numbered, and taken back; see dir.h. */
+/* dir_prepare - the root and its .muster: made, claimed for a job, numbered, and taken back; see
+ * dir.h. */
 #include "node/shard/dir.h"
 
 #include "schema/error.h"
@@ -47,8 +48,9 @@ static enum muster_status dir_prepare_probe(const char *root, const char *muster
     return MUSTER_OK;
 }
 
-/* Whether what was moved to "trash-<g>-<r>-<random>" is that round, or what a removal left of it. A hand that
- * froze before its rename may have moved another, and died before it could put that back. */
+/* Whether what was moved to "trash-<g>-<r>-<random>" is that round, or what a removal left of it. A
+ * hand that froze before its rename may have moved another, and died before it could put that back.
+ */
 static bool is_trash(const char *name, const char *path)
 {
     struct dir_claim claim;
@@ -87,8 +89,8 @@ static void clear_leftovers(const char *muster, int64_t now_s)
     closedir(dir);
 }
 
-/* True also of what is not there: another rank of the launch took it back. Names that begin with `temp` (NULL = none)
- * do not count. */
+/* True also of what is not there: another rank of the launch took it back. Names that begin with
+ * `temp` (NULL = none) do not count. */
 static bool has_only(const char *path, const char *name, const char *other, const char *temp)
 {
     DIR *dir = fs_opendir(path);
@@ -106,8 +108,8 @@ static bool has_only(const char *path, const char *name, const char *other, cons
     return only;
 }
 
-/* A claim alone, as a mistyped name leaves it behind, is in the way of nothing but the right name. (Other ranks look just
- * now whether they can write here.) */
+/* A claim alone, as a mistyped name leaves it behind, is in the way of nothing but the right name.
+ * (Other ranks look just now whether they can write here.) */
 static enum muster_status belongs_to_other(const char *root, const char *muster, const char *owner,
                                            int length, const char *job, struct muster_error *err)
 {
@@ -155,7 +157,8 @@ static enum muster_status claim_for_job(const char *root, const char *muster, co
     return status;
 }
 
-/* In a file of its own: older libraries compare the whole of JOB. A directory that they made gets one, too. */
+/* In a file of its own: older libraries compare the whole of JOB. A directory that they made gets
+ * one, too. */
 static enum muster_status claim_number(const char *muster, struct muster_error *err)
 {
     char path[FS_PATH_MAX], text[32];
@@ -193,8 +196,9 @@ static bool dir_prepare_is_same(int fd, const char *path)
            open_one.st_dev == named.st_dev && open_one.st_ino == named.st_ino;
 }
 
-/* Nobody takes the directory back while it is prepared: who does has it for itself. A descriptor, or -1: it was not to
- * be had within a second, or there are no locks here, and so nobody takes anything back. */
+/* Nobody takes the directory back while it is prepared: who does has it for itself. A descriptor,
+ * or -1: it was not to be had within a second, or there are no locks here, and so nobody takes
+ * anything back. */
 static int lock_root(const char *root, int operation)
 {
     static const struct timespec pause = {.tv_nsec = LOCK_PAUSE_MS * 1000000};
@@ -315,7 +319,8 @@ void dir_take_back(const char *root, const struct dir_made *made)
 
     if ((!made->root && !made->muster) || dir_muster_path(root, muster, NULL) != MUSTER_OK)
         return;
-    /* Another rank may have made its .muster in our root just now: once that is taken back, root is ours to remove. */
+    /* Another rank may have made its .muster in our root just now: once that is taken back, root is
+     * ours to remove. */
     for (int i = 0; i < ROOT_TRIES && fs_is_dir(root); i++) {
         bool ours;
 

@@ -118,8 +118,8 @@ int fs_close(int fd)
     return code != 0 && errno == EINTR ? 0 : code;
 }
 
-/* A save that a limit stands against has failed; its program, which the signal would end, has not. The kernel sends it to
- * the thread that writes. One that was pending before is its program's. */
+/* A save that a limit stands against has failed; its program, which the signal would end, has not.
+ * The kernel sends it to the thread that writes. One that was pending before is its program's. */
 struct size_limit {
     sigset_t signal, mask;
     bool pending;
@@ -401,8 +401,8 @@ static enum muster_status fs_parent_of(const char *path, char ret_parent[FS_PATH
     return MUSTER_OK;
 }
 
-/* The process that made `path` may have died before it synced the name. A parent that this user may not read is not
- * synced: another user made what is in it. */
+/* The process that made `path` may have died before it synced the name. A parent that this user may
+ * not read is not synced: another user made what is in it. */
 static enum muster_status sync_made_before(const char *parent, struct muster_error *err)
 {
     int fd = fs_open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);

@@ -1,8 +1,8 @@
 /* fs - files and directories, with errors that say what could not be done to what, and why.
  * Owns: nothing; every call opens and closes for itself unless it returns a descriptor.
- * Never: threads, fork; a signal's disposition: a write beyond the file size limit is an error (EFBIG), its SIGXFSZ is
- * held back and taken; no descriptor survives an exec (O_CLOEXEC).
- * A write that is reported as done was fsynced; a file that could not be written whole is gone. */
+ * Never: threads, fork; a signal's disposition: a write beyond the file size limit is an error
+ * (EFBIG), its SIGXFSZ is held back and taken; no descriptor survives an exec (O_CLOEXEC). A write
+ * that is reported as done was fsynced; a file that could not be written whole is gone. */
 #ifndef NODE_SHARD_FS_H
 #define NODE_SHARD_FS_H
 
@@ -14,9 +14,11 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#define FS_PATH_MAX 4096                        /* with the final NUL; as PATH_MAX */
-#define FS_WRITEBACK_BYTES ((uint64_t)16 << 20) /* of which the disk is told, or asked, at a time */
-#define FS_CHUNK_BYTES (1U << 20)               /* the size of one read or write of a large file */
+#define FS_PATH_MAX 4096 /* with the final NUL; as PATH_MAX */
+#define FS_WRITEBACK_BYTES                                                          \
+    ((uint64_t)16 << 20)          /* of which the disk is told, or asked, at a time \
+                                   */
+#define FS_CHUNK_BYTES (1U << 20) /* the size of one read or write of a large file */
 
 /* Says "cannot <doing> <path>: <cause>; <what to do>", with code = the errno value. */
 enum muster_status fs_fail(struct muster_error *err, enum muster_status status, int code,
@@ -33,8 +35,9 @@ int fs_allocate(int fd,
                 uint64_t bytes); /* takes the room for a file at once, if the file system can */
 int fs_pread_all(int fd, void *data, size_t size, uint64_t offset);
 
-/* open, opendir, readdir, fsync and close, made again when a signal broke them off: file systems in user space and across
- * a network let it. A close that was broken off has closed; what counts was synced before. */
+/* open, opendir, readdir, fsync and close, made again when a signal broke them off: file systems in
+ * user space and across a network let it. A close that was broken off has closed; what counts was
+ * synced before. */
 int fs_open(const char *path, int flags, mode_t mode);
 DIR *fs_opendir(const char *path);
 const struct dirent *fs_readdir(DIR *dir); /* NULL: errno is 0 at the end */
@@ -64,18 +67,21 @@ struct fs_watcher {
     void *arg;
 };
 
-/* The disk's part of a file of so many bytes in pieces, so that who watches sees it go on; the fsync is still to
- * be done. 0, errno: what a piece's wait finds, whatever it is, the fsync would not tell again. */
+/* The disk's part of a file of so many bytes in pieces, so that who watches sees it go on; the
+ * fsync is still to be done. 0, errno: what a piece's wait finds, whatever it is, the fsync would
+ * not tell again. */
 int fs_await_disk(int fd, uint64_t bytes, const struct fs_watcher *watcher);
 
 /* Makes the content of one file durable. */
 enum muster_status fs_sync_file(const char *path, const struct fs_watcher *watcher,
                                 struct muster_error *err);
 
-/* mkdir of path and of its missing parents. Each of these, and the deepest directory that was there before, is made
- * durable in its own parent: the process that made that one may have died before its fsync. */
+/* mkdir of path and of its missing parents. Each of these, and the deepest directory that was there
+ * before, is made durable in its own parent: the process that made that one may have died before
+ * its fsync. */
 enum muster_status fs_make_dirs(const char *path, struct muster_error *err);
-/* How many at the path's end this call itself made: of those that were there, or that another rank made, none. */
+/* How many at the path's end this call itself made: of those that were there, or that another rank
+ * made, none. */
 enum muster_status fs_make_dirs_counted(const char *path, size_t *ret_made,
                                         struct muster_error *err);
 
@@ -91,8 +97,8 @@ enum muster_status fs_random_u64(uint64_t *ret_number, struct muster_error *err)
 enum muster_status fs_rename_new(const char *from, const char *to, struct muster_error *err);
 
 /* Makes `path` hold exactly these bytes, with one winner among concurrent callers and never a half
- * file: a temporary file in temp_dir (same file system), fsync, link. MUSTER_OK also if a file was there
- * first: the caller reads it, and syncs the directory in either case. */
+ * file: a temporary file in temp_dir (same file system), fsync, link. MUSTER_OK also if a file was
+ * there first: the caller reads it, and syncs the directory in either case. */
 enum muster_status fs_claim(const char *temp_dir, const char *path, const void *data, size_t size,
                             struct muster_error *err);
 
@@ -109,7 +115,8 @@ struct fs_list {
 #define FS_DEPTH_MAX 32
 
 /* E_UNSUPPORTED: something that is neither a regular file nor a directory (a link, a socket), over
- * FILES_SHARD_MAX files, too deep. With sync, every file and every directory, itself included, is fsynced. */
+ * FILES_SHARD_MAX files, too deep. With sync, every file and every directory, itself included, is
+ * fsynced. */
 enum muster_status fs_walk(const char *dir, bool sync, const struct fs_watcher *watcher,
                            struct fs_list *ret_list, struct muster_error *err);
 void fs_list_clear(struct fs_list *list);

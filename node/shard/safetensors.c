@@ -24,9 +24,10 @@ struct out {
     struct safetensors_watch *watch; /* NULL: nobody does */
 };
 
-/* The disk works while we copy, instead of beginning with the fsync: that is what a save wins over a plain
- * write. Less at a time costs more calls than it gains. Only begun, never waited for here: a wait would take the error that the fsync has to tell. Where it cannot
- * be had (ESPIPE, ENOSYS) the fsync does all of it. */
+/* The disk works while we copy, instead of beginning with the fsync: that is what a save wins over
+ * a plain write. Less at a time costs more calls than it gains. Only begun, never waited for here:
+ * a wait would take the error that the fsync has to tell. Where it cannot be had (ESPIPE, ENOSYS)
+ * the fsync does all of it. */
 static void begin_writeback(struct out *out)
 {
     if (out->bytes - out->begun_bytes < FS_WRITEBACK_BYTES)

@@ -1,12 +1,13 @@
 /* safetensors - a state written into a safetensors file, and read back.
- * Owns: one file for the time of a call, a thread for its checksum (hasher.h, reader.h), and buffers of at
- * most 17 MiB; a file of any size costs no more memory than those, its header and its table of sums.
- * Invariants: a file that save reported is whole and durable; one that save did not report is gone.
+ * Owns: one file for the time of a call, a thread for its checksum (hasher.h, reader.h), and
+ * buffers of at most 17 MiB; a file of any size costs no more memory than those, its header and its
+ * table of sums. Invariants: a file that save reported is whole and durable; one that save did not
+ * report is gone.
  *
  * Restore reads each byte once, into the state's memory, and takes its checksum on the way: to know
- * before that the file is good would be a second reading of all of it, half the speed of a disk or a
- * cache. So names, types, shapes and size are found wrong before a byte of the state is touched, and
- * damage inside a tensor after it: then the state must not be trained on. A small file, up to
+ * before that the file is good would be a second reading of all of it, half the speed of a disk or
+ * a cache. So names, types, shapes and size are found wrong before a byte of the state is touched,
+ * and damage inside a tensor after it: then the state must not be trained on. A small file, up to
  * SAFETENSORS_VERIFY_FIRST_BYTES, is found whole first. */
 #ifndef NODE_SHARD_SAFETENSORS_H
 #define NODE_SHARD_SAFETENSORS_H
@@ -25,8 +26,8 @@ struct safetensors_watch {
     atomic_bool stop; /* set it, and the save fails soon with ECANCELED */
 };
 
-/* Creates the file (E_EXISTS if it is there: untouched), writes, fsyncs; the directory's name for it
- * is the caller's to sync. Blocks for the disk. Reads the state's memory. watch may be NULL.
+/* Creates the file (E_EXISTS if it is there: untouched), writes, fsyncs; the directory's name for
+ * it is the caller's to sync. Blocks for the disk. Reads the state's memory. watch may be NULL.
  * E_SAVE: the disk (path and cause in err, errno in code); the file is removed. E_NOMEM. */
 enum muster_status safetensors_save(const char *path, const struct muster_state *state,
                                     const struct safetensors_fact *facts, size_t fact_count,
@@ -36,14 +37,16 @@ enum muster_status safetensors_save(const char *path, const struct muster_state 
 
 /* Fills the state's memory from the file, which must have exactly these bytes and this checksum.
  * Entries of the file that the state does not have are skipped.
- * E_NOT_FOUND, E_IO; E_CORRUPT: size, header or checksum, with the tensor that is damaged; E_RESTORE:
- * an entry of the state is missing there or has another type or shape (named); E_UNSUPPORTED, E_NOMEM.
- * On each of these the state's memory is as before, except when err says that the state is partly
- * overwritten: damage inside a large file, or a file that changed or failed while it was read. */
+ * E_NOT_FOUND, E_IO; E_CORRUPT: size, header or checksum, with the tensor that is damaged;
+ * E_RESTORE: an entry of the state is missing there or has another type or shape (named);
+ * E_UNSUPPORTED, E_NOMEM. On each of these the state's memory is as before, except when err says
+ * that the state is partly overwritten: damage inside a large file, or a file that changed or
+ * failed while it was read. */
 enum muster_status safetensors_restore(const char *path, uint64_t bytes, const char *checksum,
                                        const struct muster_state *state, struct muster_error *err);
 
-/* A tensor of the file that the state has no entry for; "" if it has all, or the file cannot be read. */
+/* A tensor of the file that the state has no entry for; "" if it has all, or the file cannot be
+ * read. */
 void safetensors_find_left(const char *path, const struct muster_state *state,
                            char ret_name[STATE_NAME_MAX + 1]);
 

@@ -167,8 +167,8 @@ enum muster_status safetensors_file_read_sums(struct safetensors_file *file,
 
 /* --- finding damage ------------------------------------------------------------------------ */
 
-/* The first piece of a tensor that is not as it was saved, or UINT64_MAX. A piece may be larger than
- * what may be held in memory: then it is summed up in parts. */
+/* The first piece of a tensor that is not as it was saved, or UINT64_MAX. A piece may be larger
+ * than what may be held in memory: then it is summed up in parts. */
 static uint64_t bad_piece(const struct safetensors_file *file, size_t position, char *buffer,
                           struct checksum *sum)
 {

@@ -1,7 +1,6 @@
-/* safetensors_file - one safetensors file that is being read: its header, and what its table of sums
- * says of its bytes.
- * Owns: the descriptor, the header and the table, until safetensors_file_close.
- * Never: the state. Errors name the file. */
+/* safetensors_file - one safetensors file that is being read: its header, and what its table of
+ * sums says of its bytes. Owns: the descriptor, the header and the table, until
+ * safetensors_file_close. Never: the state. Errors name the file. */
 #ifndef NODE_SHARD_SAFETENSORS_FILE_H
 #define NODE_SHARD_SAFETENSORS_FILE_H
 
@@ -38,8 +37,8 @@ enum muster_status safetensors_file_read_sums(struct safetensors_file *file,
 /* The place of a tensor's first sum in the table; position as in the index. */
 uint64_t safetensors_file_sum_place(const struct safetensors_file *file, size_t position);
 
-/* Where in a damaged file the damage is: " in tensor \"w\"" or the like, "" when nobody can say. Reads
- * the whole file again. */
+/* Where in a damaged file the damage is: " in tensor \"w\"" or the like, "" when nobody can say.
+ * Reads the whole file again. */
 void safetensors_file_find_damage(struct safetensors_file *file, char *text, size_t text_size);
 
 #endif

@@ -46,7 +46,8 @@ enum muster_status shard_save_state(const char *round_dir, const struct shard_fa
 /* The user's own save_fn: begin makes "shard-<rank>-<incarnation>/" for it to write into; seal,
  * after it returned, finds what it wrote, makes it durable and sums it up. No file at all is legal
  * (the job writes elsewhere). Links and special files, more than FILES_SHARD_MAX files, and paths
- * that no manifest can hold are refused (E_UNSUPPORTED), and the directory is removed. watch may be NULL. */
+ * that no manifest can hold are refused (E_UNSUPPORTED), and the directory is removed. watch may be
+ * NULL. */
 enum muster_status shard_dir_begin(const char *round_dir, uint64_t rank, uint64_t incarnation,
                                    char ret_dir[FS_PATH_MAX], struct muster_error *err);
 enum muster_status shard_dir_seal(const char *round_dir, uint64_t rank, uint64_t incarnation,
@@ -73,22 +74,22 @@ struct shard_restore {
     uint64_t world_size;
     int64_t step;   /* the step that the checkpoint must have; -1 = any */
     uint64_t round; /* the round that it must be of; 0 = any */
-    bool
-        wholes; /* sharded: an entry that is not split takes the whole of one that is; for readers */
+    bool wholes; /* sharded: an entry that is not split takes the whole of one that is; for readers
+                  */
     const struct muster_state *state; /* either this ... */
     shard_restore_fn *restore_fn;     /* ... or this */
     bool any_world_size;              /* restore_fn reads what any number of ranks saved */
     void *arg;
-    char *
-        ret_left; /* may be NULL; else STATE_NAME_MAX + 1 bytes for a tensor that was saved and that `state` has no entry
-                       for, "" = none: it was not restored, and what is saved next has it no more */
+    char *ret_left; /* may be NULL; else STATE_NAME_MAX + 1 bytes for a tensor that was saved and
+                       that `state` has no entry for, "" = none: it was not restored, and what is
+                       saved next has it no more */
 };
 
 /* Restores this rank's part: `replicated` the one shard there is, whatever the rank and the world;
- * `sharded` the rank's own, or, if another number of ranks saved it or its tensors are split otherwise, its
- * parts of all (shard_reshard.h). Every file's size and checksum is checked against the manifest.
- * *ret_manifest (may be NULL; else owned, manifest_destroy) has epoch, position and run calls.
- * E_NOT_FOUND: no such checkpoint. E_RESTORE: unfinished, another step, kind, tensor; or
+ * `sharded` the rank's own, or, if another number of ranks saved it or its tensors are split
+ * otherwise, its parts of all (shard_reshard.h). Every file's size and checksum is checked against
+ * the manifest. *ret_manifest (may be NULL; else owned, manifest_destroy) has epoch, position and
+ * run calls. E_NOT_FOUND: no such checkpoint. E_RESTORE: unfinished, another step, kind, tensor; or
  * restore_fn failed (its code in err). E_LAYOUT, E_JOB: not this one's. E_CORRUPT: damage, with the
  * file. E_IO, E_NOMEM. The state's memory is as before, see safetensors_restore. */
 enum muster_status shard_restore(const struct shard_restore *request,

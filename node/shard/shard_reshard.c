@@ -326,7 +326,8 @@ static struct rows rows_of(const struct state_item *item, const struct safetenso
     return rows;
 }
 
-/* What bytes [at, at + size) of the tensor have for the state; with piece NULL only whether anything. */
+/* What bytes [at, at + size) of the tensor have for the state; with piece NULL only whether
+ * anything. */
 static bool copy_piece(const struct rows *rows, const char *piece, uint64_t at, uint64_t size,
                        char *to)
 {

@@ -248,8 +248,8 @@ static enum muster_status restore_by_fn(const struct shard_restore *request,
     return status == MUSTER_OK ? shard_restore_show(request, manifest, path, err) : status;
 }
 
-/* Another number of ranks saved it, and restore_fn reads what it needs of all. So that each file is verified once, by
- * some rank, a rank takes every so many-th shard. */
+/* Another number of ranks saved it, and restore_fn reads what it needs of all. So that each file is
+ * verified once, by some rank, a rank takes every so many-th shard. */
 static enum muster_status restore_all_by_fn(const struct shard_restore *request,
                                             const struct manifest *manifest,
                                             struct muster_error *err)
@@ -285,7 +285,8 @@ static void find_left(const struct shard_restore *request, const struct manifest
         safetensors_find_left(path, request->state, request->ret_left);
 }
 
-/* Why it does not fit is told by tensor; that the numbers differ is what its reader has to know first. */
+/* Why it does not fit is told by tensor; that the numbers differ is what its reader has to know
+ * first. */
 static enum muster_status by_another_number(enum muster_status status,
                                             const struct shard_restore *request,
                                             const struct manifest *manifest,

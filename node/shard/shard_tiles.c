@@ -50,7 +50,8 @@ static bool read_name(const char *found, uint64_t *ret_rank, uint64_t *ret_incar
     return strcmp(found, name) == 0;
 }
 
-/* The incarnation that wrote each rank's shard. False: some rank's is not there, or there are two. */
+/* The incarnation that wrote each rank's shard. False: some rank's is not there, or there are two.
+ */
 static bool find_shards(const char *round_dir, uint64_t world_size, uint64_t *ret_incarnations)
 {
     DIR *dir = fs_opendir(round_dir);

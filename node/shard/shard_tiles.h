@@ -1,7 +1,8 @@
 /* shard_tiles - is each split tensor whole in what the ranks of a round saved?
- * The rank that finds the shards of all ranks in the round's directory looks at their headers. Every rank looks behind
- * its own write, so the last one finds all; on a file system that hides a new file for a while maybe nobody does.
- * Never: fails for anything but parts that leave a hole, overlap, or do not agree on the whole. */
+ * The rank that finds the shards of all ranks in the round's directory looks at their headers.
+ * Every rank looks behind its own write, so the last one finds all; on a file system that hides a
+ * new file for a while maybe nobody does. Never: fails for anything but parts that leave a hole,
+ * overlap, or do not agree on the whole. */
 #ifndef NODE_SHARD_SHARD_TILES_H
 #define NODE_SHARD_SHARD_TILES_H
 
@@ -9,8 +10,8 @@
 
 #define SHARD_TILES_MAX ((size_t)1 << 22) /* parts of all ranks; beyond that nobody looks */
 
-/* Reads the directory, and N headers if it holds the shards of all `world_size` ranks. MUSTER_OK: whole, or not all are
- * there, or nothing in `state` is split. E_SAVE: names tensor and ranks. */
+/* Reads the directory, and N headers if it holds the shards of all `world_size` ranks. MUSTER_OK:
+ * whole, or not all are there, or nothing in `state` is split. E_SAVE: names tensor and ranks. */
 enum muster_status shard_tiles_check(const char *round_dir, uint64_t world_size,
                                      const struct muster_state *state, struct muster_error *err);
 

@@ -1,6 +1,6 @@
-/* snapshot - a state's content at one moment, copied, so that it can be written while the state changes.
- * Owns: the copy's memory, as large as the state; it is kept for the next one until destroy.
- * Never: a thread, a file, fork. */
+/* snapshot - a state's content at one moment, copied, so that it can be written while the state
+ * changes. Owns: the copy's memory, as large as the state; it is kept for the next one until
+ * destroy. Never: a thread, a file, fork. */
 #ifndef NODE_SHARD_SNAPSHOT_H
 #define NODE_SHARD_SNAPSHOT_H
 
@@ -14,8 +14,8 @@ struct snapshot { /* zero at first */
     uint64_t capacity_bytes;
 };
 
-/* snapshot->state is then the source as it is now, until the next take or clear. *copied_bytes (may be NULL) grows by
- * what is copied, as it goes. E_NOMEM: nothing was taken. */
+/* snapshot->state is then the source as it is now, until the next take or clear. *copied_bytes (may
+ * be NULL) grows by what is copied, as it goes. E_NOMEM: nothing was taken. */
 enum muster_status snapshot_take(struct snapshot *snapshot, const struct muster_state *source,
                                  _Atomic uint64_t *copied_bytes, struct muster_error *err);
 void snapshot_clear(struct snapshot *snapshot); /* idempotent */

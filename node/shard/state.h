@@ -1,8 +1,8 @@
 /* state - the named parts of a training state, as a shard file sees them.
  * Owns: the list of entries and a hash index over their names.
  * Never: the memory that entries point to (borrowed), I/O, locks.
- * Invariant: names are unique, valid (state_name_problem) and never one of the file format; size_bytes is
- * what dtype and shape say. */
+ * Invariant: names are unique, valid (state_name_problem) and never one of the file format;
+ * size_bytes is what dtype and shape say. */
 #ifndef NODE_SHARD_STATE_H
 #define NODE_SHARD_STATE_H
 

@@ -22,7 +22,9 @@
 #define SUMS_FACT "muster_sums"
 #define SUMS_PIECE_MIN ((uint64_t)1 << 20)
 #define SUMS_PIECE_MAX ((uint64_t)1 << 40)
-#define SUMS_PIECES_WANTED 65536 /* larger files have larger pieces: the table stays about 1 MiB */
+#define SUMS_PIECES_WANTED                                                \
+    65536 /* larger files have larger pieces: the table stays about 1 MiB \
+           */
 
 uint64_t sums_piece_bytes(uint64_t data_bytes); /* for so much data, all tensors */
 uint64_t sums_count(uint64_t tensor_bytes, uint64_t piece_bytes); /* pieces of one tensor */

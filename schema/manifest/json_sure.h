@@ -1,16 +1,18 @@
-/* json_sure - JSON of which every byte counts, in a process whose memory may be out. Where jansson finds none for a
- * buffer it leaves out what had no room there, and reads on: another text, and no error. */
+/* json_sure - JSON of which every byte counts, in a process whose memory may be out. Where jansson
+ * finds none for a buffer it leaves out what had no room there, and reads on: another text, and no
+ * error. */
 #ifndef SCHEMA_JSON_SURE_H
 #define SCHEMA_JSON_SURE_H
 
 #include <jansson.h>
 #include <stdbool.h>
 
-/* As json_loadb with JSON_REJECT_DUPLICATES, read twice and compared. NULL: ret_why says what is wrong with the text,
- * or *ret_nomem is true. */
+/* As json_loadb with JSON_REJECT_DUPLICATES, read twice and compared. NULL: ret_why says what is
+ * wrong with the text, or *ret_nomem is true. */
 json_t *json_sure_read(const char *text, size_t size, json_error_t *ret_why, bool *ret_nomem);
 
-/* As json_dumps, written twice and compared. Returns owned (free), NULL: no memory, or text that is not UTF-8. */
+/* As json_dumps, written twice and compared. Returns owned (free), NULL: no memory, or text that is
+ * not UTF-8. */
 char *json_sure_write(const json_t *value, size_t flags);
 
 #endif

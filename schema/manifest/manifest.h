@@ -13,12 +13,13 @@
  *  "metrics": {"loss": 0.5}, "custom": {"anything": ["of", "the", "user's"]}, "resumed_step": 800,
  *  "checksum": "xxh3-128:…32 digits…"}
  *
- * metrics and custom only where the save told them; resumed_step, where its launch began, if a broker wrote it:
- * what earlier launches saved beyond that counts no more.
+ * metrics and custom only where the save told them; resumed_step, where its launch began, if a
+ * broker wrote it: what earlier launches saved beyond that counts no more.
  *
- * The checksum is of all bytes before it (seal.h). Manifests of older musters have none, and none but the other keys
- * above. Paths are relative to the checkpoint's directory. In a text with a checksum, keys that a reader does not know
- * are ignored; a change that a reader must understand raises the number of "muster_manifest". */
+ * The checksum is of all bytes before it (seal.h). Manifests of older musters have none, and none
+ * but the other keys above. Paths are relative to the checkpoint's directory. In a text with a
+ * checksum, keys that a reader does not know are ignored; a change that a reader must understand
+ * raises the number of "muster_manifest". */
 #ifndef SCHEMA_MANIFEST_H
 #define SCHEMA_MANIFEST_H
 
@@ -35,8 +36,8 @@
 #define MANIFEST_CHECKSUM_PREFIX "xxh3-128:"
 #define MANIFEST_CHECKSUM_SIZE (sizeof MANIFEST_CHECKSUM_PREFIX + 32) /* with the final NUL */
 
-/* Of generations, rounds and steps: a job that goes on from there has as much room again below 2^62, up to which the
- * broker's rows and the nodes' messages go. */
+/* Of generations, rounds and steps: a job that goes on from there has as much room again below
+ * 2^62, up to which the broker's rows and the nodes' messages go. */
 #define MANIFEST_NUMBER_MAX ((int64_t)1 << 61)
 
 struct manifest_shard {

@@ -1,8 +1,9 @@
 /* manifest_read - see manifest_read.h.
  *
- * The text is split, not parsed, by hand: each element of "shards" is given to jansson by itself as soon as it is whole,
- * and taken out of the text, the rest of which, with an empty list, is given to jansson at the end. So nothing is
- * accepted that jansson would not take as a whole: it sees every byte but the commas and spaces between the elements. */
+ * The text is split, not parsed, by hand: each element of "shards" is given to jansson by itself as
+ * soon as it is whole, and taken out of the text, the rest of which, with an empty list, is given
+ * to jansson at the end. So nothing is accepted that jansson would not take as a whole: it sees
+ * every byte but the commas and spaces between the elements. */
 #include "schema/manifest/manifest_read.h"
 
 #include "schema/arena.h"
@@ -219,7 +220,7 @@ static void manifest_read_take_shard(struct manifest_reader *reader)
         manifest_read_fail(reader, MUSTER_E_CORRUPT, problem);
 }
 
-/* --- the split --------------------------------------------------------------------------------- */
+/* --- the split -------------------------------------------------------------------------------- */
 
 static bool manifest_read_keep(struct text *text, char c, size_t max)
 {
@@ -268,7 +269,8 @@ static void count_depth(struct manifest_reader *reader, char c)
         reader->depth--;
 }
 
-/* The key before the colon, as it is spelled: with escapes it is another spelling, which the head's parse refuses. */
+/* The key before the colon, as it is spelled: with escapes it is another spelling, which the head's
+ * parse refuses. */
 static bool last_is_shards(const struct manifest_reader *reader)
 {
     static const char key[] = "\"shards\"";
@@ -366,7 +368,7 @@ void manifest_reader_feed(struct manifest_reader *reader, const char *text, size
     }
 }
 
-/* --- the rest ----------------------------------------------------------------------------------- */
+/* --- the rest --------------------------------------------------------------------------------- */
 
 /* Older ones have none. */
 static const char *parse_resumed(const json_t *root, struct manifest *m)
@@ -429,7 +431,8 @@ static const char *parse_facts(const json_t *root, struct parsed *parsed, bool *
     return problem;
 }
 
-/* A damaged seal must not pass for an older manifest, which had no seal and no member beyond these. */
+/* A damaged seal must not pass for an older manifest, which had no seal and no member beyond these.
+ */
 static const char *seal_problem(const json_t *root, const struct manifest_reader *reader)
 {
     static const char *const known[] = {"cause",         "created_unix_ms",

@@ -1,5 +1,6 @@
-/* manifest_read - manifest.json from text that comes in pieces: the broker reads one of 100,000 files between other work.
- * Owns: the text that is not understood yet, at most one shard's; what it gives are a manifest's rules. */
+/* manifest_read - manifest.json from text that comes in pieces: the broker reads one of 100,000
+ * files between other work. Owns: the text that is not understood yet, at most one shard's; what it
+ * gives are a manifest's rules. */
 #ifndef SCHEMA_MANIFEST_READ_H
 #define SCHEMA_MANIFEST_READ_H
 

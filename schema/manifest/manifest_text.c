@@ -1,7 +1,7 @@
 /* manifest_text - see manifest_text.h.
  *
- * The head is jansson's, with an empty list of shards, at whose place the text is cut in two; shards and files, of which
- * there may be very many, are written in the same form by hand. */
+ * The head is jansson's, with an empty list of shards, at whose place the text is cut in two;
+ * shards and files, of which there may be very many, are written in the same form by hand. */
 #include "schema/manifest/manifest_text.h"
 
 #include "schema/error.h"
@@ -269,7 +269,7 @@ void manifest_text_destroy(struct manifest_text **text)
     *text = NULL;
 }
 
-/* --- the whole at once ------------------------------------------------------------------------- */
+/* --- the whole at once ------------------------------------------------------------------------ */
 
 static enum muster_status manifest_text_add_shard(struct manifest_text *text,
                                                   const struct manifest_shard *shard,

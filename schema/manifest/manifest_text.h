@@ -1,5 +1,6 @@
-/* manifest_text - manifest.json as text, piece by piece: the broker renders one of 100,000 files between other work.
- * Owns: the text so far. Equal pieces give equal bytes, those of manifest_render. */
+/* manifest_text - manifest.json as text, piece by piece: the broker renders one of 100,000 files
+ * between other work. Owns: the text so far. Equal pieces give equal bytes, those of
+ * manifest_render. */
 #ifndef SCHEMA_MANIFEST_TEXT_H
 #define SCHEMA_MANIFEST_TEXT_H
 
@@ -7,7 +8,8 @@
 
 struct manifest_text;
 
-/* Its shards are not looked at, and told below. Borrows nothing beyond the call. E_ARGUMENT: it breaks a rule. E_NOMEM. */
+/* Its shards are not looked at, and told below. Borrows nothing beyond the call. E_ARGUMENT: it
+ * breaks a rule. E_NOMEM. */
 enum muster_status manifest_text_begin(const struct manifest *head, struct manifest_text **ret_text,
                                        struct muster_error *err);
 /* In ascending order of rank; then its files, in ascending order of path. The same errors. */

@@ -1,5 +1,6 @@
 /* seal - the last member of manifest.json: the checksum of all bytes before it.
- * Owns: its form, one and no other, so that no changed bit of it can be taken for a text without one:
+ * Owns: its form, one and no other, so that no changed bit of it can be taken for a text without
+ * one:
  *
  *     ,\n "checksum": "xxh3-128:…32 digits…"\n}
  *

@@ -60,8 +60,8 @@ static void keep_every(const struct keep_rule *rule, const struct keep_item *ite
             keep[i] = true;
 }
 
-/* From the oldest on: each that is far enough from the last one that was so kept. What is kept stays so,
- * because nothing that was kept by it before goes away. */
+/* From the oldest on: each that is far enough from the last one that was so kept. What is kept
+ * stays so, because nothing that was kept by it before goes away. */
 static void keep_spaced(const struct keep_rule *rule, const struct keep_item *items, size_t count,
                         bool *keep)
 {

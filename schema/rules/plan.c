@@ -134,7 +134,7 @@ void plan_describe_basis(const struct plan_facts *facts, char ret_text[PLAN_BASI
              facts->trained ? "" : ", no step of this launch has begun");
 }
 
-/* --- the time left ------------------------------------------------------------------------------- */
+/* --- the time left ---------------------------------------------------------------------------- */
 
 struct plan_left plan_left_of(int64_t told_ms, int64_t grace_period_ms, bool usual)
 {

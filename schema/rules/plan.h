@@ -1,16 +1,17 @@
 /* plan - when a round is frozen for a notice, so that the job trains on until the last safe moment.
  *
  *   freeze at   deadline - (2.5 x save p95 + (2 + lag) x step p95 + FREEZE_MS + MARGIN_MS + 500 ms)
- *   earlier     if a broker that starts again at that moment would come too late, and that costs at most
- *               1 / PLAN_RESTART_SHARE of what could be trained: it matters to short steps and saves
- *   later       while nothing was trained in this launch: a step, a save and the margin before the deadline
- *   at once     the time left is a guess or unknown; that moment has passed
+ *   earlier     if a broker that starts again at that moment would come too late, and that costs at
+ * most 1 / PLAN_RESTART_SHARE of what could be trained: it matters to short steps and saves later
+ * while nothing was trained in this launch: a step, a save and the margin before the deadline at
+ * once     the time left is a guess or unknown; that moment has passed
  *
- * A save that was never measured is assumed to take PLAN_SAVE_MS, a step that was never measured no time.
+ * A save that was never measured is assumed to take PLAN_SAVE_MS, a step that was never measured no
+ * time.
  *
- * Owns: the arithmetic, and a job's save times (a ring of the newest PLAN_SAVES_MAX, so that saves that
- * grow are believed soon; one a round: the slowest writer's).
- * Never: clock, state of a job, allocation. Numbers come in, a moment goes out. */
+ * Owns: the arithmetic, and a job's save times (a ring of the newest PLAN_SAVES_MAX, so that saves
+ * that grow are believed soon; one a round: the slowest writer's). Never: clock, state of a job,
+ * allocation. Numbers come in, a moment goes out. */
 #ifndef SCHEMA_PLAN_H
 #define SCHEMA_PLAN_H
 
@@ -74,8 +75,8 @@ int64_t plan_least_ms(const struct plan_facts *facts);
 /* "step p95 5 ms, no save was measured yet: 24 s assumed", and whether training has begun. */
 void plan_describe_basis(const struct plan_facts *facts, char ret_text[PLAN_BASIS_TEXT]);
 
-/* The time left that counts, from what a source tells (told_ms) and the option grace_period_ms; -1 = neither says.
- * usual: nobody told it, the sender of such signals usually leaves so much. */
+/* The time left that counts, from what a source tells (told_ms) and the option grace_period_ms; -1
+ * = neither says. usual: nobody told it, the sender of such signals usually leaves so much. */
 struct plan_left {
     int64_t ms;     /* bounds the save; GRACE_DEFAULT_MS if nothing tells it */
     bool by_option; /* it is grace_period_ms */

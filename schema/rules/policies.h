@@ -1,5 +1,6 @@
-/* policies - the policies of a job as they travel and are stored: one line of text a list, and the same
- * as structs. The text is what POLICIES carries, what the broker's database holds and what tools show.
+/* policies - the policies of a job as they travel and are stored: one line of text a list, and the
+ * same as structs. The text is what POLICIES carries, what the broker's database holds and what
+ * tools show.
  *
  *   keep   rule; rule; …      joint any-of; empty: all are kept
  *     latest N                the newest N
@@ -16,8 +17,8 @@
  *     young-daly
  *     first                   as soon as can be, where the save of the first step failed
  *
- * Steps are counts of steps done, as everywhere between node and broker. A rule stands once or several
- * times. Words are separated by single blanks, rules by "; ". Pure; no memory of its own. */
+ * Steps are counts of steps done, as everywhere between node and broker. A rule stands once or
+ * several times. Words are separated by single blanks, rules by "; ". Pure; no memory of its own */
 #ifndef SCHEMA_POLICIES_H
 #define SCHEMA_POLICIES_H
 
@@ -80,8 +81,8 @@ enum muster_status keep_policies_parse(const char *text, struct keep_policies *r
 enum muster_status save_policies_parse(const char *text, struct save_policies *ret,
                                        struct muster_error *err);
 
-/* The text of a list; parses to the same again. MUSTER_E_ARGUMENT: a rule that no text may have, or more
- * than POLICY_TEXT_MAX bytes. */
+/* The text of a list; parses to the same again. MUSTER_E_ARGUMENT: a rule that no text may have, or
+ * more than POLICY_TEXT_MAX bytes. */
 enum muster_status keep_policies_text(const struct keep_policies *policies,
                                       char ret_text[POLICY_TEXT_MAX + 1], struct muster_error *err);
 enum muster_status save_policies_text(const struct save_policies *policies,
@@ -89,8 +90,9 @@ enum muster_status save_policies_text(const struct save_policies *policies,
 
 /* A name of a metric: 1 to METRIC_NAME_MAX letters, digits and . _ - / */
 bool policy_metric_ok(const char *name);
-/* The name of a trash folder: one path component of letters, digits and . _ - that can be no checkpoint's name: it begins
- * with no '.' or digit and ends with no digit ("23", "step_23", "step_23.1-4"); nor "manifest.json". */
+/* The name of a trash folder: one path component of letters, digits and . _ - that can be no
+ * checkpoint's name: it begins with no '.' or digit and ends with no digit ("23", "step_23",
+ * "step_23.1-4"); nor "manifest.json". */
 bool policy_trash_ok(const char *name);
 
 #endif

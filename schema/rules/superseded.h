@@ -1,6 +1,6 @@
-/* superseded - which checkpoints of a directory a later launch gave up, by their manifests alone: it went back to an
- * earlier step and trained on from there. The broker has it on record; who reads a directory finds it out.
- * Pure; memory of its own for the time of a call. */
+/* superseded - which checkpoints of a directory a later launch gave up, by their manifests alone:
+ * it went back to an earlier step and trained on from there. The broker has it on record; who reads
+ * a directory finds it out. Pure; memory of its own for the time of a call. */
 #ifndef SCHEMA_SUPERSEDED_H
 #define SCHEMA_SUPERSEDED_H
 
@@ -16,8 +16,8 @@ struct superseded_item { /* of one manifest */
 };
 
 struct superseded_item superseded_item_of(const struct manifest *manifest);
-/* Fills in superseded. A launch that is older by the clock gives up nothing, whatever its number: numbers begin anew
- * with a database that was lost. False: no memory. */
+/* Fills in superseded. A launch that is older by the clock gives up nothing, whatever its number:
+ * numbers begin anew with a database that was lost. False: no memory. */
 bool superseded_mark(struct superseded_item *items, size_t count);
 /* Whether one that is not among them was given up by their launches. False also: no memory. */
 bool superseded_by(const struct superseded_item *items, size_t count,

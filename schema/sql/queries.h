@@ -1,7 +1,7 @@
 /* queries - the named questions about a broker's database, as text.
  * Owns: every SELECT that a tool may ask, with the names and kinds of its columns. The broker runs
- * them for QUERY messages, libmuster-query runs them on the file itself; so both answers are the same.
- * Never: SQLite itself, memory, state. Everything here is constant.
+ * them for QUERY messages, libmuster-query runs them on the file itself; so both answers are the
+ * same. Never: SQLite itself, memory, state. Everything here is constant.
  *
  * Every query takes the same four parameters, all of them always bound:
  *   ?1 job, text ('' = all jobs where that makes sense), ?2 text_arg, ?3 number_arg,
@@ -71,7 +71,8 @@
     I(worker_index) T(host) I(pid) T(state) I(slots) I(takes) I(held) T(holds) I(unix_ms)
 /* clang-format on */
 
-/* The SELECT of that name, or NULL. A name comes from outside: an unknown one is the asker's mistake. */
+/* The SELECT of that name, or NULL. A name comes from outside: an unknown one is the asker's
+ * mistake. */
 const char *query_sql(const char *name);
 
 /* For tests and lists: the queries by number, NULL behind the last. */

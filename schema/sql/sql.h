@@ -1,6 +1,7 @@
 /* sql - the database's migrations, embedded at build from schema/sql/NNNN_name.sql.
- * Invariant: sql_migrations[i].version == i + 1; each is applied in one transaction that ends by setting
- * user_version to it. The array is closed by a row with version 0, which the count leaves out. */
+ * Invariant: sql_migrations[i].version == i + 1; each is applied in one transaction that ends by
+ * setting user_version to it. The array is closed by a row with version 0, which the count leaves
+ * out. */
 #ifndef SCHEMA_SQL_H
 #define SCHEMA_SQL_H
 

@@ -169,7 +169,7 @@ static unsigned char *body_of(struct wire_msg *msg)
     return (unsigned char *)&msg->u;
 }
 
-/* --- encode ------------------------------------------------------------------------------------ */
+/* --- encode ----------------------------------------------------------------------------------- */
 
 struct sink {
     uint8_t *at;
@@ -282,7 +282,7 @@ size_t wire_encode(const struct wire_msg *msg, uint8_t *buffer, size_t capacity)
     return limit - sink.left;
 }
 
-/* --- decode ------------------------------------------------------------------------------------ */
+/* --- decode ----------------------------------------------------------------------------------- */
 
 struct reader {
     struct arena *arena;
@@ -545,7 +545,7 @@ enum muster_status wire_decode(const uint8_t *frame, size_t size, struct arena *
     return status;
 }
 
-/* --- copy -------------------------------------------------------------------------------------- */
+/* --- copy ------------------------------------------------------------------------------------- */
 
 static bool copy_fields(const struct fields *fields, unsigned char *to, struct arena *arena);
 
@@ -606,7 +606,7 @@ bool wire_copy(struct wire_msg *ret_copy, const struct wire_msg *msg, struct are
     return true;
 }
 
-/* --- types ------------------------------------------------------------------------------------- */
+/* --- types ------------------------------------------------------------------------------------ */
 
 bool wire_is_up(unsigned type)
 {

@@ -127,9 +127,11 @@ enum wire_task_kind { /* what a lease is of */ TASK_KIND_TASK, TASK_KIND_RESOURC
 enum wire_event_kind { /* fields that carry something are named; `round` etc. as in wire.def */
                        EVENT_NONE,
                        EVENT_GENERATION_OPENED, /* generation, step + checkpoint = resume choice */
-                       EVENT_RESUME, /* checkpoint, step, path: in place, restore it (checkpoint 0: start) */
+                       EVENT_RESUME,  /* checkpoint, step, path: in place, restore it (checkpoint 0:
+                                         start) */
                        EVENT_STARTED, /* all ranks restored: steps may begin */
-                       EVENT_TERMINATION, /* rank, code = notice kind, left_ms, text = id, round it joined or 0 */
+                       EVENT_TERMINATION, /* rank, code = notice kind, left_ms, text = id, round it
+                                             joined or 0 */
                        EVENT_NOTICE_CANCELLED, /* rank, incarnation (0: by a tool), text = id */
                        EVENT_FREEZE,           /* round, cause, members, flags ABORT */
                        EVENT_DECISION,  /* round, cause, step = S, members with WRITER flags */
@@ -137,13 +139,16 @@ enum wire_event_kind { /* fields that carry something are named; `round` etc. as
                        EVENT_MANIFEST,  /* checkpoint, round, step, path */
                        EVENT_ABORT,     /* round, cause, rank = culprit, code, text, flags RETRY */
                        EVENT_UNCHANGED, /* round, cause, step, checkpoint */
-                       EVENT_NOT_SAVED, /* a termination ends without a checkpoint: rank, code, text */
+                       EVENT_NOT_SAVED, /* a termination ends without a checkpoint: rank, code, text
+                                         */
                        EVENT_PEER_ERROR, /* rank, code = status, step, text, flags ROUND_FOLLOWS */
-                       EVENT_NODE_LOST, /* rank, step, left_ms = age of its last word, text, ROUND_FOLLOWS */
-                       EVENT_RANK_RESTARTED, /* rank: ends the generation */
-                       EVENT_JOIN_FAILED,    /* text: the missing ranks; ends the generation */
-                       EVENT_RESTORE_FAILED, /* rank, checkpoint, text; flags RETRY: an older one follows */
-                       EVENT_STUCK,          /* rank, step, text */
+                       EVENT_NODE_LOST,  /* rank, step, left_ms = age of its last word, text,
+                                            ROUND_FOLLOWS */
+                       EVENT_RANK_RESTARTED,   /* rank: ends the generation */
+                       EVENT_JOIN_FAILED,      /* text: the missing ranks; ends the generation */
+                       EVENT_RESTORE_FAILED,   /* rank, checkpoint, text; flags RETRY: an older one
+                                                  follows */
+                       EVENT_STUCK,            /* rank, step, text */
                        EVENT_SAVE_SKIPPED,     /* step: a policy save that will not be made, text */
                        EVENT_GENERATION_ENDED, /* generation, text */
                        EVENT_BYSTANDER, /* incarnation, code, step, text: a ps or evaluator failed,
@@ -155,7 +160,9 @@ enum wire_event_kind { /* fields that carry something are named; `round` etc. as
 #define EVENT_FLAG_ROUND_FOLLOWS 4u /* PEER_ERROR, NODE_LOST: serve a round first */
 #define NOTICE_FLAG_AT_ONCE 1u      /* the time left is a guess, or no more steps are wanted */
 #define NOTICE_FLAG_SAVE_NOW 2u     /* save now too, when the freeze is planned for later */
-#define NOTICE_FLAG_ASSUMED 4u /* left_ms was not told, or is over: what is usual, or the default */
+#define NOTICE_FLAG_ASSUMED                                               \
+    4u /* left_ms was not told, or is over: what is usual, or the default \
+        */
 #define NOTICE_FLAG_GRACE_PERIOD 8u /* left_ms is the job's grace_period_ms */
 #define NOTICE_FLAG_TAKEN_BACK 256u /* in the broker's rows only: a tool withdrew it */
 #define MEMBER_FLAG_WRITER 1u
@@ -175,8 +182,8 @@ const char *wire_event_kind_name(unsigned kind);
 const char *wire_task_state_name(unsigned state);
 const char *wire_type_name(unsigned type);
 unsigned wire_notice_kind_from_name(const char *name); /* NOTICE_NONE if unknown */
-/* Does a notice of this kind end the process? Freezing and migrating do not; one that a newer sender
- * knows does, to be safe. */
+/* Does a notice of this kind end the process? Freezing and migrating do not; one that a newer
+ * sender knows does, to be safe. */
 bool wire_notice_ends(uint64_t kind);
 
 struct wire_member {
@@ -308,16 +315,16 @@ struct wire_msg {
     } u;
 };
 
-/* Encodes msg into buffer[capacity]. Returns the size, or 0 if it does not fit (a caller's bug) or a
- * field is over its limit. */
+/* Encodes msg into buffer[capacity]. Returns the size, or 0 if it does not fit (a caller's bug) or
+ * a field is over its limit. */
 size_t wire_encode(const struct wire_msg *msg, uint8_t *buffer, size_t capacity);
 
 /* Decodes one whole frame. Strings and lists are copied into arena, whose limit bounds them.
  * MUSTER_E_VERSION: another protocol version (type and head are then not to be trusted, except
  * that ret_msg->type is set if it could be read). MUSTER_E_PROTOCOL: anything else that is not as
  * it must be; err says what. MUSTER_E_NOMEM: the frame may be good, but the arena is full or memory
- * is out: end the batch and decode it again. ret_msg is written only on MUSTER_OK and, for its type,
- * E_VERSION. */
+ * is out: end the batch and decode it again. ret_msg is written only on MUSTER_OK and, for its
+ * type, E_VERSION. */
 enum muster_status wire_decode(const uint8_t *frame, size_t size, struct arena *arena,
                                struct wire_msg *ret_msg, struct muster_error *err);
 
@@ -328,8 +335,8 @@ bool wire_is_request(unsigned type); /* numbered and answered by ACK after the c
 /* Deep copy into arena. Returns false when the arena is full. */
 bool wire_copy(struct wire_msg *ret_copy, const struct wire_msg *msg, struct arena *arena);
 
-/* A copy of text (NULL = "") that wire_encode accepts: at most max bytes, cut at a character, bytes that
- * are not UTF-8 replaced by '?'. NULL when the arena is full. */
+/* A copy of text (NULL = "") that wire_encode accepts: at most max bytes, cut at a character, bytes
+ * that are not UTF-8 replaced by '?'. NULL when the arena is full. */
 char *wire_text_fit(struct arena *arena, const char *text, size_t max);
 /* It can be sent as it is: valid UTF-8, at most `max` bytes. */
 bool wire_text_ok(const char *text, size_t max);
@@ -340,8 +347,8 @@ uint64_t wire_round_nonce(const struct wire_member *members, size_t count);
 
 /* A job name that may be used as topic, directory owner and key: see JOB_NAME_MAX. */
 bool wire_job_name_ok(const char *name);
-/* Makes a text that is not empty such a name, in place, up to its length: what may not stand in a name
- * becomes '-', at its beginning '_'. */
+/* Makes a text that is not empty such a name, in place, up to its length: what may not stand in a
+ * name becomes '-', at its beginning '_'. */
 void wire_job_name_clean(char *name);
 
 #endif

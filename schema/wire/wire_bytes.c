@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-/* --- strings ----------------------------------------------------------------------------------- */
+/* --- strings ---------------------------------------------------------------------------------- */
 
 /* The bytes of the character that begins at text[0], or 0: not UTF-8 (RFC 3629), or NUL. */
 static size_t utf8_character(const unsigned char *text, size_t size)
@@ -79,7 +79,7 @@ char *wire_text_fit(struct arena *arena, const char *text, size_t max)
     return copy;
 }
 
-/* --- the scan ---------------------------------------------------------------------------------- */
+/* --- the scan --------------------------------------------------------------------------------- */
 
 struct scan {
     const uint8_t *frame;
@@ -198,7 +198,7 @@ const char *wire_scan(const uint8_t *frame, size_t size, uint32_t *ret_items)
     return scan.at == scan.size ? NULL : "bytes follow its end";
 }
 
-/* --- a frame's first numbers ------------------------------------------------------------------- */
+/* --- a frame's first numbers ------------------------------------------------------------------ */
 
 /* An unsigned integer in any of its five forms at *at; moves *at behind it. */
 static bool peek_unsigned(const uint8_t *frame, size_t size, size_t *at, uint64_t *ret_value)

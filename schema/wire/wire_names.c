@@ -4,7 +4,8 @@
 
 #include <string.h>
 
-/* A table has one text for each number of its enum: an enum that grows without it does not compile. */
+/* A table has one text for each number of its enum: an enum that grows without it does not compile.
+ */
 #define NAMES(function, parameter, count, ...)                                                \
     const char *function(unsigned parameter)                                                  \
     {                                                                                         \

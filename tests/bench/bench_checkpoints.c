@@ -1,6 +1,7 @@
-/* How long it takes to list 10,000 checkpoints: from the database and through a broker, as `muster checkpoints`
- * does, and through a broker by a manager; beside a bare SELECT of the same rows in the same run. One JSON object on
- * stdout; medians over the rounds. It fails if one of the lists takes 100 ms or more. */
+/* How long it takes to list 10,000 checkpoints: from the database and through a broker, as `muster
+ * checkpoints` does, and through a broker by a manager; beside a bare SELECT of the same rows in
+ * the same run. One JSON object on stdout; medians over the rounds. It fails if one of the lists
+ * takes 100 ms or more. */
 #include "tests/bench/broker.h"
 #include "tests/support/db_fixture.h"
 #include "tests/support/scratch.h"

@@ -1,8 +1,8 @@
-/* How fast a failure reaches everybody: from the sending of one node's ERROR until the last of N nodes has
- * the journaled event. usage: bench_error [ROUNDS [DIRECTORY]]; figures as swarm.h says.
+/* How fast a failure reaches everybody: from the sending of one node's ERROR until the last of N
+ * nodes has the journaled event. usage: bench_error [ROUNDS [DIRECTORY]]; figures as swarm.h says.
  *
- * Each round is a whole launch of a job: all nodes say HELLO and RESTORED, one fails its step, all hear
- * of it (here the clock stops) and leave, so that the next launch begins. */
+ * Each round is a whole launch of a job: all nodes say HELLO and RESTORED, one fails its step, all
+ * hear of it (here the clock stops) and leave, so that the next launch begins. */
 #include "tests/bench/swarm.h"
 
 static void apply(struct swarm *swarm, struct node *node, const struct wire_event *event)

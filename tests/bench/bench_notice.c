@@ -2,8 +2,8 @@
  * decision. usage: bench_notice [ROUNDS [DIRECTORY]]; figures as swarm.h says.
  *
  * Each round is a whole launch of a job: all nodes say HELLO and RESTORED, one gives a notice, all
- * answer the freeze, all hear the decision (here the clock stops), the writer fails its save so that
- * the next launch begins at step 0, all leave. */
+ * answer the freeze, all hear the decision (here the clock stops), the writer fails its save so
+ * that the next launch begins at step 0, all leave. */
 #include "tests/bench/swarm.h"
 
 #define MEMBER_BYTES 14 /* rank, incarnation and flags in a freeze or decision */

@@ -1,7 +1,6 @@
-/* bench_rows - what a tool or a reader waits for its lists, and a broker for its start: prints the milliseconds for a tenth
- * of the rows and for all.
- *   bench_rows [ROWS] [EVENTS]
- *   bench_rows limits    exits with 1 if one takes more than TIMES_MAX times as long for all as for a tenth */
+/* bench_rows - what a tool or a reader waits for its lists, and a broker for its start: prints the
+ * milliseconds for a tenth of the rows and for all. bench_rows [ROWS] [EVENTS] bench_rows limits
+ * exits with 1 if one takes more than TIMES_MAX times as long for all as for a tenth */
 #include <muster/client.h>
 #include <muster/manager.h>
 
@@ -250,7 +249,8 @@ static void print_line(int count, const double ms[KINDS])
     printf("\n");
 }
 
-/* Ten times the rows: what is not linear shows, whatever machine this is. Short times are mostly a process's start. */
+/* Ten times the rows: what is not linear shows, whatever machine this is. Short times are mostly a
+ * process's start. */
 static int exceed(const double few[KINDS], const double many[KINDS])
 {
     int bad = 0;

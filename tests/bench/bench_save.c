@@ -1,8 +1,9 @@
-/* What a save and a restore of a state cost beside a plain write + fsync and a plain read of as many
- * bytes, by one process, on the same disk, in the same run: interleaved, medians, and memory over what
- * the state itself has. A disk whose pace is rationed, or a machine that others use, needs many rounds. One JSON object on stdout;
- * exit code 0 if each ratio is at least 0.9 and no overhead reaches 64 MiB. Sizes in MiB may be given; the files go to $TMPDIR,
- * else to the build's folder. Warm: the file is in the page cache; cold: it was dropped from it. */
+/* What a save and a restore of a state cost beside a plain write + fsync and a plain read of as
+ * many bytes, by one process, on the same disk, in the same run: interleaved, medians, and memory
+ * over what the state itself has. A disk whose pace is rationed, or a machine that others use,
+ * needs many rounds. One JSON object on stdout; exit code 0 if each ratio is at least 0.9 and no
+ * overhead reaches 64 MiB. Sizes in MiB may be given; the files go to $TMPDIR, else to the build's
+ * folder. Warm: the file is in the page cache; cold: it was dropped from it. */
 #include "node/shard/fs.h"
 #include "node/shard/safetensors.h"
 
@@ -78,9 +79,10 @@ static void drop_from_cache(const char *path)
     close(fd);
 }
 
-/* A file that goes is told to the disk behind our back (discard); whoever is measured next would pay for it. A pause on
- * purpose: sync() awaits what the file system writes, and nothing tells when the disk is through with the discard. Were it
- * too short, the figures would be worse for both sides alike: half of the rounds begin with the one, half with the other. */
+/* A file that goes is told to the disk behind our back (discard); whoever is measured next would
+ * pay for it. A pause on purpose: sync() awaits what the file system writes, and nothing tells when
+ * the disk is through with the discard. Were it too short, the figures would be worse for both
+ * sides alike: half of the rounds begin with the one, half with the other. */
 static void remove_files(const struct bench *b)
 {
     const uint64_t pause_ms = 100 + b->size / MIB / 10;
@@ -212,8 +214,8 @@ static bool print_side(struct bench *b, const char *name, enum what plain, enum 
     const double mib = (double)b->size / (double)MIB;
     double ratios[ROUNDS_MAX], ratio, plain_s, ours_s;
 
-    /* Each beside its neighbours, since the disk's pace changes, and once before it and once behind: on a disk
-     * with a ration the first of two is the faster one. */
+    /* Each beside its neighbours, since the disk's pace changes, and once before it and once
+     * behind: on a disk with a ration the first of two is the faster one. */
     for (int i = 0; i + 1 < rounds; i += 2)
         ratios[i / 2] = (b->seconds[plain][i] + b->seconds[plain][i + 1]) /
                         (b->seconds[ours][i] + b->seconds[ours][i + 1]);

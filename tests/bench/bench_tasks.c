@@ -1,15 +1,17 @@
 /* How many empty tasks a second, and how long one takes. usage: bench_tasks [TASKS [DIRECTORY...]]
  *
- * For each directory of a database (a disk's: every commit is synced; /dev/shm: memory), 1, 4 and 16 workers with 1
- * and 64 tasks in flight each: tasks a second from the first schedule to the end of join; then p50 and p99 from schedule
- * to fetched result while so many are kept scheduled as all workers take. With one worker and one task at a time, beside that, in blocks of trips in turn, the limit: a
- * bare echo over the same hops, once with processes and contexts placed as the tasks' are, once with all sockets in one
- * context (see echo.h); and how long a result of 16 MiB takes to the broker, and from there. TASKS 0: only that. Workers and coordinator are threads of this process, musterd is one of its
- * own. One line of JSON a cell.
+ * For each directory of a database (a disk's: every commit is synced; /dev/shm: memory), 1, 4 and
+ * 16 workers with 1 and 64 tasks in flight each: tasks a second from the first schedule to the end
+ * of join; then p50 and p99 from schedule to fetched result while so many are kept scheduled as all
+ * workers take. With one worker and one task at a time, beside that, in blocks of trips in turn,
+ * the limit: a bare echo over the same hops, once with processes and contexts placed as the tasks'
+ * are, once with all sockets in one context (see echo.h); and how long a result of 16 MiB takes to
+ * the broker, and from there. TASKS 0: only that. Workers and coordinator are threads of this
+ * process, musterd is one of its own. One line of JSON a cell.
  *
- * bench_tasks limits MEMORY DISK: only what is insisted on, with exit code 1 if it does not hold: a task's p50 beside the
- * echo's that is placed as it is, in MEMORY, as the median of what blocks in turn give; and tasks a second at 16 workers
- * with 64 each, on DISK, as the median of some runs. */
+ * bench_tasks limits MEMORY DISK: only what is insisted on, with exit code 1 if it does not hold: a
+ * task's p50 beside the echo's that is placed as it is, in MEMORY, as the median of what blocks in
+ * turn give; and tasks a second at 16 workers with 64 each, on DISK, as the median of some runs. */
 #include "tests/bench/broker.h"
 #include "tests/bench/echo.h"
 
@@ -59,7 +61,7 @@ static int by_size(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* --- the broker ----------------------------------------------------------------------------------- */
+/* --- the broker ------------------------------------------------------------------------------- */
 
 static void broker_start(const char *directory)
 {
@@ -82,7 +84,7 @@ static void broker_stop(void)
         fprintf(stderr, "bench_tasks: %s is left\n", scratch);
 }
 
-/* --- tasks ---------------------------------------------------------------------------------------- */
+/* --- tasks ------------------------------------------------------------------------------------ */
 
 static int nothing(muster_task_t *task, void *arg)
 {
@@ -144,7 +146,7 @@ static double tasks_a_second(muster_coordinator_t *coordinator, int count)
     return count / (now_ms() - began_ms) * 1e3;
 }
 
-/* --- how long one takes --------------------------------------------------------------------------- */
+/* --- how long one takes ----------------------------------------------------------------------- */
 
 #define TRIPS_MAX (8 * DEPTH_MAX)
 _Static_assert(BLOCKS *BLOCK_TRIPS <= TRIPS_MAX, "all blocks' trips");
@@ -314,7 +316,7 @@ static void latency(const char *directory)
     echo_close(&shared);
 }
 
-/* --- how long a long result takes --------------------------------------------------------------- */
+/* --- how long a long result takes ------------------------------------------------------------- */
 
 static void long_results(const char *directory)
 {
@@ -352,7 +354,7 @@ static void long_results(const char *directory)
     broker_stop();
 }
 
-/* --- how many -------------------------------------------------------------------------------------- */
+/* --- how many --------------------------------------------------------------------------------- */
 
 static void measure(const char *directory, int workers_count, int in_flight, int tasks)
 {

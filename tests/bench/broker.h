@@ -4,7 +4,8 @@
 
 #include <stdbool.h>
 
-/* That program, with this database, at this address; silent. Does not wait until it listens. False: errno. */
+/* That program, with this database, at this address; silent. Does not wait until it listens. False:
+ * errno. */
 bool bench_broker_start(const char *musterd, const char *db, const char *address);
 void bench_broker_stop(void);
 void bench_broker_kill(void); /* before a benchmark that failed ends; without one nothing */

@@ -55,7 +55,7 @@ double bench_now_ms(void)
     return (double)now.tv_sec * 1e3 + (double)now.tv_nsec / 1e6;
 }
 
-/* --- the swarm: sockets ---------------------------------------------------------------------------- */
+/* --- the swarm: sockets ----------------------------------------------------------------------- */
 
 static void *connected(void *context, int type, const char *endpoint)
 {
@@ -154,7 +154,7 @@ void swarm_await(struct swarm *swarm, const size_t *counter, const char *what)
     }
 }
 
-/* --- the swarm: the protocol -------------------------------------------------------------------------- */
+/* --- the swarm: the protocol ------------------------------------------------------------------ */
 
 struct wire_msg swarm_message(enum wire_type type)
 {

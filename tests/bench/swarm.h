@@ -1,6 +1,7 @@
-/* swarm - N simulated nodes of one process against a real musterd over TCP on this host, for benchmarks
- * of how fast something reaches all of them; and the floor beside it: messages of the same number and
- * size through a bare ROUTER and PUB. One thread serves all nodes, so its work is part of the time. */
+/* swarm - N simulated nodes of one process against a real musterd over TCP on this host, for
+ * benchmarks of how fast something reaches all of them; and the floor beside it: messages of the
+ * same number and size through a bare ROUTER and PUB. One thread serves all nodes, so its work is
+ * part of the time. */
 #ifndef TESTS_BENCH_SWARM_H
 #define TESTS_BENCH_SWARM_H
 
@@ -61,12 +62,11 @@ struct bench {
     void (*floor_take)(struct swarm *swarm, struct node *node, char kind);
 };
 
-/* The main program: usage NAME [ROUNDS [DIRECTORY]]; one JSON object on stdout, milliseconds. Each figure
- * is the median of the rounds:
- *   floor    see above: no decoding, no decision, no database
- *   memory   musterd with its database on /dev/shm, where fsync costs nothing (musterd has no switch
- *            that leaves it out)
- *   disk     musterd with its database in DIRECTORY (default: the build tree) */
+/* The main program: usage NAME [ROUNDS [DIRECTORY]]; one JSON object on stdout, milliseconds. Each
+ * figure is the median of the rounds: floor    see above: no decoding, no decision, no database
+ *   memory   musterd with its database on /dev/shm, where fsync costs nothing (musterd has no
+ * switch that leaves it out) disk     musterd with its database in DIRECTORY (default: the build
+ * tree) */
 int bench_main(const struct bench *bench, int argc, char **argv);
 
 __attribute__((noreturn, format(printf, 1, 2))) void bench_die(const char *format, ...);

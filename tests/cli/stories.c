@@ -333,7 +333,8 @@ static void make_operator_retried(struct db_fixture *db)
              DB_T0 + 20000, DB_T0 + 20100);
 }
 
-/* Beside the operator's round, which was being written, the job's own was opened: it is none of its attempts. */
+/* Beside the operator's round, which was being written, the job's own was opened: it is none of its
+ * attempts. */
 static void make_operator_between(struct db_fixture *db)
 {
     round_4(db);
@@ -513,7 +514,7 @@ static void make_hung(struct db_fixture *db)
     db_sql(db, "UPDATE job SET state = 'ending'");
 }
 
-/* --- what befalls the broker --------------------------------------------------------------------- */
+/* --- what befalls the broker ------------------------------------------------------------------ */
 
 static void make_broker_restarted(struct db_fixture *db) /* its first start is older than the job */
 {
@@ -707,7 +708,7 @@ const struct cli_story cli_stories[] = {
     {NULL, NULL},
 };
 
-/* --- every reason for which a round is aborted --------------------------------------------------- */
+/* --- every reason for which a round is aborted ------------------------------------------------ */
 
 const struct cli_abort cli_aborts[] = {
     {"freeze_timeout", 0, 1, MUSTER_E_TIMEOUT,

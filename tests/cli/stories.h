@@ -61,7 +61,8 @@ void make_unrestored_then_older(struct db_fixture *db);
 /* One round that was aborted for good, each for another reason. */
 struct cli_abort {
     const char *name;
-    int phase; /* 0: some did not report, 1: agreed, some never came, 2: all came, some did not save */
+    int phase; /* 0: some did not report, 1: agreed, some never came, 2: all came, some did not save
+                */
     int culprit;
     int code; /* enum muster_status */
     const char *reason;

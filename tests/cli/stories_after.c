@@ -1,4 +1,5 @@
-/* What is left when a launch is over, and what stands while it runs: pins, notices, checkpoints that are gone. */
+/* What is left when a launch is over, and what stands while it runs: pins, notices, checkpoints
+ * that are gone. */
 #include "tests/cli/stories.h"
 
 #include "schema/status.h"

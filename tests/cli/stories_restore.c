@@ -1,4 +1,5 @@
-/* stories_restore - launches that could not restore what they were told to, or took an older checkpoint. */
+/* stories_restore - launches that could not restore what they were told to, or took an older
+ * checkpoint. */
 #include "tests/cli/stories.h"
 
 #include "schema/status.h"

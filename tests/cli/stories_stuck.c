@@ -1,4 +1,5 @@
-/* Ranks that hang, that came back, and that have finished while others work; and who is beside them. */
+/* Ranks that hang, that came back, and that have finished while others work; and who is beside
+ * them. */
 #include "tests/cli/stories.h"
 
 #include <stddef.h>
@@ -97,7 +98,8 @@ void make_beside(struct db_fixture *db)
     db_node(db, 1, 13, "role = 'evaluator', rank = 2, state = 'left'");
 }
 
-/* Two notices fell because their ranks finished; a third came to one that had finished, and was withdrawn. */
+/* Two notices fell because their ranks finished; a third came to one that had finished, and was
+ * withdrawn. */
 void make_fallen(struct db_fixture *db)
 {
     make_periodic(db);

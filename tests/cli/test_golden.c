@@ -181,7 +181,7 @@ static const struct golden goldens[] = {
 
 static char directory[SCRATCH_PATH_MAX];
 
-/* --- databases ----------------------------------------------------------------------------------- */
+/* --- databases -------------------------------------------------------------------------------- */
 
 static void make(const char *name, void (*fill)(struct db_fixture *db))
 {
@@ -253,7 +253,7 @@ static int remove_all(void **state)
     return 0;
 }
 
-/* --- running and comparing ----------------------------------------------------------------------- */
+/* --- running and comparing -------------------------------------------------------------------- */
 
 /* stdout, then stderr's lines marked, then the exit code. Returned owned. */
 static char *run_muster(const char *command)

@@ -1,5 +1,6 @@
-/* Whoever asks for the newest checkpoint gets the same one, with a path that works: `muster latest`, a broker's reader and
- * a directory's reader, whatever a kill behind the commit has left. */
+/* Whoever asks for the newest checkpoint gets the same one, with a path that works: `muster
+ * latest`, a broker's reader and a directory's reader, whatever a kill behind the commit has left.
+ */
 #include <muster/manager.h>
 
 #include "node/shard/shard.h"

@@ -1,4 +1,5 @@
-/* A real broker and its database give the same answers; and what a broker refuses is refused clearly. */
+/* A real broker and its database give the same answers; and what a broker refuses is refused
+ * clearly. */
 #include "tests/cli/stories.h"
 #include "tests/support/scratch.h"
 
@@ -24,7 +25,8 @@ struct fixture {
     pid_t broker;
 };
 
-/* An ended job with more of everything than a page holds, and texts that fill a page by their bytes. */
+/* An ended job with more of everything than a page holds, and texts that fill a page by their
+ * bytes. */
 static void make_long(struct db_fixture *db)
 {
     db_sql(db, "BEGIN");

@@ -81,7 +81,7 @@ static bool refused(unsigned whose)
     return true;
 }
 
-/* --- our own ---------------------------------------------------------------------------------------- */
+/* --- our own ---------------------------------------------------------------------------------- */
 
 #define WRAP(type, failed, name, parameters, arguments)                       \
     type __real_##name parameters;                                            \
@@ -107,7 +107,7 @@ static void *json_allocate(size_t size)
     return refused(ALLOCATIONS_OWN) ? NULL : __real_malloc(size);
 }
 
-/* --- SQLite's ----------------------------------------------------------------------------------------- */
+/* --- SQLite's --------------------------------------------------------------------------------- */
 
 static sqlite3_mem_methods sqlite_own;
 
@@ -137,7 +137,7 @@ void allocations_prepare(void)
         abort();
 }
 
-/* --- calls of the product -------------------------------------------------------------------------- */
+/* --- calls of the product --------------------------------------------------------------------- */
 
 #define INSIDE(type, name, parameters, arguments) \
     type __real_##name parameters;                \

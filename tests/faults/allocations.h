@@ -1,7 +1,7 @@
 /* allocations - the allocations of our own code and of SQLite, counted, and one of them refused.
- * Own: at link time (-Wl,--wrap=malloc ...), with those that msgpack, jansson and xxhash make for us.
- * SQLite's: by sqlite3_config, so allocations_prepare() comes before SQLite's first use.
- * Counts only inside calls of the product, which are wrapped too (see the end of allocations.c): what a
+ * Own: at link time (-Wl,--wrap=malloc ...), with those that msgpack, jansson and xxhash make for
+ * us. SQLite's: by sqlite3_config, so allocations_prepare() comes before SQLite's first use. Counts
+ * only inside calls of the product, which are wrapped too (see the end of allocations.c): what a
  * test allocates between them is never refused. One thread. */
 #ifndef TESTS_FAULTS_ALLOCATIONS_H
 #define TESTS_FAULTS_ALLOCATIONS_H
@@ -15,7 +15,8 @@
 /* Once, first thing in main. */
 void allocations_prepare(void);
 
-/* Refuses the at-th from now on, with `sticky` every one after it too. 0 = none; they are counted. */
+/* Refuses the at-th from now on, with `sticky` every one after it too. 0 = none; they are counted.
+ */
 void allocations_plan(unsigned whose, uint64_t at, bool sticky);
 /* Neither refused nor counted until resumed. */
 void allocations_pause(bool pause);

@@ -36,7 +36,7 @@ static uint64_t incarnation_of(uint64_t rank, uint64_t round)
     return 0xabc000 + 16 * round + rank;
 }
 
-/* --- the steps --------------------------------------------------------------------------------------- */
+/* --- the steps -------------------------------------------------------------------------------- */
 
 typedef enum muster_status step_fn(struct cut_story *story, uint64_t round,
                                    struct muster_error *err);
@@ -118,7 +118,7 @@ static enum muster_status delete_it(struct cut_story *story, uint64_t round,
     return cut_story_delete(story, round, err);
 }
 
-/* --- the story ---------------------------------------------------------------------------------------- */
+/* --- the story -------------------------------------------------------------------------------- */
 
 static void render(struct cut_story *story, uint64_t round)
 {

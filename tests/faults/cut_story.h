@@ -1,10 +1,10 @@
-/* cut_story - what two ranks, `sharded`, do with one host's disk, and what of it a power cut may not take:
- * a directory is prepared, round 1 is saved and committed, round 2 is saved and aborted, round 3 is saved and
- * committed, round 1 is deleted, round 3 is moved to a folder.
- * Owns: the steps in their order, what was told to others behind each (struct cut_told), and the next launch, which
- * runs on what a power cut left. One step may be begun by a process that dies in it (struct cut_death); the next process
- * does it again, and the story ends soon after.
- * Never: the record of calls, and the states made of it (disk_log.h). */
+/* cut_story - what two ranks, `sharded`, do with one host's disk, and what of it a power cut may
+ * not take: a directory is prepared, round 1 is saved and committed, round 2 is saved and aborted,
+ * round 3 is saved and committed, round 1 is deleted, round 3 is moved to a folder. Owns: the steps
+ * in their order, what was told to others behind each (struct cut_told), and the next launch, which
+ * runs on what a power cut left. One step may be begun by a process that dies in it (struct
+ * cut_death); the next process does it again, and the story ends soon after. Never: the record of
+ * calls, and the states made of it (disk_log.h). */
 #ifndef TESTS_FAULTS_CUT_STORY_H
 #define TESTS_FAULTS_CUT_STORY_H
 
@@ -65,7 +65,8 @@ struct cut_story {
 
 /* Tells and records it in `dir`, which is empty. */
 void cut_story_tell(struct cut_story *story, const char *dir, const struct cut_death *death);
-/* The next launch on what is there now, given what was told (struct cut_told, NULL: nothing). False: see wrong. */
+/* The next launch on what is there now, given what was told (struct cut_told, NULL: nothing).
+ * False: see wrong. */
 bool cut_story_survived(void *story, const void *told);
 void cut_story_end(struct cut_story *story); /* idempotent */
 

@@ -1,6 +1,6 @@
 /* cut_story_after - the next launch after a power cut; see cut_story.h.
- * Each check is of a promise: what was told is there without repair, if it was told as whole; a launch repairs the
- * rest; and nothing that counts by its place is torn. */
+ * Each check is of a promise: what was told is there without repair, if it was told as whole; a
+ * launch repairs the rest; and nothing that counts by its place is torn. */
 #include "tests/faults/cut_story.h"
 
 #include "node/shard/dir_delete.h"
@@ -24,7 +24,8 @@ static enum muster_status verify(const char *path, const struct manifest *manife
     return status;
 }
 
-/* A directory outside .muster whose manifest parses is a whole checkpoint; one that has a manifest has a good one. */
+/* A directory outside .muster whose manifest parses is a whole checkpoint; one that has a manifest
+ * has a good one. */
 static void check_folder(struct cut_story *story, const char *folder)
 {
     struct muster_error err = {0};
@@ -117,7 +118,7 @@ static unsigned listed(struct cut_story *story, uint64_t round)
     return count;
 }
 
-/* --- before anything is repaired ------------------------------------------------------------------------- */
+/* --- before anything is repaired -------------------------------------------------------------- */
 
 static void check_kept(struct cut_story *story, const struct cut_told *told)
 {
@@ -142,7 +143,7 @@ static void check_kept(struct cut_story *story, const struct cut_told *told)
     }
 }
 
-/* --- the next launch ---------------------------------------------------------------------------------------- */
+/* --- the next launch -------------------------------------------------------------------------- */
 
 static void commit_again(struct cut_story *story, uint64_t round)
 {

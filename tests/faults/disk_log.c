@@ -26,7 +26,7 @@ static struct disk_op *op_add(struct disk_log *log, enum disk_op_kind kind)
     return op;
 }
 
-/* --- the tree as it is now -------------------------------------------------------------------------- */
+/* --- the tree as it is now -------------------------------------------------------------------- */
 
 int disk_tree_find(const struct disk_tree *tree, int dir, const char *name)
 {
@@ -91,7 +91,7 @@ static int node_of(const struct disk_log *log, const char *path)
     return dir == DISK_ROOT && *name == '\0' ? DISK_ROOT : at < 0 ? -1 : log->now.names[at].node;
 }
 
-/* --- what is seen --------------------------------------------------------------------------------- */
+/* --- what is seen ----------------------------------------------------------------------------- */
 
 static void see_new(struct disk_log *log, const char *path, bool is_dir)
 {
@@ -201,7 +201,7 @@ void disk_log_see(void *arg, const struct file_calls_seen *call)
         see_data(log, call->path);
 }
 
-/* --- for the caller ------------------------------------------------------------------------------- */
+/* --- for the caller --------------------------------------------------------------------------- */
 
 struct disk_log *disk_log_create(const char *dir)
 {

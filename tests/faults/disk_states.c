@@ -48,7 +48,7 @@ struct point { /* the power goes before ops[at] */
         choice_of_bytes[DISK_NODES_MAX]; /* -1: it is not open */
 };
 
-/* --- seen ------------------------------------------------------------------------------------------- */
+/* --- seen ------------------------------------------------------------------------------------- */
 
 struct disk_seen {
     uint64_t *hashes;
@@ -95,7 +95,7 @@ static uint64_t hash_bytes(uint64_t hash, const void *data, size_t size)
     return (hash ^ XXH3_64bits(data, size)) * 0x100000001b3u;
 }
 
-/* --- what is open at a point ---------------------------------------------------------------------- */
+/* --- what is open at a point ------------------------------------------------------------------ */
 
 static bool is_forced(const struct point *p, int at, enum part part)
 {
@@ -157,7 +157,7 @@ static void point_fill(struct point *p)
             choice_add(p, (struct choice){-1, PART_WHOLE, n, BYTES_COUNT});
 }
 
-/* --- one state ------------------------------------------------------------------------------------ */
+/* --- one state -------------------------------------------------------------------------------- */
 
 static int value_of(const struct point *p, const unsigned char *values, int op, enum part part)
 {
@@ -277,7 +277,7 @@ static void write_out(const struct point *p, const unsigned char *values,
     }
 }
 
-/* --- all of them ----------------------------------------------------------------------------------- */
+/* --- all of them ------------------------------------------------------------------------------ */
 
 struct search {
     struct disk_log *log;
@@ -405,7 +405,8 @@ static bool is_more_than(const struct point *p, unsigned states_max)
     return states > states_max;
 }
 
-/* Before a sync, and before something is told, most is open; what is open elsewhere is open there, too. */
+/* Before a sync, and before something is told, most is open; what is open elsewhere is open there,
+ * too. */
 static bool is_point(const struct disk_log *log, int at)
 {
     return at == log->count || log->ops[at].kind == DISK_OP_TOLD ||

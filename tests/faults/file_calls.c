@@ -132,7 +132,7 @@ static void seen_fd(const char *name, int fd)
     seen(name, "", path);
 }
 
-/* --- the calls ------------------------------------------------------------------------------------ */
+/* --- the calls -------------------------------------------------------------------------------- */
 
 /* WRAP(call, type, name, parameters, arguments): fails with `failed`, else as it is. */
 #define WRAP(call, type, failed, name, parameters, arguments)    \

@@ -1,5 +1,6 @@
-/* migration_sweep - a start of the broker on a database of an older schema, once for each call that this start makes to
- * the disk or for memory, with that call failed. On real files: the copy beside the database is one. */
+/* migration_sweep - a start of the broker on a database of an older schema, once for each call that
+ * this start makes to the disk or for memory, with that call failed. On real files: the copy beside
+ * the database is one. */
 #ifndef TESTS_FAULTS_MIGRATION_SWEEP_H
 #define TESTS_FAULTS_MIGRATION_SWEEP_H
 
@@ -21,9 +22,9 @@ struct migration_sweep {
     uint64_t points_min; /* all versions together; recorded, may rise, never fall */
 };
 
-/* From each older version to the newest; prints a line for each sweep, returns the exit code. What must hold: an error is
- * told; the file is sound, of a version between, and holds its rows; it is never newer without a whole copy of what it was;
- * the next start succeeds. */
+/* From each older version to the newest; prints a line for each sweep, returns the exit code. What
+ * must hold: an error is told; the file is sound, of a version between, and holds its rows; it is
+ * never newer without a whole copy of what it was; the next start succeeds. */
 int migration_sweep_all(const struct migration_sweep *sweeps, size_t count);
 
 #endif

@@ -38,7 +38,7 @@ static uint64_t incarnation_of(uint64_t rank, uint64_t round)
     return 0xabc000 + 16 * round + rank;
 }
 
-/* --- what must be true at any time ------------------------------------------------------------------ */
+/* --- what must be true at any time ------------------------------------------------------------ */
 
 /* A directory outside .muster that has a manifest is a whole checkpoint. */
 static void check_checkpoint(struct node_story *story, const char *path)
@@ -92,7 +92,7 @@ static void check_error(struct node_story *story, const char *step, enum muster_
               err->text);
 }
 
-/* --- the steps ------------------------------------------------------------------------------------------ */
+/* --- the steps -------------------------------------------------------------------------------- */
 
 typedef enum muster_status step_fn(struct node_story *story, struct muster_error *err);
 
@@ -255,7 +255,8 @@ static enum muster_status remove_round(struct node_story *story, struct muster_e
     return dir_remove_round(story->root, JOB, 1, story->round, NONCE, err);
 }
 
-/* What is counted as a checkpoint meanwhile is whole: it goes out of its place before anything of it does. */
+/* What is counted as a checkpoint meanwhile is whole: it goes out of its place before anything of
+ * it does. */
 static enum muster_status delete_checkpoint(struct node_story *story, struct muster_error *err)
 {
     const struct dir_deletion deletion = {.root = story->root,
@@ -269,7 +270,7 @@ static enum muster_status delete_checkpoint(struct node_story *story, struct mus
     return dir_delete_checkpoint(&deletion, err);
 }
 
-/* --- the story ------------------------------------------------------------------------------------------ */
+/* --- the story -------------------------------------------------------------------------------- */
 
 static enum muster_status once(struct node_story *story, const char *name, step_fn *step)
 {

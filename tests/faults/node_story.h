@@ -1,9 +1,9 @@
-/* node_story - what a node does with the disk, from dir_prepare to a restore, while calls fail under it:
- * two ranks, `sharded`, rank 0 with the default save, rank 1 with files of its own; then an aborted round, and the
- * checkpoint is deleted.
- * Owns: the steps in their order, what a node does after each failure (the round is aborted and a new
- * one made; a commit, a restore, a removal is tried again), and what must be true on the disk meanwhile.
- * The caller makes calls fail: between `begin` and `end` only the product's own calls happen. */
+/* node_story - what a node does with the disk, from dir_prepare to a restore, while calls fail
+ * under it: two ranks, `sharded`, rank 0 with the default save, rank 1 with files of its own; then
+ * an aborted round, and the checkpoint is deleted. Owns: the steps in their order, what a node does
+ * after each failure (the round is aborted and a new one made; a commit, a restore, a removal is
+ * tried again), and what must be true on the disk meanwhile. The caller makes calls fail: between
+ * `begin` and `end` only the product's own calls happen. */
 #ifndef TESTS_FAULTS_NODE_STORY_H
 #define TESTS_FAULTS_NODE_STORY_H
 
@@ -39,10 +39,11 @@ struct node_story {
 /* In `dir`, which holds what an earlier story left. */
 void node_story_begin(struct node_story *story, const char *dir, void (*begin)(void),
                       void (*end)(void));
-/* All of it. patient: steps that fail are done again; else the story ends with the first failure, as
- * if the process had died. False: see wrong. */
+/* All of it. patient: steps that fail are done again; else the story ends with the first failure,
+ * as if the process had died. False: see wrong. */
 bool node_story_tell(struct node_story *story, bool patient);
-/* The next generation, where an impatient story died: a committed round is put in place and restored. */
+/* The next generation, where an impatient story died: a committed round is put in place and
+ * restored. */
 bool node_story_resume(struct node_story *story);
 void node_story_end(struct node_story *story);
 

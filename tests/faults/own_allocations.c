@@ -1,5 +1,6 @@
-/* own_allocations - each allocation of the broker's own code is refused once. A refusal in the core may end the process
- * (it is crash-only), so each run is a process of its own, on real files; the next one goes on. */
+/* own_allocations - each allocation of the broker's own code is refused once. A refusal in the core
+ * may end the process (it is crash-only), so each run is a process of its own, on real files; the
+ * next one goes on. */
 #include "tests/faults/own_allocations.h"
 
 #include "broker/json_memory.h"

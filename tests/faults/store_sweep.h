@@ -1,5 +1,5 @@
-/* store_sweep - the story, once for each call that SQLite makes to its disk or for memory, with that
- * call failed. */
+/* store_sweep - the story, once for each call that SQLite makes to its disk or for memory, with
+ * that call failed. */
 #ifndef TESTS_FAULTS_STORE_SWEEP_H
 #define TESTS_FAULTS_STORE_SWEEP_H
 
@@ -36,8 +36,8 @@ struct store_sweep_result {
 
 struct store_sweep_result store_sweep_run(const struct store_sweep *sweep);
 
-/* Runs all, prints a line each; returns the exit code: 1 when one ended wrong, met fewer points than
- * recorded, or is a control that nothing noticed. */
+/* Runs all, prints a line each; returns the exit code: 1 when one ended wrong, met fewer points
+ * than recorded, or is a control that nothing noticed. */
 int store_sweep_all(const struct store_sweep *sweeps, size_t count);
 
 #endif

@@ -9,7 +9,7 @@
 #define SAYINGS_MAX 400 /* a story has some thirty */
 #define RETRIES_MAX 5   /* then the operator frees disk space */
 
-/* --- broker/loop's part ---------------------------------------------------------------------------- */
+/* --- broker/loop's part ----------------------------------------------------------------------- */
 
 /* The batch is written, with patience when there is no room, and only then told. */
 static void mend(struct story *story)
@@ -77,7 +77,7 @@ static enum muster_status start(struct story *story)
     return story_write_and_tell(story);
 }
 
-/* --- lives ------------------------------------------------------------------------------------------ */
+/* --- lives ------------------------------------------------------------------------------------ */
 
 static enum muster_status drive(struct story *story)
 {
@@ -104,7 +104,7 @@ enum muster_status story_read_again(struct story *story, enum muster_status stat
     return MUSTER_OK;
 }
 
-/* As broker/main.c: a start that fails is undone, a failure of the running loop ends the process. */
+/* As broker/main.c: a start that fails is undone, a failure of the running loop ends the process */
 static void life(struct story *story)
 {
     enum muster_status status;

@@ -35,7 +35,7 @@ static void next_stage(struct story *story)
     story->asked = false;
 }
 
-/* --- what a tool says ------------------------------------------------------------------------------ */
+/* --- what a tool says ------------------------------------------------------------------------- */
 
 static enum muster_status tool(struct story *story, const char *job, struct wire_msg message)
 {
@@ -110,7 +110,7 @@ static enum muster_status import(struct story *story)
     return status;
 }
 
-/* --- what comes next ------------------------------------------------------------------------------- */
+/* --- what comes next -------------------------------------------------------------------------- */
 
 static enum muster_status say(struct story *story, enum story_word word, uint64_t round,
                               int64_t step)
@@ -180,7 +180,7 @@ static enum muster_status turn(struct story *story)
     return act(story, job_find(story->f.core, story->f.job));
 }
 
-/* --- the ledger --------------------------------------------------------------------------------------- */
+/* --- the ledger ------------------------------------------------------------------------------- */
 
 static void again(struct story *story)
 {

@@ -18,7 +18,7 @@ void story_wrong(struct story *story, const char *format, ...)
     va_end(args);
 }
 
-/* --- what was told -------------------------------------------------------------------------------- */
+/* --- what was told ---------------------------------------------------------------------------- */
 
 static void note_event(struct story *story, const struct wire_event *event)
 {
@@ -69,7 +69,7 @@ void story_note(struct story *story)
     }
 }
 
-/* --- what is there -------------------------------------------------------------------------------- */
+/* --- what is there ---------------------------------------------------------------------------- */
 
 static sqlite3_stmt *ask(struct story *story, const char *sql)
 {

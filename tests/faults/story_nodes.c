@@ -6,7 +6,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-/* --- what is said next ---------------------------------------------------------------------------- */
+/* --- what is said next ------------------------------------------------------------------------ */
 
 struct story_saying story_of_node(enum story_word word, int node, uint64_t round, int64_t step)
 {
@@ -65,7 +65,7 @@ struct story_saying story_next_of_nodes(const struct story *story)
     return story_of_node(WORD_NONE, 0, 0, 0);
 }
 
-/* --- and how --------------------------------------------------------------------------------------- */
+/* --- and how ---------------------------------------------------------------------------------- */
 
 static void manifest_done(struct core_fixture *f, const struct story_saying *saying)
 {

@@ -1,8 +1,7 @@
-/* story_tasks - tasks from the first queue to the next one of its name: see story.h. The coordinator and the
- * worker say what they have to say until it is answered, and after a broker's start who they are and what
- * they hold.
- *   1 done with a long result; 2 and 3 lost with their worker, done by the next; 4 fails; 5 and 6 are
- *   cancelled when that is raised. */
+/* story_tasks - tasks from the first queue to the next one of its name: see story.h. The
+ * coordinator and the worker say what they have to say until it is answered, and after a broker's
+ * start who they are and what they hold. 1 done with a long result; 2 and 3 lost with their worker,
+ * done by the next; 4 fails; 5 and 6 are cancelled when that is raised. */
 #include "tests/faults/story.h"
 
 #include "broker/core/tasks/tasks.h"
@@ -35,7 +34,7 @@ enum stage {
 
 static enum muster_status read_pages(struct story *story);
 
-/* --- saying ---------------------------------------------------------------------------------------- */
+/* --- saying ----------------------------------------------------------------------------------- */
 
 static enum muster_status feed(struct story *story, uint64_t route, struct wire_msg message)
 {
@@ -169,7 +168,7 @@ static enum muster_status work(struct story *story)
     return feed(story, WORKER_ROUTE, message);
 }
 
-/* --- what comes next ------------------------------------------------------------------------------- */
+/* --- what comes next -------------------------------------------------------------------------- */
 
 static void next_stage(struct story *story)
 {
@@ -255,7 +254,7 @@ static enum muster_status turn(struct story *story)
     return MUSTER_OK;
 }
 
-/* --- the ledger --------------------------------------------------------------------------------------- */
+/* --- the ledger ------------------------------------------------------------------------------- */
 
 static void again(struct story *story)
 {

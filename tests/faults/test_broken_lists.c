@@ -1,5 +1,5 @@
-/* The list of a directory breaks off, as on a disk that fails or a network file system: what was not read is not taken for
- * what is not there. Each listing call fails in turn. */
+/* The list of a directory breaks off, as on a disk that fails or a network file system: what was
+ * not read is not taken for what is not there. Each listing call fails in turn. */
 #include "node/shard/dir.h"
 #include "tests/faults/file_calls.h"
 #include "tests/support/scratch.h"

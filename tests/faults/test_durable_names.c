@@ -100,7 +100,8 @@ static void a_directory_that_cannot_be_synced_is_an_error_and_not_kept(void **st
     assert_false(scratch_exists(scratch_path(f->dir, "a/b"))); /* so the next try syncs it */
 }
 
-/* The checkpoint directory's way: whoever finds a directory syncs it, too. The rest is in test_power_cut. */
+/* The checkpoint directory's way: whoever finds a directory syncs it, too. The rest is in
+ * test_power_cut. */
 static void a_checkpoint_directory_that_cannot_be_synced_is_synced_by_the_next_try(void **state)
 {
     struct fixture *f = *state;

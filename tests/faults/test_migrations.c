@@ -1,4 +1,5 @@
-/* Calls of a start on a database of an older schema fail, one in each run: a part of them. slow_migrations has all. */
+/* Calls of a start on a database of an older schema fail, one in each run: a part of them.
+ * slow_migrations has all. */
 #include "tests/faults/migration_sweep.h"
 
 #include "tests/faults/file_calls.h"

@@ -1,4 +1,5 @@
-/* Allocations of a node, its agent and its writer are refused, one in each run: a part. slow_node_allocations has all. */
+/* Allocations of a node, its agent and its writer are refused, one in each run: a part.
+ * slow_node_allocations has all. */
 #include "tests/faults/node_allocations.h"
 
 int main(void)

@@ -1,5 +1,6 @@
-/* Each file call of a node's checkpoint code fails, one in each run: the result is a named error and no
- * torn file under a name that counts, no descriptor stays open, and what is done again succeeds. */
+/* Each file call of a node's checkpoint code fails, one in each run: the result is a named error
+ * and no torn file under a name that counts, no descriptor stays open, and what is done again
+ * succeeds. */
 #include "tests/faults/file_calls.h"
 #include "tests/faults/node_story.h"
 

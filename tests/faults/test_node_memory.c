@@ -28,7 +28,8 @@ static int close_member(void **state)
     return 0;
 }
 
-/* Feeds a frame to a core whose actions have no memory yet, the allocation `at` refused; false: there were not so many. */
+/* Feeds a frame to a core whose actions have no memory yet, the allocation `at` refused; false:
+ * there were not so many. */
 static bool refused(struct member_fixture *f, struct wire_msg message, uint64_t at)
 {
     member_actions_free(&f->out);
@@ -127,7 +128,7 @@ static void an_action_without_memory_is_a_fault(void **state)
     assert_true(member_is_starved(f->m));
 }
 
-/* --- manifests ----------------------------------------------------------------------------------- */
+/* --- manifests -------------------------------------------------------------------------------- */
 
 #define SUM "xxh3-128:00112233445566778899aabbccddeeff"
 

@@ -1,4 +1,5 @@
-/* Each allocation of the broker's own code in a preemption is refused once, and a part of those of the other stories. */
+/* Each allocation of the broker's own code in a preemption is refused once, and a part of those of
+ * the other stories. */
 #include "tests/faults/own_allocations.h"
 
 int main(void)

@@ -1,6 +1,7 @@
-/* A power cut of the host that the checkpoints are on, at each point of what ranks do with its disk: each state that the
- * file system may be left in (disk_log.h) is given to the next launch, which must find all that was told. Each fsync
- * is needed: without it something is lost, or there is a line here that says why it is made. */
+/* A power cut of the host that the checkpoints are on, at each point of what ranks do with its
+ * disk: each state that the file system may be left in (disk_log.h) is given to the next launch,
+ * which must find all that was told. Each fsync is needed: without it something is lost, or there
+ * is a line here that says why it is made. */
 #include "tests/faults/cut_story.h"
 #include "tests/faults/file_calls.h"
 
@@ -128,7 +129,7 @@ static void nor_if_two_processes_do_a_step_at_once(void **state)
         die_at_each_call(*state, steps[i], true);
 }
 
-/* --- each sync --------------------------------------------------------------------------------------- */
+/* --- each sync -------------------------------------------------------------------------------- */
 
 static bool is_lost_without(struct fixture *f, const struct disk_drop *drop)
 {
@@ -215,7 +216,8 @@ static void without_any_one_sync_something_is_lost(void **state)
     cut_story_end(&f->story);
 }
 
-/* Those that only a process makes that finds what another one left, who died behind a name and before its sync. */
+/* Those that only a process makes that finds what another one left, who died behind a name and
+ * before its sync. */
 static const struct again {
     struct cut_death death;
     struct disk_drop sync;

@@ -1,5 +1,6 @@
-/* Every call of SQLite to its disk fails in a start on a database of an older schema, one in each run, from each older
- * schema; slow_migrations_full: those that find no room; slow_migrations_memory: allocations, and our own file calls. */
+/* Every call of SQLite to its disk fails in a start on a database of an older schema, one in each
+ * run, from each older schema; slow_migrations_full: those that find no room;
+ * slow_migrations_memory: allocations, and our own file calls. */
 #include "tests/faults/migration_sweep.h"
 
 static const struct migration_sweep sweeps[] = {

@@ -1,4 +1,5 @@
-/* As slow_migrations: allocations of SQLite, one in 61, and each call of our own to the file system. */
+/* As slow_migrations: allocations of SQLite, one in 61, and each call of our own to the file
+ * system. */
 #include "tests/faults/migration_sweep.h"
 
 #include "tests/faults/file_calls.h"

@@ -1,5 +1,5 @@
-/* Each allocation of a node, its agent and its writer is refused once, from muster_node_open to muster_node_close.
- * With arguments FROM [TO] only these. */
+/* Each allocation of a node, its agent and its writer is refused once, from muster_node_open to
+ * muster_node_close. With arguments FROM [TO] only these. */
 #include "tests/faults/node_allocations.h"
 
 #include <stdlib.h>

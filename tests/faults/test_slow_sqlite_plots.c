@@ -1,5 +1,5 @@
-/* Allocations of SQLite are refused while checkpoints are kept and deleted, and while tasks run: one of seven, since one
- * story has 30,000. */
+/* Allocations of SQLite are refused while checkpoints are kept and deleted, and while tasks run:
+ * one of seven, since one story has 30,000. */
 #include "tests/faults/allocations.h"
 #include "tests/faults/store_sweep.h"
 

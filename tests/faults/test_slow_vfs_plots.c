@@ -1,4 +1,5 @@
-/* Calls of the broker's database to its disk fail while checkpoints are kept and deleted, and while tasks run. */
+/* Calls of the broker's database to its disk fail while checkpoints are kept and deleted, and while
+ * tasks run. */
 #include "tests/faults/store_sweep.h"
 
 #define CHANGES (FAULT_CALL_WRITE | FAULT_CALL_TRUNCATE | FAULT_CALL_SYNC | FAULT_CALL_DELETE)

@@ -1,5 +1,5 @@
-/* Allocations of SQLite are refused, one in each run: a part of them. slow_sqlite_allocations and slow_sqlite_plots
- * have more. */
+/* Allocations of SQLite are refused, one in each run: a part of them. slow_sqlite_allocations and
+ * slow_sqlite_plots have more. */
 #include "tests/faults/allocations.h"
 #include "tests/faults/store_sweep.h"
 

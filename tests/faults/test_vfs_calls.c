@@ -1,5 +1,5 @@
-/* Calls of the broker's database to its disk fail, one in each run, from the first start to the resumed
- * job: a part of them. slow_vfs_calls has all. */
+/* Calls of the broker's database to its disk fail, one in each run, from the first start to the
+ * resumed job: a part of them. slow_vfs_calls has all. */
 #include "tests/faults/store_sweep.h"
 
 #define CHANGES (FAULT_CALL_WRITE | FAULT_CALL_TRUNCATE | FAULT_CALL_SYNC | FAULT_CALL_DELETE)

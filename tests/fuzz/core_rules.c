@@ -6,7 +6,8 @@
     120 /* of a second each: 30 s of grace after a start, 5 s of silence, then the end */
 #define ACTIONS_MAX 4096 /* of one input, with eight nodes */
 
-/* The store refuses a row whose owner is not there, and the broker ends: rows are written in order. */
+/* The store refuses a row whose owner is not there, and the broker ends: rows are written in order.
+ */
 static const struct record *row_of(const struct core_fixture *f, enum record_kind kind,
                                    uint64_t round)
 {
@@ -44,7 +45,7 @@ static bool is_over(enum wire_round_state state)
     return state == ROUND_COMMITTED || state == ROUND_ABORTED || state == ROUND_UNCHANGED;
 }
 
-/* --- rows --------------------------------------------------------------------------------------- */
+/* --- rows ------------------------------------------------------------------------------------- */
 
 /* Its rows come in any order, and have no members. */
 static bool is_imported(const struct core_fixture *f, uint64_t round)
@@ -285,7 +286,7 @@ static void check_row(struct core_rules *rules, const struct core_fixture *f,
     }
 }
 
-/* --- messages ----------------------------------------------------------------------------------- */
+/* --- messages --------------------------------------------------------------------------------- */
 
 static void check_decision(struct core_rules *rules, const struct wire_event *event)
 {
@@ -339,7 +340,7 @@ static void check_message(struct core_rules *rules, const struct core_fixture *f
     }
 }
 
-/* --- all together ------------------------------------------------------------------------------- */
+/* --- all together ----------------------------------------------------------------------------- */
 
 static bool is_live_trainer(const struct record_node *node)
 {
@@ -432,7 +433,8 @@ void core_rules_all_ends(struct core_rules *rules, struct core_fixture *f)
     struct job *job = job_find(f->core, f->job);
 
     pass_silence(rules, f);
-    /* ranks may still come until then: too many passes, and a jump of the clock would count as the broker's absence */
+    /* ranks may still come until then: too many passes, and a jump of the clock would count as the
+     * broker's absence */
     if (job != NULL && f->now < job->gen.join_until_boot_ms) {
         job->gen.join_until_boot_ms = job->timer_boot_ms = f->now;
         pass_silence(rules, f);

@@ -1,6 +1,6 @@
-/* core_rules - the invariants that the actions of a broker's core must keep, one step after another,
- * whoever says what to it: I1, I3, I4, I6, I7, I12 of PROTOCOL.md, and that all it says can be sent.
- * What the rows refer to is looked up in the fixture's database. */
+/* core_rules - the invariants that the actions of a broker's core must keep, one step after
+ * another, whoever says what to it: I1, I3, I4, I6, I7, I12 of PROTOCOL.md, and that all it says
+ * can be sent. What the rows refer to is looked up in the fixture's database. */
 #ifndef TESTS_FUZZ_CORE_RULES_H
 #define TESTS_FUZZ_CORE_RULES_H
 

@@ -1,5 +1,5 @@
-/* fuzz - what the targets share: a condition that must hold, and the input as a row of small choices.
- * An input that is used up gives zeros, so that every prefix of an input is an input. */
+/* fuzz - what the targets share: a condition that must hold, and the input as a row of small
+ * choices. An input that is used up gives zeros, so that every prefix of an input is an input. */
 #ifndef TESTS_FUZZ_FUZZ_H
 #define TESTS_FUZZ_FUZZ_H
 

@@ -1,7 +1,8 @@
-/* A broker's core and what up to eight nodes, tools, time and crashes may do to it, in any order. The input
- * is a text: a letter says what happens, the digits behind it to whom and with what (see `deeds`); all
- * else is skipped. The first three digits are the world's size, its layout, and whether it is running.
- * After each the invariants of core_rules hold; at the end all nodes fall silent and everything ends. */
+/* A broker's core and what up to eight nodes, tools, time and crashes may do to it, in any order.
+ * The input is a text: a letter says what happens, the digits behind it to whom and with what (see
+ * `deeds`); all else is skipped. The first three digits are the world's size, its layout, and
+ * whether it is running. After each the invariants of core_rules hold; at the end all nodes fall
+ * silent and everything ends. */
 #include "tests/fuzz/core_rules.h"
 #include "tests/fuzz/fuzz.h"
 
@@ -22,7 +23,7 @@ struct play {
     uint64_t routes;
 };
 
-/* --- operands ------------------------------------------------------------------------------------ */
+/* --- operands --------------------------------------------------------------------------------- */
 
 static unsigned digit(struct play *p, unsigned count)
 {
@@ -93,7 +94,7 @@ static const char *some_id(struct play *p)
     return ids[digit(p, 4)];
 }
 
-/* --- saying ------------------------------------------------------------------------------------- */
+/* --- saying ----------------------------------------------------------------------------------- */
 
 static void checked(struct play *p)
 {
@@ -367,7 +368,7 @@ static void do_repeat(struct play *p)
     checked(p);
 }
 
-/* --- what is kept ------------------------------------------------------------------------------- */
+/* --- what is kept ----------------------------------------------------------------------------- */
 
 static uint64_t some_checkpoint(struct play *p)
 {
@@ -467,7 +468,7 @@ static void do_import(struct play *p)
     free(text);
 }
 
-/* --- time and crashes ----------------------------------------------------------------------------- */
+/* --- time and crashes ------------------------------------------------------------------------- */
 
 /* A tick may leave a wakeup that is due at once, but not for ever. */
 static void settle(struct play *p)
@@ -558,7 +559,7 @@ static void do_frame(struct play *p)
     p->in.left -= size;
 }
 
-/* --- all together --------------------------------------------------------------------------------- */
+/* --- all together ----------------------------------------------------------------------------- */
 
 static const struct {
     char letter;

@@ -1,8 +1,9 @@
 /* A broker started on a database that says anything which SQLite lets it say. The input is lines of
- * "TABLE ROW COLUMN=VALUE", or "TABLE ROW -" to take the row away, against the database of two jobs: one
- * in the middle of a round under a notice, with a checkpoint behind it, one that is joining.
- * Either the start is refused with a reason, or the broker can go on: what it writes can be stored, nodes
- * are answered, all of it can be read by an event's, manifest's or query's reader, and silence ends it. */
+ * "TABLE ROW COLUMN=VALUE", or "TABLE ROW -" to take the row away, against the database of two
+ * jobs: one in the middle of a round under a notice, with a checkpoint behind it, one that is
+ * joining. Either the start is refused with a reason, or the broker can go on: what it writes can
+ * be stored, nodes are answered, all of it can be read by an event's, manifest's or query's reader,
+ * and silence ends it. */
 #include "broker/store/store.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/support/core_fixture.h"
@@ -38,7 +39,7 @@ static void remove_files(void)
     unlink(path_of(".lock"));
 }
 
-/* --- the database that inputs change ------------------------------------------------------------- */
+/* --- the database that inputs change ---------------------------------------------------------- */
 
 static void keep(struct store *store, struct core_fixture *f)
 {
@@ -118,7 +119,7 @@ static struct image make_image(void)
     return image;
 }
 
-/* --- the input ------------------------------------------------------------------------------------ */
+/* --- the input -------------------------------------------------------------------------------- */
 
 static bool is_name(const char *text)
 {
@@ -176,7 +177,7 @@ static void make_database(const struct image *image, struct bytes *in)
     sqlite3_close(db);
 }
 
-/* --- the broker ------------------------------------------------------------------------------------ */
+/* --- the broker ------------------------------------------------------------------------------- */
 
 struct broker {
     struct store *store;

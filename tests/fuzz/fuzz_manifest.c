@@ -1,5 +1,5 @@
-/* A manifest of any text: it is refused with a reason, or it is a manifest that can be written again,
- * byte for byte the same each time, and that keeps the rules that its readers rely on. */
+/* A manifest of any text: it is refused with a reason, or it is a manifest that can be written
+ * again, byte for byte the same each time, and that keeps the rules that its readers rely on. */
 #include "schema/manifest/manifest.h"
 #include "tests/fuzz/fuzz.h"
 

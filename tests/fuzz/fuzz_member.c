@@ -1,8 +1,8 @@
-/* A node's core and what its broker, its training thread and time may do to it, in any order. The input is a
- * text: a letter says what happens, the digits behind it with what (see `deeds`); all else is skipped. The
- * first two digits are the layout and whether it runs already.
- * After each the invariants of member_rules hold. At the end the broker is silent and the thread obeys its
- * orders: it is let go, told to end, or was never let in. */
+/* A node's core and what its broker, its training thread and time may do to it, in any order. The
+ * input is a text: a letter says what happens, the digits behind it with what (see `deeds`); all
+ * else is skipped. The first two digits are the layout and whether it runs already. After each the
+ * invariants of member_rules hold. At the end the broker is silent and the thread obeys its orders:
+ * it is let go, told to end, or was never let in. */
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/member_rules.h"
 
@@ -20,7 +20,7 @@ struct play {
     uint64_t arrived_round; /* told to have arrived in */
 };
 
-/* --- operands ------------------------------------------------------------------------------------ */
+/* --- operands --------------------------------------------------------------------------------- */
 
 static unsigned digit(struct play *p, unsigned count)
 {
@@ -77,7 +77,7 @@ static const char *some_text(struct play *p)
     return texts[digit(p, 4)];
 }
 
-/* --- the broker ---------------------------------------------------------------------------------- */
+/* --- the broker ------------------------------------------------------------------------------- */
 
 static void frame(struct play *p, struct wire_msg message)
 {
@@ -285,7 +285,7 @@ static void do_frame(struct play *p)
     p->in.left -= size;
 }
 
-/* --- the training thread -------------------------------------------------------------------------- */
+/* --- the training thread ---------------------------------------------------------------------- */
 
 static void save(struct play *p, bool well)
 {
@@ -300,7 +300,7 @@ static void save(struct play *p, bool well)
     member_rules_check(&p->rules, &p->f);
 }
 
-/* One move of a thread that obeys: the end of its step, the begin of one, or what its orders say. */
+/* One move of a thread that obeys: the end of its step, the begin of one, or what its orders say */
 static void move(struct play *p, bool well)
 {
     const struct member_view *view = member_seen(&p->f);
@@ -400,7 +400,7 @@ static void do_manifest(struct play *p)
                                   .text = "/ckpt/8"});
 }
 
-/* --- questions and deletions ------------------------------------------------------------------- */
+/* --- questions and deletions ------------------------------------------------------------------ */
 
 static void do_ask(struct play *p)
 {
@@ -445,7 +445,7 @@ static void do_deleted(struct play *p)
                                   .text = some_text(p)});
 }
 
-/* --- time ------------------------------------------------------------------------------------------- */
+/* --- time ------------------------------------------------------------------------------------- */
 
 static void tick(struct play *p, int64_t now)
 {
@@ -506,7 +506,7 @@ static void all_ends(struct play *p)
     must(is_settled(&p->f));
 }
 
-/* --- all together --------------------------------------------------------------------------------- */
+/* --- all together ----------------------------------------------------------------------------- */
 
 static const struct {
     char letter;

@@ -1,7 +1,7 @@
-/* What metadata services answer: the first byte says which parser reads it, the second a few things about the clock and
- * what is remembered, an empty line parts the headers from the body. Whatever comes: no notice without PARSE_OK, one
- * that is told has a key, a kind, printable text and a time that is none or not before now; what is garbage has a
- * reason. */
+/* What metadata services answer: the first byte says which parser reads it, the second a few things
+ * about the clock and what is remembered, an empty line parts the headers from the body. Whatever
+ * comes: no notice without PARSE_OK, one that is told has a key, a kind, printable text and a time
+ * that is none or not before now; what is garbage has a reason. */
 #include "node/notice/providers/alibaba.h"
 #include "node/notice/providers/azure.h"
 #include "node/notice/providers/ec2.h"

@@ -1,8 +1,9 @@
-/* What people write: options, environment and configuration files, one word or line a line of the input.
- * The first line says who reads: "musterd" the broker, "run" `muster run` with the launcher's environment,
- * "env" that environment alone, else it is a verb of `muster`. Of the others "$NAME=value" goes to the
- * environment, "@text" is a line of the broker's configuration file, the rest are words of the command line.
- * Either it is taken, and then every value is one that the program can work with, or something is said. */
+/* What people write: options, environment and configuration files, one word or line a line of the
+ * input. The first line says who reads: "musterd" the broker, "run" `muster run` with the
+ * launcher's environment, "env" that environment alone, else it is a verb of `muster`. Of the
+ * others "$NAME=value" goes to the environment, "@text" is a line of the broker's configuration
+ * file, the rest are words of the command line. Either it is taken, and then every value is one
+ * that the program can work with, or something is said. */
 #include "broker/bus.h"
 #include "broker/config.h"
 #include "node/notice/identity.h"
@@ -81,7 +82,7 @@ static void free_command(struct command *command)
         free(command->variables[i]);
 }
 
-/* --- the three readers -------------------------------------------------------------------------- */
+/* --- the three readers ------------------------------------------------------------------------ */
 
 static void try_broker(struct command *command)
 {
@@ -181,7 +182,7 @@ static bool try_verb(struct command *command)
     return false;
 }
 
-/* --- all together ------------------------------------------------------------------------------- */
+/* --- all together ----------------------------------------------------------------------------- */
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

@@ -1,6 +1,7 @@
-/* A safetensors file of any bytes. The input's first line is a number: with 0 what follows is a whole file,
- * restored into a small state; else it is a header before that many bytes of data, and each header that is
- * taken is made into a state, written by save, read back by restore, and must give the same bytes. */
+/* A safetensors file of any bytes. The input's first line is a number: with 0 what follows is a
+ * whole file, restored into a small state; else it is a header before that many bytes of data, and
+ * each header that is taken is made into a state, written by save, read back by restore, and must
+ * give the same bytes. */
 #include "node/shard/checksum.h"
 #include "node/shard/fs.h"
 #include "node/shard/safetensors.h"

@@ -1,8 +1,9 @@
-/* A broker's queues, and what two coordinators, four workers, time and crashes may do to them, in any order:
- * the core with its database. The input is a text, as fuzz_core's: a letter says what happens, the digits
- * behind it to whom and with what (see `deeds`). After each input what the broker says can be sent, no task
- * ends twice, what a worker is given is leased to it, and nothing is leased when an error is raised; the rows
- * fit together at every start and in the end, and then an honest worker brings all tasks to theirs. */
+/* A broker's queues, and what two coordinators, four workers, time and crashes may do to them, in
+ * any order: the core with its database. The input is a text, as fuzz_core's: a letter says what
+ * happens, the digits behind it to whom and with what (see `deeds`). After each input what the
+ * broker says can be sent, no task ends twice, what a worker is given is leased to it, and nothing
+ * is leased when an error is raised; the rows fit together at every start and in the end, and then
+ * an honest worker brings all tasks to theirs. */
 #include "broker/core/tasks/tasks.h"
 #include "broker/store/store_internal.h"
 #include "tests/fuzz/fuzz.h"
@@ -62,7 +63,7 @@ static void finding(const char *what, const struct muster_error *err)
     abort();
 }
 
-/* --- what must hold ----------------------------------------------------------------------------------- */
+/* --- what must hold --------------------------------------------------------------------------- */
 
 static void check_rows(void)
 {
@@ -171,7 +172,7 @@ static void write_and_check(void)
     actions_clear(&p.out);
 }
 
-/* --- the broker ---------------------------------------------------------------------------------------- */
+/* --- the broker ------------------------------------------------------------------------------- */
 
 static void step(enum input_kind kind, uint64_t route, const struct wire_msg *message)
 {
@@ -205,7 +206,7 @@ static void broker_starts(void)
     step(INPUT_START, 0, NULL);
 }
 
-/* --- saying ---------------------------------------------------------------------------------------------- */
+/* --- saying ----------------------------------------------------------------------------------- */
 
 static void say(const struct speaker *who, struct wire_msg message)
 {
@@ -457,7 +458,7 @@ static const struct {
     {'k', do_restart},  {'f', do_frame}, /* WHO SIZE BYTES */
 };
 
-/* --- all ends ------------------------------------------------------------------------------------------- */
+/* --- all ends --------------------------------------------------------------------------------- */
 
 static void honest_work(struct speaker *w)
 {
@@ -524,7 +525,7 @@ static void everything_ends(void)
     }
 }
 
-/* --- all together ------------------------------------------------------------------------------------ */
+/* --- all together ----------------------------------------------------------------------------- */
 
 static char dir[SCRATCH_PATH_MAX];
 

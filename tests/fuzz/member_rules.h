@@ -1,6 +1,6 @@
-/* member_rules - the invariants that the actions of a node's core must keep, whatever its broker, its user
- * and time do to it: what it says can be sent, is true and is numbered without a hole; its orders to the
- * training thread can be obeyed, and an end is for ever. */
+/* member_rules - the invariants that the actions of a node's core must keep, whatever its broker,
+ * its user and time do to it: what it says can be sent, is true and is numbered without a hole; its
+ * orders to the training thread can be obeyed, and an end is for ever. */
 #ifndef TESTS_FUZZ_MEMBER_RULES_H
 #define TESTS_FUZZ_MEMBER_RULES_H
 

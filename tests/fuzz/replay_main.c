@@ -1,6 +1,7 @@
-/* replay_main [-mutants=N] FILE|FOLDER... - runs a libFuzzer target without libFuzzer, as a plain test.
- * Feeds every file named on the command line (folders: each file in them), then inputs made from them by a
- * fixed seed: cut, bits flipped, bytes replaced. Never random: the same inputs on every run. */
+/* replay_main [-mutants=N] FILE|FOLDER... - runs a libFuzzer target without libFuzzer, as a plain
+ * test. Feeds every file named on the command line (folders: each file in them), then inputs made
+ * from them by a fixed seed: cut, bits flipped, bytes replaced. Never random: the same inputs on
+ * every run. */
 #include <dirent.h>
 #include <stdint.h>
 #include <stdio.h>

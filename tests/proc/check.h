@@ -1,5 +1,5 @@
-/* check - what helper programs insist on: else the line, the condition and the last error, and exit code 1. Whoever
- * includes it has a `struct muster_error err`. */
+/* check - what helper programs insist on: else the line, the condition and the last error, and exit
+ * code 1. Whoever includes it has a `struct muster_error err`. */
 #ifndef TESTS_PROC_CHECK_H
 #define TESTS_PROC_CHECK_H
 

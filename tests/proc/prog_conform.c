@@ -1,14 +1,14 @@
-/* prog_conform - what the preemption handlers of other systems are tested with: a model that adds 1 a
- * step at every rank, trained for EPOCHS x STEPS. In the end it must hold ranks x EPOCHS x STEPS,
+/* prog_conform - what the preemption handlers of other systems are tested with: a model that adds 1
+ * a step at every rank, trained for EPOCHS x STEPS. In the end it must hold ranks x EPOCHS x STEPS,
  * however often the job was preempted.
  *
  * usage: prog_conform [--form run|check|scope] [--notice signal|callback|notify] [--fail]
  *        [--notices N] [--offline] [--grace-ms N] [--two-saves] [--step-ms N]
  *        [--children N [--mortal]]
- * A random rank is told to end at a random step of each of the first N lives (or fails, with --fail): both
- * are drawn alike by all ranks from CONFORM_SEED and MUSTER_RESTART_COUNT. Epoch and step come from
- * muster_node_total_run_calls alone. CONFORM_GROUP names the collective. Each life ends with one line:
- *   conform: rank= life= resumed= done= sum= status= */
+ * A random rank is told to end at a random step of each of the first N lives (or fails, with
+ * --fail): both are drawn alike by all ranks from CONFORM_SEED and MUSTER_RESTART_COUNT. Epoch and
+ * step come from muster_node_total_run_calls alone. CONFORM_GROUP names the collective. Each life
+ * ends with one line: conform: rank= life= resumed= done= sum= status= */
 #include "client/examples/words_allreduce.h"
 
 #include <muster/node.h>
@@ -67,7 +67,7 @@ static int64_t calls(const struct conform *c)
     return muster_node_total_run_calls(c->node);
 }
 
-/* --- the event ----------------------------------------------------------------------------------- */
+/* --- the event -------------------------------------------------------------------------------- */
 
 static uint64_t draw(uint64_t *state)
 {
@@ -78,8 +78,9 @@ static uint64_t draw(uint64_t *state)
     return z ^ (z >> 31);
 }
 
-/* The same at all ranks: some time after where this life began, and well before the end. With a grace the first life's
- * steps are measured by then, so that the next one's notice can be planned. */
+/* The same at all ranks: some time after where this life began, and well before the end. With a
+ * grace the first life's steps are measured by then, so that the next one's notice can be planned.
+ */
 static void plan_event(struct conform *c)
 {
     const char *seed = getenv("CONFORM_SEED");
@@ -115,7 +116,7 @@ static bool watch(void *arg)
     return c->told;
 }
 
-/* --- the children, as a data loader's ------------------------------------------------------------ */
+/* --- the children, as a data loader's --------------------------------------------------------- */
 
 static void child_main(struct conform *c, int number) __attribute__((noreturn));
 
@@ -169,9 +170,10 @@ static void children_stop(const struct conform *c)
     }
 }
 
-/* --- the training -------------------------------------------------------------------------------- */
+/* --- the training ----------------------------------------------------------------------------- */
 
-/* Long enough that what was told is heard before the job is over, and a grace is over before the steps are. */
+/* Long enough that what was told is heard before the job is over, and a grace is over before the
+ * steps are. */
 static int64_t after_event_ms(const struct conform *c)
 {
     int64_t ms = c->grace_ms > 0 ? c->grace_ms / 25 : HEARD_MS;

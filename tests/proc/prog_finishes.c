@@ -1,5 +1,6 @@
-/* prog_finishes US AFTER_MS - takes three steps. In the last one it sets a timer that sends it SIGTERM US microseconds later.
- * Then it closes its node, goes on for AFTER_MS as a program's own end does, and exits with what close says. */
+/* prog_finishes US AFTER_MS - takes three steps. In the last one it sets a timer that sends it
+ * SIGTERM US microseconds later. Then it closes its node, goes on for AFTER_MS as a program's own
+ * end does, and exits with what close says. */
 #include <muster/muster.h>
 
 #include <poll.h>

@@ -1,6 +1,7 @@
-/* prog_keep - a chief with policies: every step is saved (with a SAVE policy: when that says so), what the policies do not want is deleted behind it.
- *   prog_keep KEEP SAVE TRASH STEPS FINAL [CUSTOM]    policies as text; FINAL 1: at its end the newest may go
- * Its state is the number of steps done. Says `resumed N` at its beginning and `done N` at its end. */
+/* prog_keep - a chief with policies: every step is saved (with a SAVE policy: when that says so),
+ * what the policies do not want is deleted behind it. prog_keep KEEP SAVE TRASH STEPS FINAL
+ * [CUSTOM]    policies as text; FINAL 1: at its end the newest may go Its state is the number of
+ * steps done. Says `resumed N` at its beginning and `done N` at its end. */
 #include "client/node/node_private.h"
 
 #include <muster/node.h>

@@ -1,6 +1,7 @@
-/* prog_manager - one rank of a job that saves through a manager; driven by the scripts of manager_*.sh.
- * Its state is a number that tells the step, so a wrong restore shows. What it did it says on stdout:
- *   should STEP 0|1, saved STEP, error STATUS text, and at its end one line `trainer: ...`. */
+/* prog_manager - one rank of a job that saves through a manager; driven by the scripts of
+ * manager_*.sh. Its state is a number that tells the step, so a wrong restore shows. What it did it
+ * says on stdout: should STEP 0|1, saved STEP, error STATUS text, and at its end one line `trainer:
+ * ...`. */
 #include <muster/manager.h>
 
 #include "client/examples/words_allreduce.h"
@@ -155,7 +156,7 @@ static bool take(const char *name, const char *value)
     return false;
 }
 
-/* --- training ---------------------------------------------------------------------------------------- */
+/* --- training --------------------------------------------------------------------------------- */
 
 static void pause_ms(int64_t ms)
 {
@@ -303,7 +304,7 @@ static void free_collective(const struct muster_error *error, void *arg)
     words_allreduce_abort(&((struct program *)arg)->all);
 }
 
-/* --- the manager ------------------------------------------------------------------------------------- */
+/* --- the manager ------------------------------------------------------------------------------ */
 
 static size_t keeps_of(const struct program *p, struct muster_keep_policy out[KEEPS_MAX])
 {

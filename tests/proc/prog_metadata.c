@@ -1,6 +1,7 @@
 /* prog_metadata URL_FILE - a metadata service that answers as it is told: each line of its input is
- * "PATH STATUS BODY..." and holds from then on; "posts" asks how many came, and when (ms since 1970). Every answer says
- * that it is Google's, which others do not mind. Its address goes into the file. Ends with its input. */
+ * "PATH STATUS BODY..." and holds from then on; "posts" asks how many came, and when (ms since
+ * 1970). Every answer says that it is Google's, which others do not mind. Its address goes into the
+ * file. Ends with its input. */
 #include "tests/support/http_server.h"
 
 #include <stdio.h>

@@ -1,12 +1,13 @@
-/* prog_phases - all forms of a training loop in one program, which can be stopped at every place in it.
+/* prog_phases - all forms of a training loop in one program, which can be stopped at every place in
+ * it.
  *
  * usage: prog_phases [--NAME NUMBER]... --gates DIRECTORY
- * --mode: 0 run, 1 the check call, 2 scope, 3 explicit (asks whether it will save, gives save_fn an argument),
- * -1 another one at each rank. --stride: steps of the model in one call. What it trains is model.h.
- * At the places open, step, eval (between two calls), hold (the same, held) and save it waits while there is a
- * file PLACE-CALLS or PLACE-CALLS.RANK in the directory, CALLS being those begun or, between calls, done; it
- * says "at PLACE-CALLS" then, and in the explicit mode "will save" once it would. Rank and collective as in
- * prog_trainer, and so is the line at each exit. */
+ * --mode: 0 run, 1 the check call, 2 scope, 3 explicit (asks whether it will save, gives save_fn an
+ * argument), -1 another one at each rank. --stride: steps of the model in one call. What it trains
+ * is model.h. At the places open, step, eval (between two calls), hold (the same, held) and save it
+ * waits while there is a file PLACE-CALLS or PLACE-CALLS.RANK in the directory, CALLS being those
+ * begun or, between calls, done; it says "at PLACE-CALLS" then, and in the explicit mode "will
+ * save" once it would. Rank and collective as in prog_trainer, and so is the line at each exit. */
 #include "client/examples/words_allreduce.h"
 #include "tests/proc/manager/model.h"
 
@@ -101,7 +102,7 @@ static void pause_ms(int64_t ms)
     }
 }
 
-/* --- places -------------------------------------------------------------------------------------- */
+/* --- places ----------------------------------------------------------------------------------- */
 
 static bool gate_is_there(const struct phases *t, const char *place, int64_t number)
 {
@@ -133,7 +134,7 @@ static void wait_at(struct phases *t, const char *place, int64_t number)
     }
 }
 
-/* --- the training -------------------------------------------------------------------------------- */
+/* --- the training ----------------------------------------------------------------------------- */
 
 /* All ranks meet, and all mean the same step. */
 static int meet(struct phases *t, int64_t next)

@@ -1,8 +1,9 @@
-/* prog_reader - a read-only manager: reads the state that prog_manager saves. Its first argument says what:
- *   list | best least|greatest | restore STEP | unlike missing|type|shape STEP | slowly STEP FILE | metadata STEP | hold STEP LEASE-MS FILE |
- *   follow COUNT | latest | metric STEP NAME | wait AFTER-STEP MS | twice STEP: pins, lists, lets go, reads anew and lists |
- *   fork STEP: pins, lets a forked child call in vain and close, and lists
- * Where it looks: MUSTER_JOB with MUSTER_BROKER, or MUSTER_CHECKPOINT_DIR alone if there is no job. */
+/* prog_reader - a read-only manager: reads the state that prog_manager saves. Its first argument
+ * says what: list | best least|greatest | restore STEP | unlike missing|type|shape STEP | slowly
+ * STEP FILE | metadata STEP | hold STEP LEASE-MS FILE | follow COUNT | latest | metric STEP NAME |
+ * wait AFTER-STEP MS | twice STEP: pins, lists, lets go, reads anew and lists | fork STEP: pins,
+ * lets a forked child call in vain and close, and lists Where it looks: MUSTER_JOB with
+ * MUSTER_BROKER, or MUSTER_CHECKPOINT_DIR alone if there is no job. */
 #include "tests/support/storm.h"
 
 #include <muster/manager.h>
@@ -87,7 +88,8 @@ static int metadata(int64_t step, struct muster_error *error)
     return say(status, error);
 }
 
-/* Pins, says so, and stays until the file is there; with FILE "-" it dies at once, its pin stands. */
+/* Pins, says so, and stays until the file is there; with FILE "-" it dies at once, its pin stands.
+ */
 static int hold(int64_t step, int64_t lease_ms, const char *file, struct muster_error *error)
 {
     enum muster_status status = muster_manager_pin(manager, step, lease_ms, &step, error);

@@ -1,5 +1,5 @@
-/* prog_setup ABORT_MS GRACE_MS - joins the job that the environment names, says so, and never comes to a boundary: a set-up that
- * hangs. What ends it is not its own doing. */
+/* prog_setup ABORT_MS GRACE_MS - joins the job that the environment names, says so, and never comes
+ * to a boundary: a set-up that hangs. What ends it is not its own doing. */
 #include <muster/muster.h>
 
 #include <stdio.h>

@@ -1,5 +1,6 @@
-/* prog_sql [--write] DATABASE QUERY - prints the rows of one query, columns separated by '|', for the scripts
- * beside it: what the broker wrote is asked of the file itself, not of the code under test. Reads only, but with
+/* prog_sql [--write] DATABASE QUERY - prints the rows of one query, columns separated by '|', for
+ * the scripts beside it: what the broker wrote is asked of the file itself, not of the code under
+ * test. Reads only, but with
  * --write: for tests that break a copy on purpose. */
 #include <sqlite3.h>
 #include <stdio.h>

@@ -1,7 +1,9 @@
-/* prog_tap - between one worker and its broker: passes each frame on, and tells what the worker hears of its ends.
+/* prog_tap - between one worker and its broker: passes each frame on, and tells what the worker
+ * hears of its ends.
  *
- *   prog_tap FRONT BACK    addresses: bound for the worker, and the broker's. Says "ready" first, then for each entry
- *                          "work_taken TASK ATTEMPT STATUS" or "part_taken TASK ATTEMPT STATUS"; until it is killed */
+ *   prog_tap FRONT BACK    addresses: bound for the worker, and the broker's. Says "ready" first,
+ * then for each entry "work_taken TASK ATTEMPT STATUS" or "part_taken TASK ATTEMPT STATUS"; until
+ * it is killed */
 #include "schema/wire/wire.h"
 #include "tests/proc/check.h"
 

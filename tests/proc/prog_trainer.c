@@ -4,9 +4,10 @@
  * With --barrier the ranks meet in every step in a shared-memory collective, which also proves that
  * all are at the same step.
  *
- * Identity (MUSTER_RANK or what a launcher says), and TRAINER_GROUP (a name for the collective that nobody else uses), come from the
- * environment, everything else from options (--name NUMBER). Ranks: -1 none, -2 all. At each exit one line says what this life did:
- *   trainer: rank= world= resumed= computed= done= sum= expected= weights= handler= errors= status= */
+ * Identity (MUSTER_RANK or what a launcher says), and TRAINER_GROUP (a name for the collective that
+ * nobody else uses), come from the environment, everything else from options (--name NUMBER).
+ * Ranks: -1 none, -2 all. At each exit one line says what this life did: trainer: rank= world=
+ * resumed= computed= done= sum= expected= weights= handler= errors= status= */
 #include "client/examples/words_allreduce.h"
 #include "tests/proc/manager/model.h"
 
@@ -151,7 +152,7 @@ static bool parse(int argc, char **argv)
     return trainer.model.cells >= 1 && trainer.model.cells <= MODEL_CELLS_MAX;
 }
 
-/* --- the training -------------------------------------------------------------------------------- */
+/* --- the training ----------------------------------------------------------------------------- */
 
 static void pause_ms(int64_t ms)
 {
@@ -209,7 +210,7 @@ static int train_step(void *arg)
     return 0;
 }
 
-/* --- the user's own way to save ------------------------------------------------------------------ */
+/* --- the user's own way to save --------------------------------------------------------------- */
 
 /* What is saved: the trainer itself, or a copy of it that was taken at the save step. */
 static int take(const struct muster_save_context *context, void **ret_snapshot)
@@ -261,7 +262,7 @@ static int restore(const struct muster_restore_context *context)
     return model_read(&t->model, context->directory);
 }
 
-/* --- joining ------------------------------------------------------------------------------------- */
+/* --- joining ---------------------------------------------------------------------------------- */
 
 static void free_collective(const struct muster_error *error, void *arg)
 {
@@ -369,9 +370,10 @@ static int meet_first(struct trainer *t)
     return code != 0 ? EXIT_FAILURE : 0;
 }
 
-/* --- one life ------------------------------------------------------------------------------------ */
+/* --- one life --------------------------------------------------------------------------------- */
 
-/* What the loop says of its own failure: a sentence, or characters of three bytes after one of one. */
+/* What the loop says of its own failure: a sentence, or characters of three bytes after one of one.
+ */
 static void tell_failure(struct trainer *t, int code)
 {
     static char text[65536] = "x";
@@ -419,8 +421,9 @@ static void look_behind(struct trainer *t)
                muster_status_name(status), error.text);
 }
 
-/* Ranks that meet in every step end at one: rank 0 says which, before it goes into the next, so that the others know
- * before they go into the one behind. Who looked for himself left the others waiting in the collective. */
+/* Ranks that meet in every step end at one: rank 0 says which, before it goes into the next, so
+ * that the others know before they go into the one behind. Who looked for himself left the others
+ * waiting in the collective. */
 static bool is_told_to_end(const struct trainer *t)
 {
     char path[4096], part[4096];

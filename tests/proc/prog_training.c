@@ -1,5 +1,6 @@
-/* prog_training - one rank of a job that trains in epochs of four batches and backs up with a training
- * state; driven by training_state.sh. Its state counts the batches trained, so a wrong position shows. */
+/* prog_training - one rank of a job that trains in epochs of four batches and backs up with a
+ * training state; driven by training_state.sh. Its state counts the batches trained, so a wrong
+ * position shows. */
 #include <muster/training.h>
 
 #include "client/examples/words_allreduce.h"

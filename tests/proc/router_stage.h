@@ -1,5 +1,5 @@
-/* router_stage - a ROUTER on a thread of its own that answers each frame as it is told: a broker for those who test one
- * side of a link. */
+/* router_stage - a ROUTER on a thread of its own that answers each frame as it is told: a broker
+ * for those who test one side of a link. */
 #ifndef TESTS_PROC_ROUTER_STAGE_H
 #define TESTS_PROC_ROUTER_STAGE_H
 

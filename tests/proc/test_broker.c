@@ -1,5 +1,5 @@
-/* The real musterd, from outside: what it says when it starts and stops, and that nothing sent to it
- * stops it. */
+/* The real musterd, from outside: what it says when it starts and stops, and that nothing sent to
+ * it stops it. */
 #include "schema/error.h"
 #include "schema/wire/wire.h"
 #include "tests/support/scratch.h"
@@ -203,7 +203,7 @@ static int teardown(void **state)
     return 0;
 }
 
-/* --- talking ------------------------------------------------------------------------------------------- */
+/* --- talking ---------------------------------------------------------------------------------- */
 
 static void *connect_to(struct fixture *f, int type, const char *endpoint)
 {
@@ -290,7 +290,7 @@ static struct wire_msg ask(struct fixture *f, const char *name)
     return rows;
 }
 
-/* --- start and stop ---------------------------------------------------------------------------------------- */
+/* --- start and stop --------------------------------------------------------------------------- */
 
 static void it_serves_on_ipc_and_ends_cleanly(void **state)
 {
@@ -332,8 +332,8 @@ static bool is_free(int port)
     return free_now;
 }
 
-/* Two in a row, below those that Linux gives to whoever asks for any: beside another test, one of these may be taken
- * before musterd asks for it. */
+/* Two in a row, below those that Linux gives to whoever asks for any: beside another test, one of
+ * these may be taken before musterd asks for it. */
 static int two_free_ports(void)
 {
     int port = PORTS_FIRST + (int)(getpid() % PORTS_COUNT);
@@ -478,7 +478,7 @@ static void a_probe_comes_back_on_the_topic(void **state)
     zmq_close(sub);
 }
 
-/* --- refusals ---------------------------------------------------------------------------------------------- */
+/* --- refusals --------------------------------------------------------------------------------- */
 
 static void a_second_one_on_the_same_database_is_refused(void **state)
 {
@@ -561,7 +561,7 @@ static void usage_is_explained_with_exit_code_2(void **state)
     assert_false(scratch_exists(scratch_path(f->dir, "x.db")));
 }
 
-/* --- bad input ----------------------------------------------------------------------------------------------- */
+/* --- bad input -------------------------------------------------------------------------------- */
 
 static uint64_t random_next(uint64_t *seed)
 {
@@ -697,7 +697,7 @@ static void a_wrong_version_is_told_so(void **state)
     assert_false(refused.u.refused.retry);
 }
 
-/* --- crashes --------------------------------------------------------------------------------------------------- */
+/* --- crashes ---------------------------------------------------------------------------------- */
 
 static void killed_between_commit_and_send_it_answers_the_repeat(void **state)
 {

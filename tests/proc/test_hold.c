@@ -1,4 +1,5 @@
-/* A checkpoint is held while it is read: what the broker hears, played by the test on a thread of its own. */
+/* A checkpoint is held while it is read: what the broker hears, played by the test on a thread of
+ * its own. */
 #include "client/manager/hold.h"
 
 #include "schema/wire/wire.h"

@@ -128,9 +128,10 @@ static void a_broker_of_another_version_is_named_as_that(void **state)
     assert_true(lone_now_ms() - began_ms < LONE_DEADLINE_MS);
 }
 
-/* --- the chief's question about what is newer ----------------------------------------------------- */
+/* --- the chief's question about what is newer ------------------------------------------------- */
 
-/* Of a launch that begins from the start, beside a checkpoint that it asks for; the broker takes all but the question. */
+/* Of a launch that begins from the start, beside a checkpoint that it asks for; the broker takes
+ * all but the question. */
 static void begin_with_a_question(int64_t grace_ms)
 {
     static const char round[] = "muster_round 1\njob agent\ngeneration 2\nround 7\n"

@@ -1,5 +1,6 @@
-/* A node that closes waits for its LEAVE as long as its core says, not as long as its agent would: for a broker whose disk
- * is full, for one that is heard again, for a manifest that comes late; and not for a dead one. */
+/* A node that closes waits for its LEAVE as long as its core says, not as long as its agent would:
+ * for a broker whose disk is full, for one that is heard again, for a manifest that comes late; and
+ * not for a dead one. */
 #include "schema/limits.h"
 #include "tests/support/lone_node.h"
 
@@ -73,7 +74,8 @@ static void a_broker_that_is_heard_again_is_told_anew(void **state)
     assert_int_equal(lone.close_status, MUSTER_OK);
 }
 
-/* The last save of a job that ends for an error is committed, and its manifest is this node's to write. */
+/* The last save of a job that ends for an error is committed, and its manifest is this node's to
+ * write. */
 static void a_manifest_that_comes_late_is_waited_for(void **state)
 {
     struct wire_msg part = {.type = WIRE_MANIFEST_CHUNK};

@@ -234,7 +234,8 @@ static void a_broker_that_comes_back_is_found_again_without_touching_random(void
     link_close(&link);
 }
 
-/* A host that takes no connection is tried at an even pace, so that it is found soon when it is back. */
+/* A host that takes no connection is tried at an even pace, so that it is found soon when it is
+ * back. */
 static void a_broker_that_is_away_is_tried_several_times_a_second(void **state)
 {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -281,7 +282,8 @@ static void a_wait_ends_when_the_descriptor_wakes_it(void **state)
     assert_int_equal(close(fd), 0);
 }
 
-/* A profiler's timer, a child that ended: ZeroMQ's calls return EINTR then, also those that do not wait. */
+/* A profiler's timer, a child that ended: ZeroMQ's calls return EINTR then, also those that do not
+ * wait. */
 static void signals_break_no_connection_that_is_made(void **state)
 {
     struct broker *b = *state;

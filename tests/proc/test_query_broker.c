@@ -143,7 +143,8 @@ static void an_order_is_repeated_with_its_number_until_answered(void **state)
     assert_int_equal(stage.requests[0], stage.requests[2]);
 }
 
-/* The broker keeps the batch that holds the order, and repeats meet a full disk until it is written. */
+/* The broker keeps the batch that holds the order, and repeats meet a full disk until it is
+ * written. */
 static bool has_room_the_third_time(struct stage *stage, int count, const struct wire_msg *question,
                                     struct wire_msg *answer)
 {

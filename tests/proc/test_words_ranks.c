@@ -1,4 +1,4 @@
-/* The example's averages across processes: real ranks that share memory, die, come late or never. */
+/* The example's averages across processes: real ranks that share memory, die, come late or never */
 #include "client/examples/words_allreduce.h"
 
 #include <errno.h>

@@ -1,5 +1,6 @@
-/* Must-fail controls of the bounds (sim_check_bounds.c): each of these lasts ten times as long in a mutant of a core, and
- * a world sees it while its faults go on. The mutated files stand in for those of the archive. */
+/* Must-fail controls of the bounds (sim_check_bounds.c): each of these lasts ten times as long in a
+ * mutant of a core, and a world sees it while its faults go on. The mutated files stand in for
+ * those of the archive. */
 #include "broker/core/dispatch.h"
 #include "node/core/member_state.h"
 

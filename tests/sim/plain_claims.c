@@ -1,5 +1,6 @@
-/* Must-fail controls of what rows, events and verdicts say of themselves (sim_check_claims.c): each mutant of a core lets
- * worlds end well that were told something untrue. The mutated files stand in for those of the archive. */
+/* Must-fail controls of what rows, events and verdicts say of themselves (sim_check_claims.c): each
+ * mutant of a core lets worlds end well that were told something untrue. The mutated files stand in
+ * for those of the archive. */
 #include "broker/core/dispatch.h"
 #include "node/core/member_state.h"
 #include "tests/sim/sim.h"
@@ -56,7 +57,7 @@ static void unchanged_or_given_up(struct core *core, struct job *job, struct rou
         round_unchanged(core, job, round, newest != NULL ? newest->row.step : step);
 }
 
-/* A step more than the newest checkpoint's counts as on disk, or any step does once there is one. */
+/* A step more than the newest checkpoint's counts as on disk, or any step does once there is one */
 static const struct checkpoint *newest_or_next(const struct job *job)
 {
     static struct checkpoint next;

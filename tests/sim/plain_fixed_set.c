@@ -1,5 +1,5 @@
-/* The fixed set: every seed of it in every build, and everything that can happen has happened often. It
- * is thousands of clusters, so this program is built without sanitizers and with -O2. */
+/* The fixed set: every seed of it in every build, and everything that can happen has happened
+ * often. It is thousands of clusters, so this program is built without sanitizers and with -O2. */
 #include "tests/sim/sim_often.h"
 #include "tests/sim/sim_test.h"
 
@@ -11,7 +11,8 @@
 
 #define FIXED_SEEDS 11500
 #define SQLITE_SEEDS 160
-/* Of the jobs, so many come to rest after the faults: what the liveness phase asks for is asked of most worlds. */
+/* Of the jobs, so many come to rest after the faults: what the liveness phase asks for is asked of
+ * most worlds. */
 #define RESTED_PERCENT 60
 /* Of the fixed seeds, so that what is asked of rare worlds is asked of the real store, too. */
 #define ON_SQLITE 110
@@ -120,7 +121,8 @@ static void the_fixed_seeds_break_nothing_and_meet_everything(void **state)
     assert_true(faults_median >= 5);
 }
 
-/* SQLite is the disk: what broker/store hands out at each start is compared with what was written. */
+/* SQLite is the disk: what broker/store hands out at each start is compared with what was written.
+ */
 static void the_real_store_forgets_nothing_whatever_its_disk_does(void **state)
 {
     struct sim_stats stats = {0};

@@ -1,5 +1,5 @@
-/* The fixed set of worlds of tasks: every seed of it in every build, and every message of tasks is heard often. It is
- * built without sanitizers and with -O2, as plain_fixed_set.c. */
+/* The fixed set of worlds of tasks: every seed of it in every build, and every message of tasks is
+ * heard often. It is built without sanitizers and with -O2, as plain_fixed_set.c. */
 #include "tests/sim/sim_often.h"
 #include "tests/sim/sim_tasks.h"
 

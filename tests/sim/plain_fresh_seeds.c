@@ -1,5 +1,5 @@
-/* Seeds that nobody has run before, in every test run, without sanitizers. One that fails is kept as a line of
- * regressions.txt. */
+/* Seeds that nobody has run before, in every test run, without sanitizers. One that fails is kept
+ * as a line of regressions.txt. */
 #include "tests/sim/sim_test.h"
 
 int main(void)

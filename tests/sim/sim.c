@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* --- chance --------------------------------------------------------------------------------------- */
+/* --- chance ----------------------------------------------------------------------------------- */
 
 static uint64_t next(uint64_t *state) /* splitmix64 */
 {
@@ -48,7 +48,7 @@ bool side_chance(struct sim *sim, unsigned percent)
     return next(&sim->side) % 100 < percent;
 }
 
-/* --- words ---------------------------------------------------------------------------------------- */
+/* --- words ------------------------------------------------------------------------------------ */
 
 static uint64_t word_hash(const char *text)
 {
@@ -93,7 +93,7 @@ const char *sim_word(struct sim *sim, const char *text)
     return sim->words[at];
 }
 
-/* --- time ----------------------------------------------------------------------------------------- */
+/* --- time ------------------------------------------------------------------------------------- */
 
 static bool before(const struct sim_event *a, const struct sim_event *b)
 {
@@ -151,7 +151,7 @@ bool sim_is_calm(const struct sim *sim)
     return sim->now_us >= sim->calm_us;
 }
 
-/* --- story ---------------------------------------------------------------------------------------- */
+/* --- story ------------------------------------------------------------------------------------ */
 
 void sim_tell(struct sim *sim, const char *format, ...)
 {
@@ -179,7 +179,7 @@ void sim_broken(struct sim *sim, const char *invariant, const char *format, ...)
     SIM_TELL(sim, "VIOLATION %s: %s", invariant, sim->failure->text);
 }
 
-/* --- one world ------------------------------------------------------------------------------------- */
+/* --- one world -------------------------------------------------------------------------------- */
 
 static void defer(struct sim_proc *proc, const struct sim_event *event)
 {
@@ -269,7 +269,7 @@ bool sim_run(const struct sim_options *options, struct sim_stats *stats,
     return ok;
 }
 
-/* --- replay -------------------------------------------------------------------------------------- */
+/* --- replay ----------------------------------------------------------------------------------- */
 
 void sim_print_story(const struct sim_options *options, size_t lines, FILE *out)
 {

@@ -13,7 +13,8 @@
 
 #define SIM_REASONS_MAX (MUSTER_E_NOT_SAVED + 1)
 
-/* Each is counted when it strikes, not when its time comes: one that lasts by what it strikes first. */
+/* Each is counted when it strikes, not when its time comes: one that lasts by what it strikes
+ * first. */
 enum sim_fault {
     FAULT_NOTHING,
     FAULT_NODE_CRASH,
@@ -158,7 +159,7 @@ enum sim_mutation {
     MUTANT_DISCARDS_EARLY, /* a shard is deleted when the node goes on, not when its round aborts */
     MUTANT_NO_SYNC,        /* synchronous=OFF (with SQLite as the disk) under power cuts */
     MUTANT_DELETES_IN_PLACE, /* a checkpoint's files go before its name does */
-    MUTANT_FORGETS_DELETION, /* a start of the broker reads what is being deleted as committed ... */
+    MUTANT_FORGETS_DELETION, /* a start of the broker reads what is being deleted as committed .. */
     MUTANT_FORGETS_PINS,     /* ... and no pins */
     MUTANT_NEVER_DELETED,    /* nobody says that something was deleted */
     MUTANT_LOSES_IMPORT,     /* what was imported is not written */
@@ -169,10 +170,10 @@ enum sim_mutation {
 /* A world of one job and one notice: what the test sets, in ms and percent, and what came of it. */
 struct sim_grace {
     int64_t step_ms, save_ms;
-    unsigned jitter; /* of both, either way */
-    unsigned growth; /* each save takes so much longer than the one before */
-    int64_t
-        slow_times; /* the step in flight at the planned freeze takes so many times as long, 0 = once */
+    unsigned jitter;    /* of both, either way */
+    unsigned growth;    /* each save takes so much longer than the one before */
+    int64_t slow_times; /* the step in flight at the planned freeze takes so many times as long, 0 =
+                           once */
     int64_t
         broker_down_ms; /* the broker dies just before that freeze, for so long; 0 = it does not */
     int64_t notice_ms, left_ms;
@@ -193,8 +194,8 @@ struct sim_options {
     bool sqlite;   /* broker/store is the disk */
     bool focused;  /* nearly every world is one of those made for rare outcomes */
     bool put_back; /* every world's database is put back to a copy */
-    bool
-        hasty; /* what is on disk is imported at once then, whoever runs, and lost databases stop nobody */
+    bool hasty; /* what is on disk is imported at once then, whoever runs, and lost databases stop
+                   nobody */
     bool slow_disk;          /* every world's broker has one, for a while */
     bool lasting;            /* loops outlast the faults, but in worlds whose matter is their end */
     bool healthy;            /* no faults but notices and saves that are asked for */

@@ -1,5 +1,6 @@
-/* sim_broker - drives the broker's core as broker/loop.c does: receive all, step each, write the batch
- * in one transaction, only then send. It may die before the commit, after it, between two sends. */
+/* sim_broker - drives the broker's core as broker/loop.c does: receive all, step each, write the
+ * batch in one transaction, only then send. It may die before the commit, after it, between two
+ * sends. */
 #include "broker/core/state/state.h"
 #include "tests/sim/sim_world.h"
 
@@ -30,7 +31,7 @@ void broker_wake(struct sim *sim, int64_t at_us)
     sim_at(sim, b->pass_at_us, pass, NULL)->stamp = ++b->pass_stamp;
 }
 
-/* --- sending ------------------------------------------------------------------------------------------ */
+/* --- sending ---------------------------------------------------------------------------------- */
 
 static void lower_head(struct sim *sim, struct wire_down *head)
 {
@@ -236,7 +237,7 @@ static void publish_hints(struct sim *sim)
     }
 }
 
-/* --- a pass ------------------------------------------------------------------------------------------- */
+/* --- a pass ----------------------------------------------------------------------------------- */
 
 /* What an input leads to is derived in one go: once more yields nothing (R2.6). */
 static void check_settled(struct sim *sim, struct actions *out)
@@ -286,8 +287,8 @@ static void answer_storage(struct sim *sim, uint64_t route, const struct wire_ms
     transmit(sim, route, NULL, &answer);
 }
 
-/* For the checker: when the core was given the last frame of a process, on the route that it said HELLO on, and what
- * its heartbeats told. */
+/* For the checker: when the core was given the last frame of a process, on the route that it said
+ * HELLO on, and what its heartbeats told. */
 static void note_taken(struct sim *sim, struct sim_proc *proc, uint64_t route,
                        const struct wire_msg *message)
 {
@@ -391,7 +392,8 @@ static void next_pass(struct sim *sim)
         broker_wake(sim, (wakeup - b->boot_offset_ms) * 1000);
 }
 
-/* What musterd does when it cannot go on with its database: it exits. The batch may be written or not. */
+/* What musterd does when it cannot go on with its database: it exits. The batch may be written or
+ * not. */
 static void store_died(struct sim *sim, bool in_doubt)
 {
     struct sim_broker *b = &sim->broker;
@@ -578,9 +580,9 @@ static bool some_live(const struct job *job)
     return false;
 }
 
-/* What is due before the next wake-up would be done late in a quiet world. A job with live ranks is looked at twice a
- * heartbeat; of another a tick that looks at all timers before that finds nothing. A gap is counted with the pass that
- * it belongs to. */
+/* What is due before the next wake-up would be done late in a quiet world. A job with live ranks is
+ * looked at twice a heartbeat; of another a tick that looks at all timers before that finds
+ * nothing. A gap is counted with the pass that it belongs to. */
 static void check_wakeup(struct sim *sim)
 {
     struct sim_broker *b = &sim->broker;
@@ -646,7 +648,7 @@ void broker_receive(struct sim *sim, uint64_t route, const uint8_t *data, size_t
     broker_wake(sim, sim->now_us + sim_range(sim, 0, 300));
 }
 
-/* --- life --------------------------------------------------------------------------------------------- */
+/* --- life ------------------------------------------------------------------------------------- */
 
 static void forget_inbox(struct sim_broker *b)
 {

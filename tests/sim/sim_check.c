@@ -1,6 +1,7 @@
 /* sim_check - the invariants of PROTOCOL.md, held against everything that happens.
- * What is written is checked against what was written before and against what the shards really hold;
- * what is sent, against what is written; what a process does, against the rounds that name it. */
+ * What is written is checked against what was written before and against what the shards really
+ * hold; what is sent, against what is written; what a process does, against the rounds that name
+ * it. */
 #include "tests/sim/sim_world.h"
 
 #include <stdlib.h>
@@ -18,7 +19,7 @@ static struct sim_job *job_of(struct sim *sim, const char *name)
     return job;
 }
 
-/* --- what is written ------------------------------------------------------------------------------------ */
+/* --- what is written -------------------------------------------------------------------------- */
 
 static void check_job(struct sim *sim, const struct record_job *row)
 {
@@ -130,7 +131,8 @@ static void count_event(struct sim *sim, const struct wire_event *event)
         s->skipped++;
 }
 
-/* A database that was put back to a copy leaves out what its nodes say that they know, and one number more. */
+/* A database that was put back to a copy leaves out what its nodes say that they know, and one
+ * number more. */
 static bool is_jumped_over(const struct sim *sim, const struct record_event *row)
 {
     uint64_t said = 0;
@@ -190,8 +192,8 @@ static void count_plan(struct sim *sim, const char *plan)
         sim_broken(sim, "words", "a plan of words that nobody knows: %s", plan);
 }
 
-/* Its manifest is written behind a commit alone: a database that was put back to a time before that had it aborted, or gave
- * its number to one that left nothing. */
+/* Its manifest is written behind a commit alone: a database that was put back to a time before that
+ * had it aborted, or gave its number to one that left nothing. */
 static bool is_found_again(struct sim *sim, const struct record_round *old,
                            const struct record_round *row)
 {
@@ -306,8 +308,8 @@ static bool was_in(struct sim *sim, const struct record_node *row, uint64_t gene
     return false;
 }
 
-/* Nobody opens a generation for a launch that has ended as terminated: its other ranks have left. A HELLO that was long
- * on its way tells of a younger process. */
+/* Nobody opens a generation for a launch that has ended as terminated: its other ranks have left. A
+ * HELLO that was long on its way tells of a younger process. */
 static void check_opener(struct sim *sim, const struct record_node *row,
                          const struct sim_proc *proc)
 {
@@ -397,7 +399,7 @@ void check_row(struct sim *sim, const struct record *r)
     }
 }
 
-/* --- after a transaction --------------------------------------------------------------------------------- */
+/* --- after a transaction ---------------------------------------------------------------------- */
 
 static void check_shard_of(struct sim *sim, const struct sim_job *job,
                            const struct record_checkpoint *row,

@@ -1,6 +1,7 @@
-/* sim_check_bounds - I5 in every phase of a world: a round ends by its own bounds, and a closed gate opens by its own.
- * A bound counts while the broker's loop goes round; it begins anew when that was away (LOOP_GAP_MS), for then the
- * broker lets it last longer. A deadline may end a round before them. */
+/* sim_check_bounds - I5 in every phase of a world: a round ends by its own bounds, and a closed
+ * gate opens by its own. A bound counts while the broker's loop goes round; it begins anew when
+ * that was away (LOOP_GAP_MS), for then the broker lets it last longer. A deadline may end a round
+ * before them. */
 #include "tests/sim/sim_world.h"
 
 #include <string.h>
@@ -18,7 +19,7 @@ static int64_t latest(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-/* --- the broker's time ------------------------------------------------------------------------------------ */
+/* --- the broker's time ------------------------------------------------------------------------ */
 
 void bounds_pass(struct sim *sim)
 {
@@ -50,7 +51,7 @@ void bounds_beat(struct sim *sim, struct sim_proc *proc, const struct wire_heart
         proc->measured_us = sim->now_us;
 }
 
-/* --- a round ---------------------------------------------------------------------------------------------- */
+/* --- a round ---------------------------------------------------------------------------------- */
 
 static void check_freezing(struct sim *sim, const struct sim_job *job,
                            const struct record_round *round)
@@ -87,7 +88,8 @@ static int64_t save_bound_ms(const struct sim *sim, const struct sim_job *job)
     return latest(STUCK_MS, 3 * longest);
 }
 
-/* Of a round that was opened before the broker's machine booted it is not known: as if it were now. */
+/* Of a round that was opened before the broker's machine booted it is not known: as if it were now.
+ */
 static int64_t at_step_us(const struct sim *sim, const struct sim_row *row,
                           const struct record_participant *part)
 {
@@ -113,8 +115,8 @@ static void check_saving(struct sim *sim, const struct sim_job *job, const struc
                U(round->round), job->name, (long long)(took_us / 1000000), U(part->rank));
 }
 
-/* The way to S begins anew with each step that a member tells of. One whose steps were not measured has longer, until it
- * tells of one, or is there. */
+/* The way to S begins anew with each step that a member tells of. One whose steps were not measured
+ * has longer, until it tells of one, or is there. */
 static void check_way(struct sim *sim, const struct sim_job *job, const struct record_round *round,
                       int64_t way_ms, int64_t advanced_us)
 {
@@ -196,9 +198,10 @@ static void check_rounds_of(struct sim *sim, const struct sim_job *job)
     }
 }
 
-/* --- a gate ----------------------------------------------------------------------------------------------- */
+/* --- a gate ----------------------------------------------------------------------------------- */
 
-/* Closed for a freeze, and no decision was heard. What was heard since (another try of that round) closes it anew. */
+/* Closed for a freeze, and no decision was heard. What was heard since (another try of that round)
+ * closes it anew. */
 static bool is_frozen(const struct sim *sim, const struct sim_proc *proc)
 {
     const struct record_generation *gen =

@@ -1,15 +1,18 @@
-/* sim_check_calm - how long a job takes to come to rest once no fault is left: no round is open, every rank trains or has
- * finished; or a round of the calm is on disk. What others take in that time is theirs, not the protocol's, and is not charged: user code that has to end
- * first, the supervisor that starts processes again, ranks that are awaited for a launch (its join timeout), and those
- * that a broker awaits after its start (START_GRACE_MS) before it takes them for lost. In a launch whose history is lost two
- * lives of a rank may have taken part, of which the one that lives has not the steps that the others wait for: each attempt
- * at a save ends by its own bound then (sim_check_bounds.c). */
+/* sim_check_calm - how long a job takes to come to rest once no fault is left: no round is open,
+ * every rank trains or has finished; or a round of the calm is on disk. What others take in that
+ * time is theirs, not the protocol's, and is not charged: user code that has to end first, the
+ * supervisor that starts processes again, ranks that are awaited for a launch (its join timeout),
+ * and those that a broker awaits after its start (START_GRACE_MS) before it takes them for lost. In
+ * a launch whose history is lost two lives of a rank may have taken part, of which the one that
+ * lives has not the steps that the others wait for: each attempt at a save ends by its own bound
+ * then (sim_check_bounds.c). */
 #include "tests/sim/sim_world.h"
 
 #define SECOND_US 1000000LL
 #define REST_LIMIT_US (30 * SECOND_US)
 
-/* Every process of a rank trains, but a second one that is told to come again while the first lives: open() bounds that. */
+/* Every process of a rank trains, but a second one that is told to come again while the first
+ * lives: open() bounds that. */
 static bool slot_rests(const struct sim_job *job, unsigned rank)
 {
     bool trains = false, waits = false;
@@ -22,8 +25,8 @@ static bool slot_rests(const struct sim_job *job, unsigned rank)
     return !waits && (trains || (job->ended[rank] == END_FINISHED && !job_slot_lives(job, rank)));
 }
 
-/* Saves of a policy that follow one another leave no second without a round: one that was opened in the calm is on
- * disk, and the next is open. */
+/* Saves of a policy that follow one another leave no second without a round: one that was opened in
+ * the calm is on disk, and the next is open. */
 static bool saves_again(const struct sim *sim, struct sim_job *job)
 {
     const struct record_round *before;

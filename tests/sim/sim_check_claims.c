@@ -1,5 +1,6 @@
-/* sim_check_claims - what rows and events say of themselves is true: that nothing new was to be saved, who is to blame,
- * which error was the first, that all have restored, whose shards a checkpoint is made of. */
+/* sim_check_claims - what rows and events say of themselves is true: that nothing new was to be
+ * saved, who is to blame, which error was the first, that all have restored, whose shards a
+ * checkpoint is made of. */
 #include "tests/sim/sim_world.h"
 
 #include <string.h>
@@ -13,9 +14,10 @@ static bool same(const char *a, const char *b)
     return strcmp(a, b) == 0;
 }
 
-/* --- unchanged ------------------------------------------------------------------------------------------ */
+/* --- unchanged -------------------------------------------------------------------------------- */
 
-/* What the launch began from counts while it joins, and as long as nobody has decided to delete it. */
+/* What the launch began from counts while it joins, and as long as nobody has decided to delete it.
+ */
 static bool is_on_disk(const struct sim *sim, const struct record_round *row)
 {
     const struct sim_table *table = &sim->disk.tables[RECORD_CHECKPOINT];
@@ -56,7 +58,7 @@ static void check_unchanged(struct sim *sim, const struct record_round *row)
     }
 }
 
-/* --- who is to blame -------------------------------------------------------------------------------------- */
+/* --- who is to blame -------------------------------------------------------------------------- */
 
 static const struct record_participant *part_of_rank(const struct sim *sim, const char *job,
                                                      uint64_t round, int64_t rank)
@@ -177,7 +179,7 @@ static void check_culprit(struct sim *sim, const struct record_round *row)
                    U(row->round), (long long)row->culprit_rank, row->reason);
 }
 
-/* --- how often ------------------------------------------------------------------------------------------- */
+/* --- how often -------------------------------------------------------------------------------- */
 
 /* Those of its cause that came to nothing right before it, one after another, and it. */
 static unsigned attempts_in_a_row(const struct sim *sim, const struct record_round *row)
@@ -194,8 +196,8 @@ static unsigned attempts_in_a_row(const struct sim *sim, const struct record_rou
     return count;
 }
 
-/* A cause gets three rounds; one that a termination joined, or that is owed still when its notice was withdrawn, counts
- * anew from where that had come to (R5.14). */
+/* A cause gets three rounds; one that a termination joined, or that is owed still when its notice
+ * was withdrawn, counts anew from where that had come to (R5.14). */
 static void check_attempts(struct sim *sim, const struct record_round *row)
 {
     if (attempts_in_a_row(sim, row) > 3)
@@ -217,9 +219,10 @@ void claims_round(struct sim *sim, const struct record_round *row, const struct 
         check_culprit(sim, row);
 }
 
-/* --- a launch --------------------------------------------------------------------------------------------- */
+/* --- a launch --------------------------------------------------------------------------------- */
 
-/* I5: who leaves or is lost ends each round that needs it, so none is open when the last one has gone. */
+/* I5: who leaves or is lost ends each round that needs it, so none is open when the last one has
+ * gone. */
 static void check_rounds_over(struct sim *sim, const struct record_generation *row)
 {
     const struct sim_table *rounds = &sim->disk.tables[RECORD_ROUND];
@@ -292,8 +295,8 @@ static bool has_restored(const struct sim *sim, const struct record_event *row, 
     return false;
 }
 
-/* I9: no first step before all have restored. (A launch that the database, put back to a copy, did not know to have
- * started is taken over as it is.) */
+/* I9: no first step before all have restored. (A launch that the database, put back to a copy, did
+ * not know to have started is taken over as it is.) */
 void claims_started(struct sim *sim, const struct record_event *row)
 {
     const struct record_generation *gen = disk_generation(sim, row->job, row->generation);
@@ -366,8 +369,8 @@ static bool is_policys(const struct record_round *row)
     return row->cause == CAUSE_POLICY || row->cause == CAUSE_PERIOD;
 }
 
-/* What `muster save` was answered with came to nothing, and so did all behind it, but none for good: the last of them.
- * (While there is a notice, that comes first. R9.4.) */
+/* What `muster save` was answered with came to nothing, and so did all behind it, but none for
+ * good: the last of them. (While there is a notice, that comes first. R9.4.) */
 static const struct record_round *owed_save(const struct sim *sim, const struct record_job *job)
 {
     const struct sim_table *rounds = &sim->disk.tables[RECORD_ROUND];
@@ -388,8 +391,8 @@ static const struct record_round *owed_save(const struct sim *sim, const struct 
     return has_notice(sim, job) ? NULL : owed;
 }
 
-/* The last attempt came to nothing for now: an operator's comes again, a termination's as long as a notice is there that it
- * was frozen for. */
+/* The last attempt came to nothing for now: an operator's comes again, a termination's as long as a
+ * notice is there that it was frozen for. */
 static const struct record_round *owed_last(const struct sim *sim,
                                             const struct record_generation *gen)
 {
@@ -408,7 +411,8 @@ static const struct record_round *owed_last(const struct sim *sim,
     return termination || last->cause == CAUSE_OPERATOR ? last : NULL;
 }
 
-/* A save that was told to be tried again is. Where three are being written it waits for one of them. */
+/* A save that was told to be tried again is. Where three are being written it waits for one of
+ * them. */
 void claims_promised(struct sim *sim, struct sim_job *job)
 {
     const struct record_job *row = disk_job(sim, job->name);
@@ -427,7 +431,7 @@ void claims_promised(struct sim *sim, struct sim_job *job)
                    U(owed->round), job->name, wire_cause_name(owed->cause), owed->reason);
 }
 
-/* --- a process ------------------------------------------------------------------------------------------- */
+/* --- a process -------------------------------------------------------------------------------- */
 
 /* What a process was told while no broker was there, it tells the next one. */
 void claims_noticed(struct sim *sim, struct sim_notice *notice)
@@ -445,8 +449,8 @@ void claims_noticed(struct sim *sim, struct sim_notice *notice)
                    proc->rank, (long long)(notice->untold_us / 1000000));
 }
 
-/* I12: who is told that its notice is withdrawn is not saved for by it. (Who has left is answered, and takes part in
- * nothing.) */
+/* I12: who is told that its notice is withdrawn is not saved for by it. (Who has left is answered,
+ * and takes part in nothing.) */
 void claims_cancelled(struct sim *sim, const struct sim_proc *to, uint64_t request)
 {
     const struct record_node *node = disk_node_of(sim, to);
@@ -473,7 +477,8 @@ static bool is_committed_for(const struct sim *sim, const struct sim_proc *proc)
     return committed && proc->view.termination && proc->view.mode == VIEW_WAIT;
 }
 
-/* At the margin it leaves, broker or not, and whatever its training thread does; who stood still then at the deadline. */
+/* At the margin it leaves, broker or not, and whatever its training thread does; who stood still
+ * then at the deadline. */
 void claims_leaves(struct sim *sim, const struct sim_notice *notice)
 {
     const struct sim_proc *proc = notice->proc;
@@ -507,9 +512,10 @@ void claims_outcomes(struct sim *sim, const struct sim_proc *proc)
     }
 }
 
-/* --- a round that follows an error ----------------------------------------------------------------------- */
+/* --- a round that follows an error ------------------------------------------------------------ */
 
-/* An error, the abort of the save that needed its rank, and the freeze of a termination, told as one. */
+/* An error, the abort of the save that needed its rank, and the freeze of a termination, told as
+ * one. */
 void claims_follows(struct sim *sim, const struct record_event *row)
 {
     struct sim_job *job = sim_job_named(sim, row->job);
@@ -545,7 +551,7 @@ void claims_ends(struct sim *sim, const struct sim_proc *proc)
                    proc->rank, U(round->round));
 }
 
-/* --- a checkpoint ----------------------------------------------------------------------------------------- */
+/* --- a checkpoint ----------------------------------------------------------------------------- */
 
 static uint64_t files_of(const struct sim *sim, const struct record_checkpoint *row, uint64_t rank)
 {
@@ -559,7 +565,8 @@ static uint64_t files_of(const struct sim *sim, const struct record_checkpoint *
     return count;
 }
 
-/* I1 in rows: each writer's shard, by the decided process, with all its files. From them the manifest is made. */
+/* I1 in rows: each writer's shard, by the decided process, with all its files. From them the
+ * manifest is made. */
 void claims_committed(struct sim *sim, const struct record_checkpoint *row)
 {
     uint64_t shards = 0;

@@ -1,5 +1,6 @@
-/* sim_check_keep - what is deleted, and what is not: I11, that what is deleted is told to nobody, that it goes in
- * the end. What the policies want is judged here once more, from their meaning and not from schema/rules/keep.c. */
+/* sim_check_keep - what is deleted, and what is not: I11, that what is deleted is told to nobody,
+ * that it goes in the end. What the policies want is judged here once more, from their meaning and
+ * not from schema/rules/keep.c. */
 #include "tests/sim/sim_world.h"
 
 #include <stdlib.h>
@@ -9,7 +10,7 @@
 #define ITEMS_MAX 8192
 #define LATE_US ((START_GRACE_MS + 30000) * 1000LL)
 
-/* --- what the policies want ------------------------------------------------------------------------------ */
+/* --- what the policies want ------------------------------------------------------------------- */
 
 struct item {
     uint64_t round;
@@ -118,7 +119,7 @@ static bool policies_want(struct sim *sim, const struct sim_job *job, uint64_t r
     return false;
 }
 
-/* --- rows -------------------------------------------------------------------------------------------------- */
+/* --- rows ------------------------------------------------------------------------------------- */
 
 bool check_is_imported(const struct sim *sim, const char *job, uint64_t round)
 {
@@ -185,7 +186,7 @@ static const struct sim_drop *dropped(const struct sim *sim, unsigned job, uint6
     return NULL;
 }
 
-/* --- the decision ------------------------------------------------------------------------------------------ */
+/* --- the decision ----------------------------------------------------------------------------- */
 
 static void check_readers(struct sim *sim, const struct sim_job *job,
                           const struct record_checkpoint *row)
@@ -288,7 +289,7 @@ void check_deleted(struct sim *sim, const struct record_checkpoint *row)
         sim_broken(sim, "I11", "checkpoint %llu is called deleted, and it is there", U(row->round));
 }
 
-/* --- what is said and done --------------------------------------------------------------------------------- */
+/* --- what is said and done -------------------------------------------------------------------- */
 
 void check_delete_sent(struct sim *sim, const struct wire_msg *message)
 {
@@ -347,7 +348,8 @@ static void check_nobody_reads(struct sim *sim, const struct sim_job *job,
     }
 }
 
-/* Its program wanted a newer one deleted although that was the newest: then nothing is left to protect this. */
+/* Its program wanted a newer one deleted although that was the newest: then nothing is left to
+ * protect this. */
 static bool newer_was_given_up(const struct sim *sim, const struct sim_job *job, int64_t step)
 {
     const struct sim_table *table = &sim->disk.tables[RECORD_CHECKPOINT];
@@ -405,7 +407,7 @@ void check_listing(struct sim *sim, const struct sim_job *job)
     }
 }
 
-/* --- in the end -------------------------------------------------------------------------------------------- */
+/* --- in the end ------------------------------------------------------------------------------- */
 
 static bool is_held(struct sim *sim, const struct sim_job *job, const struct record_checkpoint *row,
                     const struct record_generation *gen)
@@ -444,7 +446,8 @@ static bool has_policies(const struct sim *sim, const struct record_generation *
     return false;
 }
 
-/* The lowest rank deletes; one that closes begins no deletion, and may wait long for a termination's save. */
+/* The lowest rank deletes; one that closes begins no deletion, and may wait long for a
+ * termination's save. */
 static bool hand_closes(const struct sim_job *job)
 {
     for (unsigned rank = 0; rank < job->nodes; rank++)
@@ -481,7 +484,7 @@ void check_converges(struct sim *sim, struct sim_job *job)
                    (long long)((sim->now_us - job->keeps.late_us) / 1000000));
 }
 
-/* --- saves that the broker decides, imports ---------------------------------------------------------------- */
+/* --- saves that the broker decides, imports --------------------------------------------------- */
 
 void check_period(struct sim *sim, const struct record_round *row)
 {

@@ -13,7 +13,7 @@
 #define UNTOLD_MAX_US (10 * SECOND_US)
 #define OPEN_LIMIT_US (60 * SECOND_US)
 
-/* --- what a process does ----------------------------------------------------------------------------------- */
+/* --- what a process does ---------------------------------------------------------------------- */
 
 /* The round, open by what is written, that names this process. */
 static const struct record_round *round_naming(struct sim *sim, const struct sim_proc *proc)
@@ -44,8 +44,8 @@ static bool has_captured(struct sim *sim, const struct sim_proc *proc,
     return proc->captured_round == round->round || proc->captured_said == round->round;
 }
 
-/* I2: a step beyond S is begun before the capture by nobody whose gate was closed for this round. A gate
- * that has never closed, or that was opened by check_open's leave, may be beyond. */
+/* I2: a step beyond S is begun before the capture by nobody whose gate was closed for this round. A
+ * gate that has never closed, or that was opened by check_open's leave, may be beyond. */
 void check_begin(struct sim *sim, struct sim_proc *proc)
 {
     const struct record_round *round = round_naming(sim, proc);
@@ -86,8 +86,8 @@ void check_waited(struct sim *sim, struct sim_proc *proc)
                    (long long)(waited / 1000), (long long)proc->done);
 }
 
-/* The gate is opened: is there a round that has a claim on this process? It thaws after 4 s (2 s when its
- * step was broken off); a captured one may go on. */
+/* The gate is opened: is there a round that has a claim on this process? It thaws after 4 s (2 s
+ * when its step was broken off); a captured one may go on. */
 void check_open(struct sim *sim, struct sim_proc *proc)
 {
     const struct record_round *round = round_naming(sim, proc);
@@ -111,7 +111,8 @@ void check_open(struct sim *sim, struct sim_proc *proc)
                    wire_round_state_name(round->state));
 }
 
-/* Who has captured for a termination waits as long as the broker says that it does, and two minutes. */
+/* Who has captured for a termination waits as long as the broker says that it does, and two
+ * minutes. */
 void check_held(struct sim *sim, struct sim_proc *proc, const struct member_view *former)
 {
     const struct record_round *round =
@@ -157,10 +158,10 @@ void check_end(struct sim *sim, struct sim_proc *proc)
         sim_broken(sim, "I10", "rank %u ends without a status", proc->rank);
 }
 
-/* --- liveness ---------------------------------------------------------------------------------------------- */
+/* --- liveness --------------------------------------------------------------------------------- */
 
-/* The user's own code takes as long as it takes: a step, a save, a restore. A step that waits for its
- * peers is no such thing. */
+/* The user's own code takes as long as it takes: a step, a save, a restore. A step that waits for
+ * its peers is no such thing. */
 bool runs_user_code(const struct sim_proc *proc)
 {
     return proc->alive && !proc->frozen &&
@@ -184,8 +185,8 @@ static bool holds_a_step_up(const struct sim_job *job, const struct sim_proc *pr
 }
 
 /* The job's decided round waits for a member that is on its way to S or saves. Everybody at S waits
- * with it. The way is max(60 s, ...) for each step (PROTOCOL.md, bounds): longer than WAIT_LIMIT_US by
- * contract; but each such wait ends with that member's steps up to S and its save. */
+ * with it. The way is max(60 s, ...) for each step (PROTOCOL.md, bounds): longer than WAIT_LIMIT_US
+ * by contract; but each such wait ends with that member's steps up to S and its save. */
 static bool somebody_comes(struct sim *sim, const struct sim_job *job)
 {
     const struct sim_table *rounds = &sim->disk.tables[RECORD_ROUND];
@@ -206,8 +207,8 @@ static bool somebody_comes(struct sim *sim, const struct sim_job *job)
     return false;
 }
 
-/* A shard that was told to a database that is lost is awaited for the bound of the way to S (three of the
- * longest steps that a world has, one way) or of a save. */
+/* A shard that was told to a database that is lost is awaited for the bound of the way to S (three
+ * of the longest steps that a world has, one way) or of a save. */
 static int64_t round_limit_us(const struct sim *sim, const struct sim_job *of)
 {
     const struct record_job *row = disk_job(sim, of->name);
@@ -263,7 +264,8 @@ static void check_waits(struct sim *sim, struct sim_proc *proc)
                job ? wire_generation_state_name(job->state) : "?");
 }
 
-/* I10: the first error reaches every live node. A round is served first; who is not connected is told when it is. */
+/* I10: the first error reaches every live node. A round is served first; who is not connected is
+ * told when it is. */
 static bool is_to_act(struct sim *sim, const struct sim_proc *proc)
 {
     const struct sim_job *job = &sim->jobs[proc->job];
@@ -307,10 +309,10 @@ static void check_open_round(struct sim *sim, struct sim_job *job)
                    U(open), job->name, (long long)(job->open_charged_us / 1000000));
 }
 
-/* A step that a rank has not done before in the calm gives the job new time: one of 64 ranks is slow in nearly every
- * step, one may be left when all others have finished, and how long a loop may take is not known beforehand. There are
- * as many such steps as loops have. What the
- * faults have taken is done again, between saves that may take longer than it. */
+/* A step that a rank has not done before in the calm gives the job new time: one of 64 ranks is
+ * slow in nearly every step, one may be left when all others have finished, and how long a loop may
+ * take is not known beforehand. There are as many such steps as loops have. What the faults have
+ * taken is done again, between saves that may take longer than it. */
 static bool gets_on(const struct sim *sim, struct sim_job *job)
 {
     const struct record_job *row = disk_job(sim, job->name);
@@ -353,8 +355,9 @@ static void check_finished(struct sim *sim)
                (long long)(proc ? proc->done : -1), (long long)job->total[0], U(job->launch));
 }
 
-/* A fault that was armed may strike late, and the broker's machine boot until after the calm: what is asked for is
- * asked of a broker that runs (START_GRACE_MS begins with its start). That it does start check_finished asks. */
+/* A fault that was armed may strike late, and the broker's machine boot until after the calm: what
+ * is asked for is asked of a broker that runs (START_GRACE_MS begins with its start). That it does
+ * start check_finished asks. */
 void check_second(struct sim *sim, struct sim_event *event)
 {
     bool convergence = sim_is_calm(sim) && sim->broker.alive;
@@ -378,7 +381,7 @@ void check_second(struct sim *sim, struct sim_event *event)
     sim_after(sim, SECOND_US, check_second, NULL);
 }
 
-/* --- notices ----------------------------------------------------------------------------------------------- */
+/* --- notices ---------------------------------------------------------------------------------- */
 
 /* Was it that rank's own doing: finished, failed, lost? */
 static bool is_to_blame(const struct sim *sim, const struct record_round *round)
@@ -442,8 +445,8 @@ static void check_notice(struct sim *sim, const struct sim_notice *notice)
                    notice->id, U(gen->generation), wire_generation_state_name(gen->state));
 }
 
-/* Its writer's LEAVE was said before it, after the bounded wait that others put it under: the next launch writes
- * the manifest. */
+/* Its writer's LEAVE was said before it, after the bounded wait that others put it under: the next
+ * launch writes the manifest. */
 static bool crossed_leave(const struct sim *sim, const struct record_event *commit)
 {
     for (size_t i = 0; i < sim->procs_count; i++)

@@ -6,7 +6,7 @@
 
 #define U(x) ((unsigned long long)(x))
 
-/* --- what is sent ----------------------------------------------------------------------------------------- */
+/* --- what is sent ----------------------------------------------------------------------------- */
 
 static void check_sent_event(struct sim *sim, const struct wire_msg *message)
 {
@@ -37,7 +37,8 @@ static void check_ack(struct sim *sim, const struct wire_msg *message, struct si
         to->acknowledged = message->u.ack.request;
 }
 
-/* I6: who was given up, in a batch before this one, is let in to nothing, and nothing of it is taken. */
+/* I6: who was given up, in a batch before this one, is let in to nothing, and nothing of it is
+ * taken. */
 static void check_stale(struct sim *sim, const struct wire_msg *message, const struct sim_proc *to)
 {
     const struct record_node *row = disk_node_of(sim, to);
@@ -67,7 +68,8 @@ static void check_refused(struct sim *sim, const struct wire_msg *message,
                    to->rank, U(row->generation));
 }
 
-/* I8: who misses an event learns it from the next ALIVE, which tells no less than was told in a batch before. */
+/* I8: who misses an event learns it from the next ALIVE, which tells no less than was told in a
+ * batch before. */
 static void check_told_seq(struct sim *sim, struct sim_job *job, const struct wire_msg *message)
 {
     if (job->told_batch != sim->batches) {
@@ -144,8 +146,8 @@ static void check_past(struct sim *sim, struct sim_proc *proc, uint64_t number)
     proc->past_said = number;
 }
 
-/* A report that nobody has answered is said until somebody does: the step that it counts may have failed since,
- * and a database put back to a copy may have given it another number. */
+/* A report that nobody has answered is said until somebody does: the step that it counts may have
+ * failed since, and a database put back to a copy may have given it another number. */
 static void check_report(struct sim *sim, struct sim_proc *proc, const struct wire_report *report)
 {
     bool repeated = report->round == proc->reported_round && report->begun == proc->reported_begun;
@@ -157,8 +159,9 @@ static void check_report(struct sim *sim, struct sim_proc *proc, const struct wi
     proc->reported_begun = report->begun;
 }
 
-/* The outcome of an own save is not waited for beyond a bound: a short one while a decided round, of a step that this
- * rank will not come to, waits for its LEAVE, or the broker is silent. Only then may a commit cross that LEAVE. */
+/* The outcome of an own save is not waited for beyond a bound: a short one while a decided round,
+ * of a step that this rank will not come to, waits for its LEAVE, or the broker is silent. Only
+ * then may a commit cross that LEAVE. */
 static void note_leave(const struct sim *sim, struct sim_proc *proc)
 {
     const char *name = sim->jobs[proc->job].name;
@@ -210,7 +213,7 @@ void check_up(struct sim *sim, struct sim_proc *proc, const struct wire_msg *mes
             sim->notices[i].cancel = message->up.request;
 }
 
-/* --- what is heard ---------------------------------------------------------------------------------------- */
+/* --- what is heard ---------------------------------------------------------------------------- */
 
 static void advance(struct sim_proc *proc)
 {

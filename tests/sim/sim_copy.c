@@ -22,8 +22,9 @@ void copy_take(struct sim *sim)
         sim_store_copy(sim);
 }
 
-/* A launch that is opened by the database as it is now has no history but this. Its number is above all that were in
- * use: one that is given anew is taken for the former one, of which nodes and files may tell. */
+/* A launch that is opened by the database as it is now has no history but this. Its number is above
+ * all that were in use: one that is given anew is taken for the former one, of which nodes and
+ * files may tell. */
 bool is_of_lost_history(const struct sim_job *job, uint64_t generation)
 {
     return generation <= job->lost_generation;

@@ -1,5 +1,6 @@
-/* sim_delete - the hand that removes a checkpoint's directory, as node/shard/dir_delete.c does it: out of its
- * place by one rename, then removed. Its process may die or freeze at any point of that, and go on later. */
+/* sim_delete - the hand that removes a checkpoint's directory, as node/shard/dir_delete.c does it:
+ * out of its place by one rename, then removed. Its process may die or freeze at any point of that,
+ * and go on later. */
 #include "tests/sim/sim_world.h"
 
 #include <stdlib.h>

@@ -11,7 +11,7 @@ static bool same(const char *a, const char *b)
     return a == b || strcmp(a, b) == 0;
 }
 
-/* --- lookups for the checker ------------------------------------------------------------------------- */
+/* --- lookups for the checker ------------------------------------------------------------------ */
 
 #define LOOKUP(KIND, member, ...)                                          \
     struct record key = {.kind = KIND, .u.member = {__VA_ARGS__}};         \
@@ -95,7 +95,8 @@ bool disk_has_shard(const struct sim *sim, const char *job, uint64_t round, uint
     return false;
 }
 
-/* Greatest step among committed, not superseded; of one step the latest round: an import's rows come in any order. */
+/* Greatest step among committed, not superseded; of one step the latest round: an import's rows
+ * come in any order. */
 const struct record_checkpoint *disk_newest(const struct sim *sim, const char *job)
 {
     const struct sim_table *table = &sim->disk.tables[RECORD_CHECKPOINT];
@@ -111,7 +112,7 @@ const struct record_checkpoint *disk_newest(const struct sim *sim, const char *j
     return newest;
 }
 
-/* --- writing ------------------------------------------------------------------------------------------ */
+/* --- writing ---------------------------------------------------------------------------------- */
 
 static const char *keep_word(void *sim, const char *text)
 {
@@ -290,7 +291,8 @@ static void prune_journal(struct sim *sim)
     table_drop_first(table, table->count - (size_t)sim->journal_max);
 }
 
-/* What broker/store/store_mark.c writes in the batch's transaction, and tells when that is committed; 0 = nothing. */
+/* What broker/store/store_mark.c writes in the batch's transaction, and tells when that is
+ * committed; 0 = nothing. */
 static uint64_t ends_of(const struct sim *sim, const struct actions *batch)
 {
     uint64_t ends = sim->disk.ends > sim->ends_told ? sim->disk.ends : sim->ends_told;
@@ -343,7 +345,7 @@ void disk_apply_doubt(struct sim *sim)
     check_batch(sim);
 }
 
-/* --- reading ------------------------------------------------------------------------------------------- */
+/* --- reading ---------------------------------------------------------------------------------- */
 
 static bool is_active(const struct record_round *round)
 {
@@ -519,7 +521,8 @@ struct reader {
     struct core *core;
 };
 
-/* Must-fail controls: a start that does not read all that is written. False: this row is left out. */
+/* Must-fail controls: a start that does not read all that is written. False: this row is left out.
+ */
 static bool misread(struct sim *sim, struct record *row)
 {
     switch (sim->options.mutation) {

@@ -27,7 +27,7 @@ static struct sim_proc *target_of(struct sim *sim, const struct sim_fault_plan *
     return NULL;
 }
 
-/* --- what is counted ----------------------------------------------------------------------------------- */
+/* --- what is counted -------------------------------------------------------------------------- */
 
 _Static_assert(FAULT_COUNT <= 64, "a bit for each");
 
@@ -50,7 +50,7 @@ void fault_met_once(struct sim *sim, uint64_t *unmet, enum sim_fault kind)
     fault_met(sim, kind);
 }
 
-/* --- what is over --------------------------------------------------------------------------------------- */
+/* --- what is over ----------------------------------------------------------------------------- */
 
 static void undo(struct sim *sim, struct sim_event *event)
 {

@@ -1,5 +1,5 @@
-/* sim_focus - worlds that are made for what chance meets too seldom: their size, their times, and the faults that
- * meet in them. */
+/* sim_focus - worlds that are made for what chance meets too seldom: their size, their times, and
+ * the faults that meet in them. */
 #include "tests/sim/sim_world.h"
 
 #include <string.h>

@@ -200,13 +200,14 @@ void fs_discard(struct sim *sim, struct sim_proc *proc, uint64_t generation, uin
         sim_broken(sim, "I11", "rank %u deletes its shard of round %llu, which was not aborted",
                    proc->rank, (unsigned long long)round);
     if (fs_dir(sim, proc->job, generation, round)->path[0] != '\0')
-        return; /* it has its final name, by a history that is lost now: dir_remove_round does not find it */
+        return; /* it has its final name, by a history that is lost now: dir_remove_round does not
+                   find it */
     if (shard != NULL && shard->incarnation == proc->incarnation)
         shard->deleted = sim->unchecked = true;
 }
 
-/* Is this shard one that its round decided on? What was told before the database was put back to a copy is no row
- * any more, and is on disk all the same. */
+/* Is this shard one that its round decided on? What was told before the database was put back to a
+ * copy is no row any more, and is on disk all the same. */
 static bool is_decided(const struct sim *sim, const struct sim_job *job,
                        const struct sim_shard *shard)
 {

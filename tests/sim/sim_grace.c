@@ -1,5 +1,5 @@
-/* sim_grace - worlds of one job whose times the test sets and one notice that tells the time left; what
- * came of it is written down. */
+/* sim_grace - worlds of one job whose times the test sets and one notice that tells the time left;
+ * what came of it is written down. */
 #include "broker/core/dispatch.h"
 #include "tests/sim/sim_world.h"
 
@@ -130,8 +130,8 @@ int64_t grace_save_us(struct sim *sim, uint64_t round)
     return takes;
 }
 
-/* What a launch needs for the least that it can gain: to start (its ranks come within 3 s), to take two steps, to freeze
- * and to save, and to be heard of by heartbeats. */
+/* What a launch needs for the least that it can gain: to start (its ranks come within 3 s), to take
+ * two steps, to freeze and to save, and to be heard of by heartbeats. */
 static int64_t needed_ms(const struct sim_grace *g)
 {
     return 8000 + (2 * g->step_ms + 2 * g->save_ms) * (100 + g->jitter) / 100 + FREEZE_MS +

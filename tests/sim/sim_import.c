@@ -1,6 +1,7 @@
-/* sim_import - an operator whose broker has lost its database, or got an older one back: he stops the job, gives
- * the broker the manifests of what is on disk, as `muster import` does, in the order of their rounds, and launches
- * it again. With what he gave a broker that knew nothing, the job goes on from the newest that there is. */
+/* sim_import - an operator whose broker has lost its database, or got an older one back: he stops
+ * the job, gives the broker the manifests of what is on disk, as `muster import` does, in the order
+ * of their rounds, and launches it again. With what he gave a broker that knew nothing, the job
+ * goes on from the newest that there is. */
 #include "schema/manifest/manifest.h"
 #include "tests/sim/sim_world.h"
 
@@ -12,7 +13,7 @@
 #define PATIENCE_US 90000000 /* a generation ends by then, whoever was in it */
 #define PART_MAX 1024        /* small: the most of them are in parts */
 
-/* --- manifests -------------------------------------------------------------------------------------------- */
+/* --- manifests -------------------------------------------------------------------------------- */
 
 static bool is_of(const struct record_shard *row, const struct record_checkpoint *checkpoint)
 {
@@ -103,7 +104,7 @@ void import_keep_manifest(struct sim *sim, struct sim_dir *dir, uint64_t round,
     memcpy(dir->manifest, bytes, size);
 }
 
-/* --- one after another ------------------------------------------------------------------------------------ */
+/* --- one after another ------------------------------------------------------------------------ */
 
 /* The next by its round; NULL: all were told. */
 static const struct sim_dir *next_dir(struct sim *sim, const struct sim_job *job)
@@ -139,8 +140,9 @@ static void send_part(struct sim *sim, struct sim_job *job)
     tool_say(sim, &message);
 }
 
-/* One that a launch did not find, and nothing in its place: nobody can restore it. An older copy of the database may
- * hold pins for good that were taken back since: nobody does it again but who is told that they hold it. */
+/* One that a launch did not find, and nothing in its place: nobody can restore it. An older copy of
+ * the database may hold pins for good that were taken back since: nobody does it again but who is
+ * told that they hold it. */
 static void give_up_missing(struct sim *sim, struct sim_job *job)
 {
     struct wire_msg message;
@@ -198,7 +200,7 @@ static void operator_looks(struct sim *sim, struct sim_event *event)
     send_part(sim, job);
 }
 
-/* --- answers ---------------------------------------------------------------------------------------------- */
+/* --- answers ---------------------------------------------------------------------------------- */
 
 static void part_taken(struct sim *sim, struct sim_job *job, uint64_t value)
 {
@@ -235,7 +237,7 @@ void import_hear(struct sim *sim, const struct wire_msg *message)
                    (unsigned long long)sim->dirs[job->keeps.dir].round, ack->text);
 }
 
-/* --- the operator ------------------------------------------------------------------------------------------ */
+/* --- the operator ----------------------------------------------------------------------------- */
 
 static void stop(struct sim *sim, struct sim_job *job, bool hasty)
 {
@@ -267,7 +269,7 @@ bool import_is_gone(struct sim *sim, const struct sim_proc *proc, uint64_t check
            fs_dir(sim, proc->job, row->generation, checkpoint)->out;
 }
 
-/* Told by a rank that restores it, or by the one that repairs it first: their launch ends for it. */
+/* Told by a rank that restores it, or by the one that repairs it first: their launch ends for it */
 void import_missing(struct sim *sim, const struct sim_proc *proc, uint64_t checkpoint)
 {
     struct sim_keeps *keeps = &sim->jobs[proc->job].keeps;

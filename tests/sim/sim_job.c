@@ -1,4 +1,5 @@
-/* sim_job - the seed's nature (sizes, times) and the supervisor that starts a job's processes again. */
+/* sim_job - the seed's nature (sizes, times) and the supervisor that starts a job's processes
+ * again. */
 #include "tests/sim/sim_world.h"
 
 #include <string.h>
@@ -175,7 +176,7 @@ struct sim_job *sim_job_named(struct sim *sim, const char *name)
     return NULL;
 }
 
-/* --- the supervisor --------------------------------------------------------------------------------- */
+/* --- the supervisor --------------------------------------------------------------------------- */
 
 static void start_slot(struct sim *sim, struct sim_event *event)
 {

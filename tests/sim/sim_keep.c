@@ -1,6 +1,7 @@
-/* sim_keep - which worlds have policies, what their jobs keep, and what a chief asks of the broker: it tells the
- * policies, wishes for saves, deletes, pins, and says at its end that it saves no more. As node/agent/agent_keep.c
- * has it: one question at a time, and one whose answer is lost is asked again. */
+/* sim_keep - which worlds have policies, what their jobs keep, and what a chief asks of the broker:
+ * it tells the policies, wishes for saves, deletes, pins, and says at its end that it saves no
+ * more. As node/agent/agent_keep.c has it: one question at a time, and one whose answer is lost is
+ * asked again. */
 #include "tests/sim/sim_world.h"
 
 #include <stdio.h>
@@ -11,9 +12,10 @@
 #define SWEEP_LOOK_US 50000
 #define BIT(x) (1u << (unsigned)(x))
 
-/* --- the world ------------------------------------------------------------------------------------------ */
+/* --- the world -------------------------------------------------------------------------------- */
 
-/* Of this stream's begin: chosen so that the seeds of regressions.txt are worlds without policies. */
+/* Of this stream's begin: chosen so that the seeds of regressions.txt are worlds without policies.
+ */
 #define SALT UINT64_C(0x6b6577c2)
 
 void keeps_plan_world(struct sim *sim)
@@ -24,7 +26,7 @@ void keeps_plan_world(struct sim *sim)
         sim->keeps = sim->options.keeps == SIM_WITH;
 }
 
-/* --- what a job keeps ----------------------------------------------------------------------------------- */
+/* --- what a job keeps ------------------------------------------------------------------------- */
 
 static struct sim_rule some_rule(struct sim *sim, const struct sim_job *job)
 {
@@ -135,7 +137,7 @@ void keeps_plan_job(struct sim *sim, struct sim_job *job)
         job->policy_every = 1 + job->total[0] / side_range(sim, 5, 12);
 }
 
-/* --- metrics -------------------------------------------------------------------------------------------- */
+/* --- metrics ---------------------------------------------------------------------------------- */
 
 bool keeps_measure(int64_t step, double *ret_value)
 {
@@ -156,7 +158,7 @@ const char *keeps_metrics(struct sim *sim, int64_t step)
     return sim_word(sim, text);
 }
 
-/* --- questions ------------------------------------------------------------------------------------------ */
+/* --- questions -------------------------------------------------------------------------------- */
 
 static struct wire_msg question(struct sim *sim, struct sim_proc *proc, enum sim_ask ask)
 {
@@ -217,7 +219,7 @@ static void put(struct sim *sim, struct sim_event *event)
     proc_feed(sim, proc, &input);
 }
 
-/* Now and then one that is under way is given up for the next, as when its caller's time is over. */
+/* Now and then one that is under way is given up for the next, as when its caller's time is over */
 static void ask_next(struct sim *sim, struct sim_proc *proc)
 {
     struct sim_asks *asks = &proc->asks;
@@ -314,7 +316,7 @@ void keeps_look(struct sim *sim, struct sim_proc *proc)
     ask_next(sim, proc);
 }
 
-/* --- the end -------------------------------------------------------------------------------------------- */
+/* --- the end ---------------------------------------------------------------------------------- */
 
 static void swept_late(struct sim *sim, struct sim_event *event)
 {

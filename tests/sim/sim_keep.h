@@ -1,6 +1,7 @@
-/* sim_keep - what a world with policies has beside the others: what its jobs keep and when the broker saves
- * for them, readers that pin, deletions by the chief's hand, an operator who imports. Such worlds draw from a
- * stream of chance of their own, so that all the others stay as they are. Part of sim_world.h. */
+/* sim_keep - what a world with policies has beside the others: what its jobs keep and when the
+ * broker saves for them, readers that pin, deletions by the chief's hand, an operator who imports.
+ * Such worlds draw from a stream of chance of their own, so that all the others stay as they are.
+ * Part of sim_world.h. */
 #ifndef TESTS_SIM_SIM_KEEP_H
 #define TESTS_SIM_SIM_KEEP_H
 
@@ -80,8 +81,8 @@ struct sim_asks { /* of a process: one at a time */
     uint64_t pinned;
 };
 
-struct
-    sim_reader { /* a tool that pins what it reads: `muster pin`, `muster verify`, a manager that only reads */
+struct sim_reader { /* a tool that pins what it reads: `muster pin`, `muster verify`, a manager that
+                       only reads */
     unsigned job;
     const char *id;
     uint64_t number;  /* that it was told, 0 = not yet */
@@ -131,7 +132,8 @@ void import_lose_database(
     struct sim *sim); /* all jobs are stopped, the broker's database is gone */
 void import_hear(struct sim *sim, const struct wire_msg *message);
 void import_hastily(struct sim *sim);
-/* A launch found its checkpoint gone. True: the operator has stopped the job, and launches it later. */
+/* A launch found its checkpoint gone. True: the operator has stopped the job, and launches it
+ * later. */
 bool import_first(struct sim *sim, struct sim_job *job);
 bool import_is_gone(struct sim *sim, const struct sim_proc *proc, uint64_t checkpoint);
 void import_missing(struct sim *sim, const struct sim_proc *proc, uint64_t checkpoint);

@@ -1,7 +1,8 @@
-/* sim_net - the wires. A command connection is in order and loses nothing while it stands (but for the worlds of single
- * frames' mishaps); when it is cut, or the broker's process ends, what is under way is lost (a prefix may still arrive) and a new
- * connection has a new route. Nothing queues up for a broker that is not connected. PUB may lose any
- * message to any subscriber, and whoever comes late has missed what was before. */
+/* sim_net - the wires. A command connection is in order and loses nothing while it stands (but for
+ * the worlds of single frames' mishaps); when it is cut, or the broker's process ends, what is
+ * under way is lost (a prefix may still arrive) and a new connection has a new route. Nothing
+ * queues up for a broker that is not connected. PUB may lose any message to any subscriber, and
+ * whoever comes late has missed what was before. */
 #include "tests/sim/sim_world.h"
 
 #include <stdlib.h>
@@ -29,10 +30,11 @@ static int64_t arrival(struct sim *sim, int64_t *last_us, int64_t extra_us)
     return at;
 }
 
-/* --- single frames ------------------------------------------------------------------------------------ */
+/* --- single frames ---------------------------------------------------------------------------- */
 
-/* In a part of the worlds a frame may be lost, come twice or be overtaken, which TCP does not do to ours: the protocol
- * does not count on that. By a stream of chance of their own, so that the other worlds stay as they are. */
+/* In a part of the worlds a frame may be lost, come twice or be overtaken, which TCP does not do to
+ * ours: the protocol does not count on that. By a stream of chance of their own, so that the other
+ * worlds stay as they are. */
 #define FRAMES_PERCENT 30 /* of the worlds */
 #define STRIKES_PERCENT 3 /* of their frames, each of the three */
 #define TWICE_MAX_US 500000
@@ -120,7 +122,7 @@ static void cut_strikes(struct sim *sim, struct sim_proc *proc)
     fault_met_once(sim, &sim->unmet, FAULT_CUT_ALL);
 }
 
-/* --- node to broker ---------------------------------------------------------------------------------- */
+/* --- node to broker --------------------------------------------------------------------------- */
 
 static void arrive_up(struct sim *sim, struct sim_event *event)
 {
@@ -151,7 +153,7 @@ void net_up(struct sim *sim, struct sim_proc *proc, const uint8_t *data, size_t 
     keep(&proc->stalled_up, proc->route, own(data, size), size);
 }
 
-/* --- broker to node ---------------------------------------------------------------------------------- */
+/* --- broker to node --------------------------------------------------------------------------- */
 
 static void arrive_down(struct sim *sim, struct sim_event *event)
 {
@@ -189,7 +191,7 @@ void net_down(struct sim *sim, uint64_t route, const uint8_t *data, size_t size)
     keep(&proc->stalled_down, route, own(data, size), size);
 }
 
-/* --- events ------------------------------------------------------------------------------------------- */
+/* --- events ----------------------------------------------------------------------------------- */
 
 static void arrive_event(struct sim *sim, struct sim_event *event)
 {
@@ -255,7 +257,7 @@ void net_subscribe(struct sim *sim, struct sim_proc *proc)
         sim_after(sim, sim_range(sim, 500, 100000), subscribed, proc)->stamp = proc->sub_stamp;
 }
 
-/* --- connections -------------------------------------------------------------------------------------- */
+/* --- connections ------------------------------------------------------------------------------ */
 
 static void connected(struct sim *sim, struct sim_event *event)
 {

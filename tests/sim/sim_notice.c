@@ -216,10 +216,10 @@ void notice_fault(struct sim *sim, const struct sim_fault_plan *plan, struct sim
     notify(sim, proc, ms, plan->left_ms > 0 || sim_chance(sim, 70), 0);
 }
 
-/* --- with time enough ----------------------------------------------------------------------------------- */
+/* --- with time enough ------------------------------------------------------------------------- */
 
-/* Every step to S (a rank may lag behind; any step may be a long one), three saves, and half a minute
- * for all that is said. */
+/* Every step to S (a rank may lag behind; any step may be a long one), three saves, and half a
+ * minute for all that is said. */
 static int64_t enough_ms(const struct sim_job *job)
 {
     int64_t furthest = 0, last = INT64_MAX;
@@ -244,8 +244,8 @@ static bool is_missed(const struct sim *sim, const struct sim_proc *proc)
     return row != NULL && (row->state == NODE_JOINED || row->state == NODE_RESTORED);
 }
 
-/* A process that died just now is a fault that is not over: nobody knows of it yet. So is one that was stopped just
- * now, in a deletion, until it goes on: no agent hears a notice there. */
+/* A process that died just now is a fault that is not over: nobody knows of it yet. So is one that
+ * was stopped just now, in a deletion, until it goes on: no agent hears a notice there. */
 static bool all_live(const struct sim *sim, const struct sim_job *job)
 {
     for (unsigned rank = 0; rank < job->nodes; rank++) {

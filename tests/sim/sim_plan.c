@@ -1,4 +1,5 @@
-/* sim_plan - which faults a seed meets, when and how long: by chance, and those of its focus (sim_focus.c). */
+/* sim_plan - which faults a seed meets, when and how long: by chance, and those of its focus
+ * (sim_focus.c). */
 #include "tests/sim/sim_world.h"
 
 #define IMPORT_PERCENT 25 /* of the worlds with policies, in which the database is lost */
@@ -59,8 +60,8 @@ static enum sim_fault pick_healthy(struct sim *sim)
     return kinds[sim_random(sim) % (sizeof kinds / sizeof kinds[0])];
 }
 
-/* How long after its time it may be felt: who was noticed is killed up to 20 s later, and a slow save
- * that begins at the last moment takes its time. */
+/* How long after its time it may be felt: who was noticed is killed up to 20 s later, and a slow
+ * save that begins at the last moment takes its time. */
 static int64_t tail_us(enum sim_fault kind)
 {
     if (kind == FAULT_DATABASE_LOST)
@@ -194,8 +195,8 @@ static void add_some(struct sim *sim, const enum sim_fault *kinds, size_t count,
 
 #define SOME(kinds, from, to) add_some(sim, kinds, sizeof kinds / sizeof kinds[0], from, to)
 
-/* A copy is made, something happens that it does not hold, it is put back, something else happens under the same numbers
- * while ranks are not heard, and the broker dies once more. */
+/* A copy is made, something happens that it does not hold, it is put back, something else happens
+ * under the same numbers while ranks are not heard, and the broker dies once more. */
 static void add_put_back(struct sim *sim, int64_t work)
 {
     static const enum sim_fault events[] = {
@@ -255,8 +256,9 @@ static void outlast(struct sim_job *job, int64_t until_us)
         job->total[rank] += more;
 }
 
-/* The faults come when they would have come; then the loops go on, so that what the liveness phase asks for is asked of
- * them. Large worlds, each second of which takes the simulator longest, stay as they are: some of them last anyway. */
+/* The faults come when they would have come; then the loops go on, so that what the liveness phase
+ * asks for is asked of them. Large worlds, each second of which takes the simulator longest, stay
+ * as they are: some of them last anyway. */
 static void plan_lasting(struct sim *sim)
 {
     bool ends =

@@ -1,5 +1,5 @@
-/* sim_proc - one process: drives a node's core as node/agent/agent_core.c does, with its gate, its timer and
- * its posts. What the training thread does is sim_thread.c. */
+/* sim_proc - one process: drives a node's core as node/agent/agent_core.c does, with its gate, its
+ * timer and its posts. What the training thread does is sim_thread.c. */
 #include "tests/sim/sim_world.h"
 
 #include <inttypes.h>
@@ -19,7 +19,7 @@ static void look(struct sim *sim, struct sim_event *event)
     thread_look(sim, event->proc);
 }
 
-/* --- actions ------------------------------------------------------------------------------------------ */
+/* --- actions ---------------------------------------------------------------------------------- */
 
 /* MUTANT_SAVES_LATE_SAYS_SO: the step that the shard really holds. */
 static struct wire_msg tell_truth(struct sim *sim, const struct sim_proc *proc,
@@ -160,8 +160,8 @@ static void tell_saving(const struct sim *sim, struct sim_proc *proc)
         member_set_saving(proc->member, round, (uint64_t)(sim->now_us - begun_us) / 1000 + 1);
 }
 
-/* What a tick before the next wake-up finds to do is done late in a quiet world: nobody gives one there. That no broker
- * is heard is for people, and comes with the next heartbeat. */
+/* What a tick before the next wake-up finds to do is done late in a quiet world: nobody gives one
+ * there. That no broker is heard is for people, and comes with the next heartbeat. */
 static void check_wakeup(struct sim *sim, struct sim_proc *proc)
 {
     const struct member_view *view = member_get_view(proc->member);
@@ -282,7 +282,7 @@ void proc_frame(struct sim *sim, struct sim_proc *proc, const uint8_t *data, siz
     proc_feed(sim, proc, &input);
 }
 
-/* --- life ---------------------------------------------------------------------------------------------- */
+/* --- life ------------------------------------------------------------------------------------- */
 
 static void first_tick(struct sim *sim, struct sim_event *event)
 {

@@ -1,5 +1,6 @@
-/* sim_reader - tools that come and go and pin what they read for a lease that they prolong, some of which die
- * with it; operators who pin for good, and who delete. What a reader was told that it holds is not deleted. */
+/* sim_reader - tools that come and go and pin what they read for a lease that they prolong, some of
+ * which die with it; operators who pin for good, and who delete. What a reader was told that it
+ * holds is not deleted. */
 #include "tests/sim/sim_world.h"
 
 #include <stdio.h>
@@ -29,7 +30,7 @@ void drop_said(struct sim *sim, unsigned job, uint64_t number, bool newest)
     sim->drops[sim->drops_count++] = (struct sim_drop){job, number, newest};
 }
 
-/* --- one reader ------------------------------------------------------------------------------------------ */
+/* --- one reader ------------------------------------------------------------------------------- */
 
 static void goes_on(struct sim *sim, struct sim_event *event);
 
@@ -130,7 +131,7 @@ void reader_comes(struct sim *sim, struct sim_event *event)
     sim_after(sim, side_range(sim, 300000, 6000000), reader_comes, NULL);
 }
 
-/* --- what they are told ---------------------------------------------------------------------------------- */
+/* --- what they are told ----------------------------------------------------------------------- */
 
 void readers_hear(struct sim *sim, const struct wire_msg *message)
 {

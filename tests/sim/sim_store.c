@@ -1,7 +1,7 @@
-/* sim_store - broker/store as the simulated broker's disk, beside the rows in memory that the checker
- * reads: on a file system in memory whose calls fail when the seed wants it (sim_store_faults.c). What the
- * store hands out at a start is compared with the rows in memory. A batch whose commit did not return
- * may be in it or not; then and only then both will do. */
+/* sim_store - broker/store as the simulated broker's disk, beside the rows in memory that the
+ * checker reads: on a file system in memory whose calls fail when the seed wants it
+ * (sim_store_faults.c). What the store hands out at a start is compared with the rows in memory. A
+ * batch whose commit did not return may be in it or not; then and only then both will do. */
 #include "tests/sim/sim_store.h"
 
 #include <inttypes.h>
@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* --- the disk ----------------------------------------------------------------------------------------- */
+/* --- the disk --------------------------------------------------------------------------------- */
 
 static uint64_t next_random(void *arg)
 {
@@ -61,7 +61,7 @@ void sim_store_die(struct sim *sim, bool reboots)
     s->failed = s->lost_power = false;
 }
 
-/* --- a start ------------------------------------------------------------------------------------------- */
+/* --- a start ---------------------------------------------------------------------------------- */
 
 static bool may_fail(enum muster_status status)
 {
@@ -105,8 +105,8 @@ static bool read_as_written(struct sim *sim, const struct sim_texts *found,
     return same;
 }
 
-/* What is read is what was written, with the batch whose commit did not return or without it. A start that
- * has read such a batch has made it durable before. */
+/* What is read is what was written, with the batch whose commit did not return or without it. A
+ * start that has read such a batch has made it durable before. */
 static void resolve(struct sim *sim, struct sim_texts *found)
 {
     struct sim_broker *b = &sim->broker;
@@ -147,7 +147,7 @@ bool sim_store_start(struct sim *sim, struct core *core)
     return status == MUSTER_OK || give_up_start(sim, status, "read", &err);
 }
 
-/* --- a batch ------------------------------------------------------------------------------------------- */
+/* --- a batch ---------------------------------------------------------------------------------- */
 
 enum muster_status sim_store_apply(struct sim *sim, const struct actions *batch)
 {
@@ -183,7 +183,7 @@ uint64_t sim_store_mark(const struct sim *sim)
     return strtoull(line, NULL, 10);
 }
 
-/* --- an operator's copy --------------------------------------------------------------------------------- */
+/* --- an operator's copy ----------------------------------------------------------------------- */
 
 static void keep_file(struct sim_store *s, const char *path, struct sim_file *file)
 {
@@ -252,7 +252,7 @@ void store_copy_restore(struct sim *sim)
     s->put_back = s->copied = false;
 }
 
-/* --- events, manifests ------------------------------------------------------------------------------- */
+/* --- events, manifests ------------------------------------------------------------------------ */
 
 enum muster_status sim_store_events(struct sim *sim, const struct action *action,
                                     sim_store_event_fn *fn, void *arg)

@@ -1,5 +1,5 @@
-/* sim_store_faults - which of SQLite's calls to its file system fail. A fault is armed by the plan, counts
- * the calls of its kind, and is met once; want of room lasts until it is over. */
+/* sim_store_faults - which of SQLite's calls to its file system fail. A fault is armed by the plan,
+ * counts the calls of its kind, and is met once; want of room lasts until it is over. */
 #include "tests/sim/sim_store.h"
 
 struct trait {

@@ -1,4 +1,5 @@
-/* sim_tasks_broker - the broker of a world of tasks: the real core and database; it dies before and after commits. */
+/* sim_tasks_broker - the broker of a world of tasks: the real core and database; it dies before and
+ * after commits. */
 #include "tests/sim/sim_tasks_private.h"
 
 #include "schema/error.h"

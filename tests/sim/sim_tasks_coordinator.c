@@ -1,5 +1,5 @@
-/* sim_tasks_coordinator - the life of a coordinator in a world of tasks: it opens its queue, dies, and another attaches or
- * begins anew. */
+/* sim_tasks_coordinator - the life of a coordinator in a world of tasks: it opens its queue, dies,
+ * and another attaches or begins anew. */
 #include "tests/sim/sim_tasks_private.h"
 
 #include <string.h>

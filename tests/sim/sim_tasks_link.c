@@ -1,10 +1,11 @@
-/* sim_tasks_link - the network of a world of tasks, and what stands in for client/tasks/task_link.c there. */
+/* sim_tasks_link - the network of a world of tasks, and what stands in for client/tasks/task_link.c
+ * there. */
 #include "tests/sim/sim_tasks_private.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* --- the network -------------------------------------------------------------------------------- */
+/* --- the network ------------------------------------------------------------------------------ */
 
 void sim_tasks_put_frame(bool up, struct task_link *link, const uint8_t *bytes, size_t size)
 {
@@ -67,7 +68,7 @@ bool sim_tasks_take_frame(bool up, uint64_t route, struct frame *ret_frame)
     return true;
 }
 
-/* --- in place of client/tasks/task_link.c -------------------------------------------------------------- */
+/* --- in place of client/tasks/task_link.c ----------------------------------------------------- */
 
 int64_t task_now_ms(void)
 {

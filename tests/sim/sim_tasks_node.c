@@ -1,5 +1,6 @@
-/* sim_tasks_node - the training that worker 0 lives in, and its parameter servers: one rank, whose node is preempted and
- * comes back with it. What nodes say is heard at once, or not at all while the broker is dead. */
+/* sim_tasks_node - the training that worker 0 lives in, and its parameter servers: one rank, whose
+ * node is preempted and comes back with it. What nodes say is heard at once, or not at all while
+ * the broker is dead. */
 #include "tests/sim/sim_tasks_private.h"
 
 #include "broker/core/dispatch.h"

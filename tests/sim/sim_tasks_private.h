@@ -1,8 +1,9 @@
 /* sim_tasks_private - one world of tasks, behind sim_tasks.h.
- * sim_tasks.c the world as a whole, sim_tasks_user.c what users' threads do, sim_tasks_threads.c several of them,
- * sim_tasks_coordinator.c the life of their coordinator, sim_tasks_broker.c the broker, sim_tasks_worker.c the workers' processes,
- * sim_tasks_node.c the node that one of them lives in, sim_tasks_servers.c parameter servers, sim_tasks_link.c the network and
- * what stands in for client/tasks/task_link.c. */
+ * sim_tasks.c the world as a whole, sim_tasks_user.c what users' threads do, sim_tasks_threads.c
+ * several of them, sim_tasks_coordinator.c the life of their coordinator, sim_tasks_broker.c the
+ * broker, sim_tasks_worker.c the workers' processes, sim_tasks_node.c the node that one of them
+ * lives in, sim_tasks_servers.c parameter servers, sim_tasks_link.c the network and what stands in
+ * for client/tasks/task_link.c. */
 #ifndef TESTS_SIM_SIM_TASKS_PRIVATE_H
 #define TESTS_SIM_SIM_TASKS_PRIVATE_H
 

@@ -1,5 +1,6 @@
-/* sim_tasks_servers - parameter servers of the training: they are killed, are preempted, fail or finish, and come back as
- * another process. While one is missing the coordinator's calls name it, and at no other time. */
+/* sim_tasks_servers - parameter servers of the training: they are killed, are preempted, fail or
+ * finish, and come back as another process. While one is missing the coordinator's calls name it,
+ * and at no other time. */
 #include "tests/sim/sim_tasks_private.h"
 
 #include "broker/core/dispatch.h"
@@ -125,7 +126,7 @@ void sim_tasks_servers_pass(void)
         one_stays_away();
 }
 
-/* --- what calls say ------------------------------------------------------------------------------- */
+/* --- what calls say --------------------------------------------------------------------------- */
 
 /* What was said before the next one of its rank had joined, maybe. */
 static bool is_on_its_way(const struct server *server)

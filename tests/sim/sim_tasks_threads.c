@@ -1,6 +1,7 @@
-/* sim_tasks_threads - several threads of a user's with one coordinator: real ones, of which one runs at a time. Where one
- * waits, on its condition or on the connection, the world's own thread goes on; only a signal of that condition, or its
- * time, wakes it again, so that a wake-up that is lost is a call that does not return. */
+/* sim_tasks_threads - several threads of a user's with one coordinator: real ones, of which one
+ * runs at a time. Where one waits, on its condition or on the connection, the world's own thread
+ * goes on; only a signal of that condition, or its time, wakes it again, so that a wake-up that is
+ * lost is a call that does not return. */
 #include "tests/sim/sim_tasks_private.h"
 
 #include <errno.h>
@@ -9,7 +10,7 @@
 #define ALSO_MS (CONFIRM_MS + 500) /* what a call may take beyond its time-out */
 #define RETURN_MS 20000            /* when all has ended: all calls have returned by then */
 
-/* --- turns --------------------------------------------------------------------------------------- */
+/* --- turns ------------------------------------------------------------------------------------ */
 
 static void take_turn(sem_t *turn)
 {
@@ -49,7 +50,7 @@ static void *user_thread(void *arg)
     return NULL;
 }
 
-/* --- in place of the waits of client/tasks/coordinator.c ------------------------------------------------ */
+/* --- in place of the waits of client/tasks/coordinator.c -------------------------------------- */
 
 /* The linker sends these calls here (tests/CMakeLists.txt). */
 struct timespec __wrap_thread_time_after(int64_t ms);
@@ -93,7 +94,7 @@ void sim_tasks_user_leads(void)
         sim_tasks_time_passes();
 }
 
-/* --- calls --------------------------------------------------------------------------------------- */
+/* --- calls ------------------------------------------------------------------------------------ */
 
 void sim_tasks_call_begins(int64_t timeout_ms)
 {
@@ -113,7 +114,7 @@ void sim_tasks_call_ended(void)
     w.me->waits = false;
 }
 
-/* --- the world's own thread ----------------------------------------------------------------------- */
+/* --- the world's own thread ------------------------------------------------------------------- */
 
 void sim_tasks_users_begin(void)
 {

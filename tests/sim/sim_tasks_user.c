@@ -1,4 +1,5 @@
-/* sim_tasks_user - the user's thread of a world of tasks: everything that coordinator.h offers, at random. */
+/* sim_tasks_user - the user's thread of a world of tasks: everything that coordinator.h offers, at
+ * random. */
 #include "tests/sim/sim_tasks_private.h"
 
 #include "schema/error.h"
@@ -22,7 +23,7 @@ void sim_tasks_make_per_worker(size_t from, size_t count)
     w.per_worker_count = count;
 }
 
-/* --- tasks --------------------------------------------------------------------------------------- */
+/* --- tasks ------------------------------------------------------------------------------------ */
 
 /* A call returned an error, not of its own time: it is a task's, which is over now. */
 static void raised(enum muster_status status, const struct muster_error *err)
@@ -141,7 +142,7 @@ static bool all_known(void)
     return true;
 }
 
-/* --- values -------------------------------------------------------------------------------------- */
+/* --- values ----------------------------------------------------------------------------------- */
 
 static void check_result(uint64_t number, const uint8_t *result, size_t size)
 {
@@ -247,7 +248,8 @@ bool sim_tasks_user_passes(void)
     return sim_tasks_below(40) == 0 && look() && all_known();
 }
 
-/* One of several, each time that it has thought: one makes the per-worker values, lest two make the same number. */
+/* One of several, each time that it has thought: one makes the per-worker values, lest two make the
+ * same number. */
 bool sim_tasks_thread_passes(void)
 {
     uint64_t die = sim_tasks_below(20);

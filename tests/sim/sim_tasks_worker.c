@@ -1,4 +1,5 @@
-/* sim_tasks_worker - the workers' processes of a world of tasks: they run, die, leave, stop and come back. */
+/* sim_tasks_worker - the workers' processes of a world of tasks: they run, die, leave, stop and
+ * come back. */
 #include "tests/sim/sim_tasks_private.h"
 
 #include <stdlib.h>
@@ -40,7 +41,7 @@ void sim_tasks_worker_dies(size_t i)
     process->back_ms = w.now + (int64_t)sim_tasks_below(6000);
 }
 
-/* --- attempts ------------------------------------------------------------------------------------ */
+/* --- attempts --------------------------------------------------------------------------------- */
 
 struct made { /* a worker's part of a per-worker value */
     uint64_t queue, number;
@@ -193,7 +194,8 @@ static bool is_telling(const struct process *process)
     return false;
 }
 
-/* The training that it lives in is preempted, or has finished: it is gone, and told its own broker nothing. */
+/* The training that it lives in is preempted, or has finished: it is gone, and told its own broker
+ * nothing. */
 static bool is_preempted(const struct process *process)
 {
     bool control = w.broken == SIM_TASKS_AGAIN || w.broken == SIM_TASKS_MIXES;

@@ -131,8 +131,9 @@ bool sim_find_broken(const struct sim_options *options, unsigned count, const ch
     return sim_find_said(options, count, invariant, "");
 }
 
-/* 1,000 clusters a minute on one core, with rows in memory: what makes a hundred thousand of them no matter. One world in
- * some ten thousand saves over a thousand times, and takes a minute alone: the longest is left out. */
+/* 1,000 clusters a minute on one core, with rows in memory: what makes a hundred thousand of them
+ * no matter. One world in some ten thousand saves over a thousand times, and takes a minute alone:
+ * the longest is left out. */
 static void expect_speed(const struct sim_stats *stats, const struct sim_options *kind,
                          double cpu_seconds, double longest_seconds)
 {

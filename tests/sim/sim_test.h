@@ -17,14 +17,16 @@ bool sim_find_broken(const struct sim_options *options, unsigned count, const ch
 bool sim_find_said(const struct sim_options *options, unsigned count, const char *invariant,
                    const char *words);
 
-/* These three count what they found: a deliberate bug that was seen. A control that finds in another way says so. */
+/* These three count what they found: a deliberate bug that was seen. A control that finds in
+ * another way says so. */
 void sim_bug_seen(const struct sim_failure *failure, uint64_t seed);
-/* For the end of a main: prints how many were seen, and fails if those are fewer than `bugs_min`. */
+/* For the end of a main: prints how many were seen, and fails if those are fewer than `bugs_min` */
 int sim_bugs_end(int failed, unsigned bugs_min);
 
 uint64_t sim_median(uint64_t *numbers, size_t count); /* sorts them */
-/* main of a test of seeds that nobody has run before: as many as this process can do in so many seconds of its own time;
- * on a busy machine in at most three times that. The first is printed, and one that breaks something. */
+/* main of a test of seeds that nobody has run before: as many as this process can do in so many
+ * seconds of its own time; on a busy machine in at most three times that. The first is printed, and
+ * one that breaks something. */
 struct sim_fresh {
     double memory_s, put_back_s, store_s;
 };

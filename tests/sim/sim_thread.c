@@ -1,6 +1,6 @@
 /* sim_thread - the training thread: a loop of steps with boundaries between them, as client/ and
- * node/agent/agent_boundary.c make it. In a synchronous job a step ends only when all its participants began
- * it, so a wrong freeze deadlocks visibly. */
+ * node/agent/agent_boundary.c make it. In a synchronous job a step ends only when all its
+ * participants began it, so a wrong freeze deadlocks visibly. */
 #include "tests/sim/sim_world.h"
 
 #include <stdlib.h>
@@ -37,7 +37,7 @@ static void set_state(struct sim *sim, struct sim_proc *proc, enum sim_thread_st
     proc->thread_stamp++;
 }
 
-/* --- posts to the agent thread ---------------------------------------------------------------------- */
+/* --- posts to the agent thread ---------------------------------------------------------------- */
 
 static void posted(struct sim *sim, struct sim_event *event)
 {
@@ -80,7 +80,7 @@ static void plan_next_save(struct sim *sim, struct sim_proc *proc)
     proc->due_between = due % stride != 0;
 }
 
-/* --- steps ------------------------------------------------------------------------------------------- */
+/* --- steps ------------------------------------------------------------------------------------ */
 
 static void step_failed(struct sim *sim, struct sim_proc *proc, const char *text)
 {
@@ -150,7 +150,8 @@ static void run_step(struct sim *sim, struct sim_proc *proc)
     sim_after(sim, takes, step_end, proc)->stamp = proc->thread_stamp;
 }
 
-/* Its own rank is itself: another life of it may be there under that number of a generation that is lost. */
+/* Its own rank is itself: another life of it may be there under that number of a generation that is
+ * lost. */
 static struct sim_proc *takes_part(const struct sim_job *job, unsigned rank, struct sim_proc *proc)
 {
     return is_trainer(proc) && rank == proc->rank ? proc
@@ -214,7 +215,7 @@ void thread_on_error(struct sim *sim, struct sim_proc *proc)
     step_failed(sim, proc, "broken off");
 }
 
-/* --- saving ------------------------------------------------------------------------------------------ */
+/* --- saving ----------------------------------------------------------------------------------- */
 
 static const struct wire_file *job_files(struct sim *sim, struct sim_job *job)
 {
@@ -383,7 +384,7 @@ static void capture(struct sim *sim, struct sim_proc *proc)
     event->number = (int64_t)view->generation;
 }
 
-/* --- the slow path ------------------------------------------------------------------------------------ */
+/* --- the slow path ---------------------------------------------------------------------------- */
 
 static void end_loop(struct sim *sim, struct sim_proc *proc, enum muster_status status,
                      bool restart)
@@ -492,7 +493,7 @@ void thread_swept(struct sim *sim, struct sim_proc *proc)
         boundary(sim, proc);
 }
 
-/* --- leaving ------------------------------------------------------------------------------------------- */
+/* --- leaving ---------------------------------------------------------------------------------- */
 
 static bool round_is_open(const struct member_view *view)
 {
@@ -553,7 +554,7 @@ static void serve_leaving(struct sim *sim, struct sim_proc *proc)
         capture(sim, proc);
 }
 
-/* --- joining -------------------------------------------------------------------------------------------- */
+/* --- joining ---------------------------------------------------------------------------------- */
 
 static void restored(struct sim *sim, struct sim_event *event)
 {

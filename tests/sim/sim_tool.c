@@ -1,5 +1,6 @@
-/* sim_tool - an operator's tools: notices and saves that they ask for, questions about the database.
- * A question changes nothing, and is answered whatever else fails, unless the broker dies first. */
+/* sim_tool - an operator's tools: notices and saves that they ask for, questions about the
+ * database. A question changes nothing, and is answered whatever else fails, unless the broker dies
+ * first. */
 #include "tests/sim/sim_world.h"
 
 #include "broker/core/dispatch.h"
@@ -63,7 +64,7 @@ void tool_request(struct sim *sim, const struct sim_fault_plan *plan)
     tool_say(sim, &message);
 }
 
-/* --- a supervisor ---------------------------------------------------------------------------------------- */
+/* --- a supervisor ----------------------------------------------------------------------------- */
 
 #define ABOUT_THE_GONE (UINT64_C(1) << 40) /* in the numbers of these requests */
 
@@ -94,7 +95,7 @@ void tool_sees_end(struct sim *sim, const struct sim_proc *proc)
         sim_after(sim, sim_range(sim, 500, 120000), says_gone, NULL)->number = (int64_t)proc->index;
 }
 
-/* --- an order to forget a job that runs --------------------------------------------------------------- */
+/* --- an order to forget a job that runs ------------------------------------------------------- */
 
 #define FORGETS_OF_QUESTIONS 4 /* of so many questions one goes with such an order */
 
@@ -105,8 +106,8 @@ static void tool_forgets(struct sim *sim, const struct sim_job *job)
     tool_say(sim, &message);
 }
 
-/* When the order comes: one for a job that has ended would be obeyed, and the launch that follows would
- * begin at step 0. That is what it is for, so it is asked for nowhere here. */
+/* When the order comes: one for a job that has ended would be obeyed, and the launch that follows
+ * would begin at step 0. That is what it is for, so it is asked for nowhere here. */
 bool tool_forget_is_for_one_that_runs(const struct sim *sim, const struct wire_msg *message)
 {
     const struct core *core = sim->broker.core;
@@ -133,7 +134,7 @@ void tool_forget_is_refused(struct sim *sim, const struct wire_msg *message, siz
                    message->up.job);
 }
 
-/* --- questions ----------------------------------------------------------------------------------------- */
+/* --- questions -------------------------------------------------------------------------------- */
 
 void tool_asks(struct sim *sim, struct sim_event *event)
 {

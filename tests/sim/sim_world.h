@@ -67,7 +67,7 @@ struct sim_disk {
     uint64_t ends;         /* as broker/store_mark counts them */
 };
 
-/* --- processes --------------------------------------------------------------------------------- */
+/* --- processes -------------------------------------------------------------------------------- */
 enum sim_thread_state {
     THREAD_JOINING,
     THREAD_RESUME, /* waits for what to restore */
@@ -175,12 +175,12 @@ struct sim_proc {
     int64_t begun_told, p95_told_ms; /* by the newest heartbeat that the broker took; the longest */
     int64_t advanced_us;             /* when one told of a step that it had begun */
     int64_t measured_us; /* since when they tell this start of the broker how long its steps take */
-    int64_t
-        deaf_since_us; /* on_error did not free the thread: if it was in this step, its agent ends it */
-    bool lost_history; /* began before the database was put back to an older copy */
-    int64_t saved_us;  /* its last save was whole */
-    uint64_t
-        left_seq; /* the newest event when it said LEAVE, if it waited for its outcome no longer; else 0 */
+    int64_t deaf_since_us; /* on_error did not free the thread: if it was in this step, its agent
+                              ends it */
+    bool lost_history;     /* began before the database was put back to an older copy */
+    int64_t saved_us;      /* its last save was whole */
+    uint64_t left_seq;     /* the newest event when it said LEAVE, if it waited for its outcome no
+                              longer; else 0 */
 };
 
 struct sim_job {
@@ -558,8 +558,8 @@ void fs_manifest(struct sim *sim, struct sim_proc *proc, uint64_t generation, ui
 void fs_discard(struct sim *sim, struct sim_proc *proc, uint64_t generation, uint64_t round);
 size_t fs_manifest_bytes(uint64_t round, uint8_t *buffer, size_t offset, size_t max,
                          size_t *ret_total);
-/* The state that a rank restores, told to do so at `told_us`; -1: somebody who may read any. NULL: there
- * is no whole checkpoint at `path`. */
+/* The state that a rank restores, told to do so at `told_us`; -1: somebody who may read any. NULL:
+ * there is no whole checkpoint at `path`. */
 const struct sim_shard *fs_restore(struct sim *sim, const struct sim_job *job, const char *path,
                                    uint64_t checkpoint, int rank, int64_t told_us);
 
@@ -578,7 +578,8 @@ void faults_happen(struct sim *sim, struct sim_event *event);
 void faults_stop(struct sim *sim, struct sim_event *event);
 /* It strikes: what was planned and met nobody is not counted. */
 void fault_met(struct sim *sim, enum sim_fault kind);
-/* The same of one that lasts: what it strikes first counts. `unmet` is its process', or the world's. */
+/* The same of one that lasts: what it strikes first counts. `unmet` is its process', or the
+ * world's. */
 void fault_met_once(struct sim *sim, uint64_t *unmet, enum sim_fault kind);
 bool fault_is_notice(enum sim_fault kind);
 bool fault_is_crash_of_broker(enum sim_fault kind);

@@ -70,7 +70,8 @@ static unsigned lines_with(const char *story, const char *words, const char *end
     return count;
 }
 
-/* Each of these lasts until something meets it: its time comes more often than it strikes, and its strikes are told. */
+/* Each of these lasts until something meets it: its time comes more often than it strikes, and its
+ * strikes are told. */
 static void a_fault_is_counted_where_it_strikes(void **state)
 {
     static const struct {
@@ -124,7 +125,7 @@ static void the_real_store_is_a_disk_that_forgets_nothing(void **state)
     assert_true(stats.broker_starts > SQLITE_SEEDS + 10);
 }
 
-/* --- seeds of the past --------------------------------------------------------------------------------- */
+/* --- seeds of the past ------------------------------------------------------------------------ */
 
 static void seeds_that_once_broke_something_break_nothing(void **state)
 {

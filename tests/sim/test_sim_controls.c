@@ -1,5 +1,6 @@
-/* Must-fail controls: one thing is broken on purpose, and the checker turns red. Each invariant has one.
- * What is broken inside a core is in test_sim_members.c, test_sim_unequal.c, test_sim_takeover.c and plain_claims.c. */
+/* Must-fail controls: one thing is broken on purpose, and the checker turns red. Each invariant has
+ * one. What is broken inside a core is in test_sim_members.c, test_sim_unequal.c,
+ * test_sim_takeover.c and plain_claims.c. */
 #include "tests/sim/sim_test.h"
 
 #include <setjmp.h>

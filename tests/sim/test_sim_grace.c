@@ -1,5 +1,5 @@
-/* A planned grace, over many worlds of different step and save times, jitter and growth: the final save ends
- * before the deadline, and what lies before the reserve was trained. */
+/* A planned grace, over many worlds of different step and save times, jitter and growth: the final
+ * save ends before the deadline, and what lies before the reserve was trained. */
 #include "schema/limits.h"
 #include "tests/sim/sim_test.h"
 
@@ -34,9 +34,9 @@ static struct sim_grace grace_of(unsigned i)
     return g;
 }
 
-/* What the plan must leave for the times that the world really has. A step after a save waits for the
- * writer: one of many is none of the 95th percentile, one of few is; and meanwhile the writer is a step
- * behind. */
+/* What the plan must leave for the times that the world really has. A step after a save waits for
+ * the writer: one of many is none of the 95th percentile, one of few is; and meanwhile the writer
+ * is a step behind. */
 static int64_t reserve_ms(const struct sim_grace *g)
 {
     int64_t step = g->step_ms * (100 + g->jitter) / 100;

@@ -1,6 +1,6 @@
-/* Worlds with policies, pins, deletions and imports: without faults and with them, sanitized; and the must-fail
- * controls of what is checked in them. A broker that is broken inside stands in for the one of the archive: its
- * keep.c, with one thing at a time that it does not look at. */
+/* Worlds with policies, pins, deletions and imports: without faults and with them, sanitized; and
+ * the must-fail controls of what is checked in them. A broker that is broken inside stands in for
+ * the one of the archive: its keep.c, with one thing at a time that it does not look at. */
 #include "broker/core/checkpoints/keep.h"
 #include "schema/rules/keep.h"
 
@@ -60,7 +60,7 @@ static bool broken_choose(const struct keep_policies *policies, const struct kee
 #define DELETES_IN_FLIGHT_MAX (broken == HAS_NO_HAND ? 0u : 8u)
 #include "broker/core/checkpoints/keep.c" /* NOLINT(bugprone-suspicious-include) */
 
-/* --- faithful ------------------------------------------------------------------------------------------- */
+/* --- faithful --------------------------------------------------------------------------------- */
 
 static void without_faults_what_is_to_go_goes(void **state)
 {
@@ -89,7 +89,7 @@ static void with_faults_nothing_goes_that_has_to_stay(void **state)
     assert_true(stats.commits_of[CAUSE_PERIOD] > 10);
 }
 
-/* --- controls -------------------------------------------------------------------------------------------- */
+/* --- controls --------------------------------------------------------------------------------- */
 
 static void expect_broken(unsigned how, enum sim_mutation mutation, unsigned count,
                           const char *invariant)
@@ -157,8 +157,8 @@ static void a_deletion_whose_end_is_never_said_is_seen(void **state)
     expect_broken(FAITHFUL, MUTANT_NEVER_DELETED, 60, "deletion");
 }
 
-/* What the policies decided is decided anew once the broker is back: only what a person dropped is lost, and a lasting
- * world has more of that. */
+/* What the policies decided is decided anew once the broker is back: only what a person dropped is
+ * lost, and a lasting world has more of that. */
 static void a_decision_that_a_start_takes_back_is_seen(void **state)
 {
     struct sim_options options = {

@@ -1,5 +1,5 @@
-/* Must-fail controls: cores that keep no margin before a deadline. Each save still ends before it, where nothing is slow.
- * The mutated files stand in for those of the archive. */
+/* Must-fail controls: cores that keep no margin before a deadline. Each save still ends before it,
+ * where nothing is slow. The mutated files stand in for those of the archive. */
 #include "broker/core/state/state.h"
 #include "node/core/member_state.h"
 
@@ -31,7 +31,8 @@ static int as_it_is(void **state)
     return 0;
 }
 
-/* The last save takes three and a half times as long as the one before: all that the plan has to spare, more or less. */
+/* The last save takes three and a half times as long as the one before: all that the plan has to
+ * spare, more or less. */
 static struct sim_grace slow(unsigned i)
 {
     return (struct sim_grace){

@@ -1,5 +1,6 @@
-/* Must-fail controls inside the node's core: one that orders who does not write to train on beyond S, one that keeps some
- * ranks from coming to S, one that does not act on the errors of others, one that writes no manifest. The mutated files stand in for those of the archive. */
+/* Must-fail controls inside the node's core: one that orders who does not write to train on beyond
+ * S, one that keeps some ranks from coming to S, one that does not act on the errors of others, one
+ * that writes no manifest. The mutated files stand in for those of the archive. */
 #include "node/core/member_state.h"
 
 void view_set_truly(struct member *m, enum view_mode mode);

@@ -1,5 +1,6 @@
-/* Must-fail control: a broker that takes a silent node for lost only after three minutes. Its peers wait in a step, which no
- * bound of a single wait sees; that the job does not come to rest is. The mutated file stands in for that of the archive. */
+/* Must-fail control: a broker that takes a silent node for lost only after three minutes. Its peers
+ * wait in a step, which no bound of a single wait sees; that the job does not come to rest is. The
+ * mutated file stands in for that of the archive. */
 #include "broker/core/dispatch.h"
 
 #undef LOST_MS

@@ -1,6 +1,6 @@
-/* Must-fail controls: a broker that lets processes in again that it has given up, or says that it took their requests;
- * that takes a request again which it took; whose answers to heartbeats do not tell of events. The mutated files stand in
- * for those of the archive. */
+/* Must-fail controls: a broker that lets processes in again that it has given up, or says that it
+ * took their requests; that takes a request again which it took; whose answers to heartbeats do not
+ * tell of events. The mutated files stand in for those of the archive. */
 #include "broker/core/dispatch.h"
 
 static bool lets_in, takes, takes_again, is_silent;

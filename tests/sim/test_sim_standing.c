@@ -1,5 +1,6 @@
-/* A notice that stands on every launch, as a notice file does: with time left each launch makes progress. The control has
- * the rule of before in place of the plan of the archive: what was not measured freezes at once. */
+/* A notice that stands on every launch, as a notice file does: with time left each launch makes
+ * progress. The control has the rule of before in place of the plan of the archive: what was not
+ * measured freezes at once. */
 #include "schema/rules/plan.h"
 
 struct plan plan_make_truly(const struct plan_facts *facts);

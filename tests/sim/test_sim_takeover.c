@@ -1,6 +1,6 @@
-/* Must-fail controls: a broker that lets a process take a rank over in a launch that runs, and one that takes a shard
- * from an evaluator, whose rank is a number of its own. The mutated files (hello.c by tests/mutants/takeover.patch) stand in
- * for those of the archive. */
+/* Must-fail controls: a broker that lets a process take a rank over in a launch that runs, and one
+ * that takes a shard from an evaluator, whose rank is a number of its own. The mutated files
+ * (hello.c by tests/mutants/takeover.patch) stand in for those of the archive. */
 #include "broker/core/dispatch.h"
 
 static bool never_needed(const struct job *job, const struct round *round,

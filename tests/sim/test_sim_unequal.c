@@ -1,6 +1,6 @@
 /* Must-fail control: a broker whose commit rule forgets the equal-step test (save.c with
- * tests/mutants/unequal.patch stands in for the one of the archive) commits a checkpoint of two steps, and the
- * checker sees it. */
+ * tests/mutants/unequal.patch stands in for the one of the archive) commits a checkpoint of two
+ * steps, and the checker sees it. */
 #include "mutants/unequal.c" /* NOLINT(bugprone-suspicious-include) */
 
 #include "tests/sim/sim_test.h"

@@ -1,5 +1,6 @@
-/* Must-fail controls: cores that do not ask to be woken for something that they wait for. In a busy world another input
- * comes soon, so that the bounds of the checker see none of them. The mutated files stand in for those of the archive. */
+/* Must-fail controls: cores that do not ask to be woken for something that they wait for. In a busy
+ * world another input comes soon, so that the bounds of the checker see none of them. The mutated
+ * files stand in for those of the archive. */
 #include "broker/core/state/state.h"
 #include "node/core/member_state.h"
 

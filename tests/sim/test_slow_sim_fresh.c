@@ -1,4 +1,5 @@
-/* Seeds that nobody has run before, sanitized. One that fails is kept as a line of regressions.txt. */
+/* Seeds that nobody has run before, sanitized. One that fails is kept as a line of regressions.txt.
+ */
 #include "tests/sim/sim_test.h"
 
 int main(void)

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-/* --- the database ------------------------------------------------------------------------------ */
+/* --- the database ----------------------------------------------------------------------------- */
 
 static const char *keep_text(void *arena, const char *text)
 {
@@ -150,7 +150,7 @@ static void load(struct core_fixture *f, enum record_kind kind, bool active, con
     }
 }
 
-/* --- the core and its time ---------------------------------------------------------------------- */
+/* --- the core and its time -------------------------------------------------------------------- */
 
 /* Contract of core.h: rows stand before what depends on them. */
 static void check_order(const struct core_fixture *f)
@@ -308,7 +308,7 @@ void core_clear(struct core_fixture *f)
     actions_clear(&f->out);
 }
 
-/* --- saying ------------------------------------------------------------------------------------- */
+/* --- saying ----------------------------------------------------------------------------------- */
 
 struct wire_msg core_msg(const struct core_fixture *f, int n, enum wire_type type)
 {

@@ -1,12 +1,12 @@
-/* core_fixture - a broker core on a table: virtual time, nodes that speak by one line of C, a database of
- * rows that a restart is loaded from, and the actions of a step as text.
+/* core_fixture - a broker core on a table: virtual time, nodes that speak by one line of C, a
+ * database of rows that a restart is loaded from, and the actions of a step as text.
  *
- * Nodes are numbered 0..CORE_NODES-1; node n has route 100 + n and says what its struct core_node says.
- * core_say() clears the actions, feeds one message and checks that nothing is published before its row
- * stands in the list. Texts of actions, one a word group, joined by "; ":
- *   +job  +generation running  +node 1 restored #2  +round 1 decided  +part 1.0  +event 5 ...  (PERSIST)
- *   !5 freeze r1 termination m0,1   (PUBLISH)     hint n1       (HINT)
- *   0:ack #3 ok=1   1:refused ...   0:welcome   0:snapshot   0:events 4   0:manifest 1+0   (SEND) */
+ * Nodes are numbered 0..CORE_NODES-1; node n has route 100 + n and says what its struct core_node
+ * says. core_say() clears the actions, feeds one message and checks that nothing is published
+ * before its row stands in the list. Texts of actions, one a word group, joined by "; ": +job
+ * +generation running  +node 1 restored #2  +round 1 decided  +part 1.0  +event 5 ...  (PERSIST) !5
+ * freeze r1 termination m0,1   (PUBLISH)     hint n1       (HINT) 0:ack #3 ok=1   1:refused ...
+ * 0:welcome   0:snapshot   0:events 4   0:manifest 1+0   (SEND) */
 #ifndef TESTS_SUPPORT_CORE_FIXTURE_H
 #define TESTS_SUPPORT_CORE_FIXTURE_H
 
@@ -87,7 +87,8 @@ void core_hello_telling(struct core_fixture *f, int node, struct wire_notice_fac
 void core_tool(struct core_fixture *f, struct wire_msg message, uint64_t request);
 void core_tick(struct core_fixture *f); /* clears the actions */
 /* Time passes: passes of at most 500 ms, each with a heartbeat of every node that lives and is not
- * silent, then a tick. The actions of all of them are kept, heartbeats' answers and progress left out. */
+ * silent, then a tick. The actions of all of them are kept, heartbeats' answers and progress left
+ * out. */
 void core_pass(struct core_fixture *f, int64_t ms);
 void core_clear(struct core_fixture *f);
 

@@ -1,8 +1,9 @@
 /* db_fixture - databases with scripted rows, made from the project's own migrations.
  * Each function inserts one row with ordinary values and then sets what the test cares about:
  *     db_round(db, 1, "cause = 'termination', step = %d", 47);
- * Everything belongs to one job, "words", unless db->job is changed. Times: DB_T0 is the moment of the
- * story's first notice, DB_NOW the moment at which it is looked at (UTC). Any failure ends the test program. */
+ * Everything belongs to one job, "words", unless db->job is changed. Times: DB_T0 is the moment of
+ * the story's first notice, DB_NOW the moment at which it is looked at (UTC). Any failure ends the
+ * test program. */
 #ifndef TESTS_SUPPORT_DB_FIXTURE_H
 #define TESTS_SUPPORT_DB_FIXTURE_H
 
@@ -33,7 +34,7 @@ struct db_text db_quoted(const char *text); /* as an SQL literal */
 #define DB_ROW __attribute__((format(printf, 3, 4)))
 void db_job(struct db_fixture *db, const char *set, ...) __attribute__((format(printf, 2, 3)));
 void db_generation(struct db_fixture *db, int generation, const char *set, ...) DB_ROW;
-/* Incarnation: generation * 100 + rank + 1; host h<rank>, pid 4000 + that. With its progress row. */
+/* Incarnation: generation * 100 + rank + 1; host h<rank>, pid 4000 + that. With its progress row */
 void db_node(struct db_fixture *db, int generation, int rank, const char *set, ...)
     __attribute__((format(printf, 4, 5)));
 void db_progress(struct db_fixture *db, int generation, int rank, const char *set, ...)

@@ -49,7 +49,7 @@ const char *fault_name(enum fault fault)
     return fault < FAULT_KIND_COUNT ? fault_names[fault] : "unknown";
 }
 
-/* --- the decision -------------------------------------------------------------------------------- */
+/* --- the decision ----------------------------------------------------------------------------- */
 
 static enum fault planned(struct fault_vfs *faults, enum fault_call call)
 {
@@ -89,7 +89,7 @@ static enum fault choose_at(sqlite3_file *file, enum fault_call call)
     return choose(of(file)->faults, call, of(file)->path);
 }
 
-/* --- methods of a file --------------------------------------------------------------------------------- */
+/* --- methods of a file ------------------------------------------------------------------------ */
 
 static int close_file(sqlite3_file *file)
 {
@@ -241,7 +241,7 @@ static const sqlite3_io_methods file_methods = {
     .xShmUnmap = shm_unmap,
 };
 
-/* --- methods of the file system ------------------------------------------------------------------- */
+/* --- methods of the file system --------------------------------------------------------------- */
 
 static struct fault_vfs *faults_of(sqlite3_vfs *vfs)
 {
@@ -305,7 +305,7 @@ static int last_error(sqlite3_vfs *vfs, int size, char *ret_text)
     return faults_of(vfs)->below->xGetLastError(faults_of(vfs)->below, size, ret_text);
 }
 
-/* --- plan and life -------------------------------------------------------------------------------------- */
+/* --- plan and life ---------------------------------------------------------------------------- */
 
 void fault_vfs_plan(struct fault_vfs *faults, unsigned calls, enum fault fault, uint64_t at,
                     bool sticky)

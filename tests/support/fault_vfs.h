@@ -1,6 +1,6 @@
 /* fault_vfs - every call that SQLite makes to its file system, counted, and some of them failed.
- * Owns: the count and the decision. A shim: what is not failed goes to the VFS below, either SQLite's
- * own (real files) or a mem_vfs (files that lose what was not synced at a power cut).
+ * Owns: the count and the decision. A shim: what is not failed goes to the VFS below, either
+ * SQLite's own (real files) or a mem_vfs (files that lose what was not synced at a power cut).
  * Never: a clock, a random number of its own, a sleep. One thread.
  *
  *   struct mem_vfs *disk = mem_vfs_create("disk", next_random, &seed);
@@ -12,14 +12,14 @@
  *   ... store_open() again; look at what is there ...
  *   if (fault_vfs_hits(faults) == 0) the run had fewer than 17 syncs: all were tried
  *
- * A simulator decides for each call by itself: fault_vfs_choose(faults, fn, arg), and draws from its
- * own generator in fn. */
+ * A simulator decides for each call by itself: fault_vfs_choose(faults, fn, arg), and draws from
+ * its own generator in fn. */
 #ifndef TESTS_SUPPORT_FAULT_VFS_H
 #define TESTS_SUPPORT_FAULT_VFS_H
 
 #include "tests/support/mem_vfs.h"
 
-/* The calls, as bits. Unlocking cannot fail in a way that anybody could answer, so it never does. */
+/* The calls, as bits. Unlocking cannot fail in a way that anybody could answer, so it never does */
 enum fault_call {
     FAULT_CALL_OPEN = 1 << 0,
     FAULT_CALL_DELETE = 1 << 1,
@@ -38,7 +38,8 @@ enum fault_call {
 
 enum fault {
     FAULT_NONE,
-    FAULT_IO, /* EIO: SQLITE_IOERR_..., SQLITE_CANTOPEN; nothing was done, or half a mem_vfs's sync */
+    FAULT_IO, /* EIO: SQLITE_IOERR_..., SQLITE_CANTOPEN; nothing was done, or half a mem_vfs's sync
+               */
     FAULT_FULL,       /* ENOSPC: SQLITE_FULL of a write, else as FAULT_IO */
     FAULT_QUOTA,      /* EDQUOT: SQLITE_IOERR_WRITE with that errno; else as FAULT_IO */
     FAULT_SHORT,      /* the first half of a write, then EIO; else as FAULT_IO */
@@ -53,11 +54,11 @@ struct fault_vfs;
 /* Becomes SQLite's default VFS. disk: the mem_vfs that `below` is of, for FAULT_CUT; else NULL.
  * Aborts when memory is out. */
 struct fault_vfs *fault_vfs_create(sqlite3_vfs *below, struct mem_vfs *disk);
-/* No connection may be open any more. The VFS that was the default is it again. NULL-safe, nulls. */
+/* No connection may be open any more. The VFS that was the default is it again. NULL-safe, nulls */
 void fault_vfs_destroy(struct fault_vfs **faults);
 
-/* Fails the at-th of these calls from now on (1 = the next), with `sticky` every one after it too. The
- * counts begin anew. at = 0: nothing fails, calls are only counted. */
+/* Fails the at-th of these calls from now on (1 = the next), with `sticky` every one after it too.
+ * The counts begin anew. at = 0: nothing fails, calls are only counted. */
 void fault_vfs_plan(struct fault_vfs *faults, unsigned calls, enum fault fault, uint64_t at,
                     bool sticky);
 uint64_t fault_vfs_calls(const struct fault_vfs *faults); /* of those planned for */

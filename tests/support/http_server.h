@@ -1,6 +1,6 @@
-/* http_server - a metadata service that answers by script: what is documented, and every way to misbehave.
- * On 127.0.0.1 and a port of its own (or, in a network namespace, on any address); one thread a connection. Routes can be
- * changed at any time. Not for more than a test's traffic. */
+/* http_server - a metadata service that answers by script: what is documented, and every way to
+ * misbehave. On 127.0.0.1 and a port of its own (or, in a network namespace, on any address); one
+ * thread a connection. Routes can be changed at any time. Not for more than a test's traffic. */
 #ifndef TESTS_SUPPORT_HTTP_SERVER_H
 #define TESTS_SUPPORT_HTTP_SERVER_H
 
@@ -38,7 +38,8 @@ struct http_server *http_server_start_at(const char *address, int port); /* port
 const char *http_server_url(const struct http_server *server); /* "http://127.0.0.1:1234" */
 void http_server_stop(struct http_server **server);
 
-/* Appends a script for this method and path (without its query). Requests without a script get 404. */
+/* Appends a script for this method and path (without its query). Requests without a script get 404.
+ */
 void http_server_on(struct http_server *server, const char *method, const char *path,
                     struct http_script script);
 /* The same, and forgets those that were there for this path, at one moment. */
@@ -47,7 +48,8 @@ void http_server_replace(struct http_server *server, const char *method, const c
 /* Forgets the scripts of a path, or all (NULL). */
 void http_server_reset(struct http_server *server, const char *path);
 
-/* How many requests for this path came (NULL: all; those by POST: "POST /path"); when the last one, CLOCK_BOOTTIME. */
+/* How many requests for this path came (NULL: all; those by POST: "POST /path"); when the last one,
+ * CLOCK_BOOTTIME. */
 size_t http_server_hits(struct http_server *server, const char *path);
 int64_t http_server_last_boot_ms(struct http_server *server, const char *path);
 /* Waits until count requests came; false: not within limit_ms. */

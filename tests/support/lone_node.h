@@ -56,7 +56,7 @@ int lone_setup(void **state);
 int lone_teardown(void **state);
 int64_t lone_now_ms(void);
 
-/* --- the node's program --------------------------------------------------------------------------- */
+/* --- the node's program ----------------------------------------------------------------------- */
 
 void lone_start(void);
 void lone_await_steps(int count);
@@ -64,7 +64,7 @@ void lone_end(void); /* stops the program and waits for it */
 /* The program closes by itself; the broker hears LEAVE. */
 void lone_await_leave(void);
 
-/* --- the broker ----------------------------------------------------------------------------------- */
+/* --- the broker ------------------------------------------------------------------------------- */
 
 /* To the node; by_event: published. */
 void lone_transmit(struct wire_msg *message, bool by_event);

@@ -1,4 +1,4 @@
-/* mem_vfs - the names, the files and the cut; see mem_vfs.h. SQLite's side is in mem_vfs_calls.c. */
+/* mem_vfs - the names, the files and the cut; see mem_vfs.h. SQLite's side is in mem_vfs_calls.c */
 #include "tests/support/mem_vfs_internal.h"
 
 #include <stdio.h>
@@ -12,7 +12,7 @@ static void *must(void *memory)
     return memory;
 }
 
-/* --- bytes -------------------------------------------------------------------------------------- */
+/* --- bytes ------------------------------------------------------------------------------------ */
 
 static void bytes_resize(struct mem_bytes *bytes, size_t size)
 {
@@ -42,7 +42,7 @@ static void bytes_copy(struct mem_bytes *to, const struct mem_bytes *from)
         memcpy(to->data, from->data, from->size);
 }
 
-/* --- files -------------------------------------------------------------------------------------- */
+/* --- files ------------------------------------------------------------------------------------ */
 
 struct mem_file *mem_file_create(void)
 {
@@ -119,7 +119,7 @@ void mem_file_sync(struct mem_file *file)
     forget_changes(file);
 }
 
-/* --- names -------------------------------------------------------------------------------------- */
+/* --- names ------------------------------------------------------------------------------------ */
 
 struct mem_name *mem_name_find(const struct mem_vfs *vfs, const char *path)
 {
@@ -170,7 +170,7 @@ void mem_names_sync(struct mem_vfs *vfs, const char *path)
     }
 }
 
-/* --- kill and power cut --------------------------------------------------------------------------- */
+/* --- kill and power cut ----------------------------------------------------------------------- */
 
 static uint64_t random_below(struct mem_vfs *vfs, uint64_t bound)
 {
@@ -305,7 +305,7 @@ bool mem_vfs_is_up(const struct mem_vfs *vfs)
     return !vfs->down;
 }
 
-/* --- size, looking in --------------------------------------------------------------------------------- */
+/* --- size, looking in ------------------------------------------------------------------------- */
 
 void mem_vfs_limit(struct mem_vfs *vfs, uint64_t bytes)
 {
@@ -350,7 +350,7 @@ void mem_vfs_export(const struct mem_vfs *vfs, const char *directory)
     }
 }
 
-/* --- life --------------------------------------------------------------------------------------------- */
+/* --- life ------------------------------------------------------------------------------------- */
 
 struct mem_vfs *mem_vfs_create(const char *name, mem_vfs_random_fn *random_fn, void *arg)
 {

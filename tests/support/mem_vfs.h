@@ -5,19 +5,19 @@
  *
  * What a file system may do, and this one does:
  *   - a write is seen at once by every reader and is on the disk for sure after xSync of its file;
- *   - before that each piece of MEM_VFS_SECTOR bytes of it, and each change of size, gets there or not,
- *     in any order; some pieces arrive as garbage. Bytes next to a write are never touched: that is
- *     SQLITE_IOCAP_POWERSAFE_OVERWRITE, what SQLite expects of every disk unless told otherwise;
- *   - a sync that failed wrote some of them and gives up the others: they are read until the power goes,
- *     and no later sync writes them, as Linux marks a page that could not be written as clean;
- *   - a name that was made or deleted is so for sure after the directory was synced: by xDelete with
- *     syncDir, or by the first xSync of a journal or WAL that was opened to be created if
- *     it is not there, as SQLite's own unix VFS does it;
+ *   - before that each piece of MEM_VFS_SECTOR bytes of it, and each change of size, gets there or
+ * not, in any order; some pieces arrive as garbage. Bytes next to a write are never touched: that
+ * is SQLITE_IOCAP_POWERSAFE_OVERWRITE, what SQLite expects of every disk unless told otherwise;
+ *   - a sync that failed wrote some of them and gives up the others: they are read until the power
+ * goes, and no later sync writes them, as Linux marks a page that could not be written as clean;
+ *   - a name that was made or deleted is so for sure after the directory was synced: by xDelete
+ * with syncDir, or by the first xSync of a journal or WAL that was opened to be created if it is
+ * not there, as SQLite's own unix VFS does it;
  *   - shared memory (-shm) is gone with the last process that had it open.
  *
- * Connections that were open at a cut or a kill are dead: every call of theirs ends in SQLITE_IOERR,
- * nothing they do is seen by anybody, and no lock of theirs is met. Nothing can be opened, deleted or
- * looked for until mem_vfs_up(): close the dead connections before that. */
+ * Connections that were open at a cut or a kill are dead: every call of theirs ends in
+ * SQLITE_IOERR, nothing they do is seen by anybody, and no lock of theirs is met. Nothing can be
+ * opened, deleted or looked for until mem_vfs_up(): close the dead connections before that. */
 #ifndef TESTS_SUPPORT_MEM_VFS_H
 #define TESTS_SUPPORT_MEM_VFS_H
 
@@ -41,11 +41,13 @@ void mem_vfs_destroy(struct mem_vfs **vfs);
 
 sqlite3_vfs *mem_vfs_sqlite(struct mem_vfs *vfs);
 
-/* SIGKILL of every process that has a file open: what was written stays, locks and shared memory go. */
+/* SIGKILL of every process that has a file open: what was written stays, locks and shared memory
+ * go. */
 void mem_vfs_kill(struct mem_vfs *vfs);
 
 /* The power goes and comes back. What was not synced is kept, lost or torn by chance; `keep` of a
- * hundred pieces are kept, so 0 is the disk that wrote nothing ahead and 100 the one that wrote all. */
+ * hundred pieces are kept, so 0 is the disk that wrote nothing ahead and 100 the one that wrote
+ * all. */
 void mem_vfs_power_cut(struct mem_vfs *vfs, unsigned keep);
 
 /* SQLite is about to be told that the sync of this file failed. */

@@ -33,7 +33,7 @@ static bool is_dead(sqlite3_file *file)
     return of(file)->life != of(file)->vfs->life;
 }
 
-/* --- bytes -------------------------------------------------------------------------------------------- */
+/* --- bytes ------------------------------------------------------------------------------------ */
 
 static int read_bytes(sqlite3_file *file, void *buffer, int size, sqlite3_int64 offset)
 {
@@ -103,7 +103,7 @@ static int file_size(sqlite3_file *file, sqlite3_int64 *ret_size)
     return SQLITE_OK;
 }
 
-/* --- locks of the database file ------------------------------------------------------------------- */
+/* --- locks of the database file --------------------------------------------------------------- */
 
 static bool others_from(const struct handle *handle, int level)
 {
@@ -159,7 +159,7 @@ static int check_reserved(sqlite3_file *file, int *ret_reserved)
     return SQLITE_OK;
 }
 
-/* --- shared memory ------------------------------------------------------------------------------------ */
+/* --- shared memory ---------------------------------------------------------------------------- */
 
 static int shm_map(sqlite3_file *file, int region, int size, int extend, void volatile **ret_memory)
 {
@@ -261,7 +261,7 @@ static int shm_unmap(sqlite3_file *file, int delete_it)
     return SQLITE_OK;
 }
 
-/* --- other methods of a file ---------------------------------------------------------------------- */
+/* --- other methods of a file ------------------------------------------------------------------ */
 
 static int file_control(sqlite3_file *file, int op, void *arg)
 {
@@ -317,7 +317,7 @@ static const sqlite3_io_methods file_methods = {
     .xShmUnmap = shm_unmap,
 };
 
-/* --- the file system ---------------------------------------------------------------------------------- */
+/* --- the file system -------------------------------------------------------------------------- */
 
 static struct mem_vfs *vfs_of(sqlite3_vfs *vfs)
 {

@@ -1,4 +1,5 @@
-/* mem_vfs_internal - what mem_vfs.c (names, files, the cut) and mem_vfs_calls.c (SQLite's side) share. */
+/* mem_vfs_internal - what mem_vfs.c (names, files, the cut) and mem_vfs_calls.c (SQLite's side)
+ * share. */
 #ifndef TESTS_SUPPORT_MEM_VFS_INTERNAL_H
 #define TESTS_SUPPORT_MEM_VFS_INTERNAL_H
 

@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-/* --- the core and its driver ------------------------------------------------------------------------ */
+/* --- the core and its driver ------------------------------------------------------------------ */
 
 void member_fixture_open(struct member_fixture *f, uint64_t rank, enum wire_layout layout)
 {
@@ -94,8 +94,8 @@ static bool carry_out(struct member_fixture *f, size_t first)
     return close;
 }
 
-/* What is due before the next wake-up would be done late: a tick before it finds nothing to do. That no broker is
- * heard is for people, and comes with the next heartbeat. */
+/* What is due before the next wake-up would be done late: a tick before it finds nothing to do.
+ * That no broker is heard is for people, and comes with the next heartbeat. */
 static void check_wakeup(struct member_fixture *f)
 {
     struct member_input early = {.kind = MEMBER_TICK,
@@ -181,7 +181,7 @@ const struct member_view *member_seen(const struct member_fixture *f)
     return member_get_view(f->m);
 }
 
-/* --- the broker ---------------------------------------------------------------------------------------- */
+/* --- the broker ------------------------------------------------------------------------------- */
 
 struct wire_msg member_down(const struct member_fixture *f, enum wire_type type)
 {
@@ -348,7 +348,7 @@ void member_peer_error(struct member_fixture *f, int64_t rank, bool follows)
     member_tell(f, event);
 }
 
-/* --- the training thread ---------------------------------------------------------------------------------- */
+/* --- the training thread ---------------------------------------------------------------------- */
 
 void member_stand(struct member_fixture *f, int64_t at)
 {
@@ -449,7 +449,7 @@ void member_fixture_running(struct member_fixture *f, uint64_t rank, enum wire_l
     clear(f);
 }
 
-/* --- the actions as text ------------------------------------------------------------------------------------ */
+/* --- the actions as text ---------------------------------------------------------------------- */
 
 struct line {
     char *text;

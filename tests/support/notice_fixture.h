@@ -1,6 +1,7 @@
 /* notice_fixture - a provider beside a scripted metadata service: as in a node, without the node.
- * Opens a watch on one list of sources and waits for what it says. Endpoint and runtime directory are set in the
- * environment before. Every wait is bounded and fails the test with what was known. */
+ * Opens a watch on one list of sources and waits for what it says. Endpoint and runtime directory
+ * are set in the environment before. Every wait is bounded and fails the test with what was known.
+ */
 #ifndef TESTS_SUPPORT_NOTICE_FIXTURE_H
 #define TESTS_SUPPORT_NOTICE_FIXTURE_H
 
@@ -28,7 +29,8 @@ void notice_fixture_close(struct notice_fixture *f);
 struct notice_record notice_await(struct notice_fixture *f, int limit_ms);
 /* Fails if a record comes within this time: for what has been answered so often already. */
 void notice_none(struct notice_fixture *f);
-/* Waits until this source is in that state, with this in its text; the time of its next try, from now. */
+/* Waits until this source is in that state, with this in its text; the time of its next try, from
+ * now. */
 struct source_status notice_state(struct notice_fixture *f, const char *source,
                                   enum source_state state, const char *text, int limit_ms);
 struct notice_now notice_clocks(void);

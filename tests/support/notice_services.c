@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-/* --- Compute Engine ---------------------------------------------------------------------------------- */
+/* --- Compute Engine --------------------------------------------------------------------------- */
 
 #define GCE "/computeMetadata/v1/instance/"
 #define FLAVOR "Metadata-Flavor: Google\r\n"
@@ -31,7 +31,7 @@ const struct notice_service notice_service_gce = {.name = "gce",
                                                   .ready = gce_ready,
                                                   .announcement = gce_announcement};
 
-/* --- EC2 --------------------------------------------------------------------------------------------- */
+/* --- EC2 -------------------------------------------------------------------------------------- */
 
 static void ec2_ready(struct notice_fixture *f) /* tokens; all else is 404, which is nothing */
 {
@@ -57,7 +57,7 @@ const struct notice_service notice_service_ec2 = {.name = "ec2",
                                                   .ready = ec2_ready,
                                                   .announcement = ec2_announcement};
 
-/* --- Azure ------------------------------------------------------------------------------------------- */
+/* --- Azure ------------------------------------------------------------------------------------ */
 
 static void azure_ready(struct notice_fixture *f)
 {
@@ -94,7 +94,7 @@ const struct notice_service notice_service_azure = {.name = "azure",
                                                     .ready = azure_ready,
                                                     .announcement = azure_announcement};
 
-/* --- Alibaba ----------------------------------------------------------------------------------------- */
+/* --- Alibaba ---------------------------------------------------------------------------------- */
 
 static void alibaba_ready(struct notice_fixture *f)
 {
@@ -120,7 +120,7 @@ const struct notice_service notice_service_alibaba = {
     .ready = alibaba_ready,
     .announcement = alibaba_announcement};
 
-/* --- Tencent ----------------------------------------------------------------------------------------- */
+/* --- Tencent ---------------------------------------------------------------------------------- */
 
 #define CHINA_S (8 * 3600)
 

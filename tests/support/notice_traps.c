@@ -109,7 +109,8 @@ static void is_told(struct notice_fixture *f)
         notice_assert_left(&record, IN_S * 1000 - 2 * LIMIT_MS, IN_S * 1000);
 }
 
-/* While the paths that are asked often are being asked, the next try is that of one that is asked rarely. */
+/* While the paths that are asked often are being asked, the next try is that of one that is asked
+ * rarely. */
 static struct source_status await_next_try(struct notice_fixture *f, int64_t most_ms)
 {
     const struct timespec nap = {.tv_nsec = 5000000};

@@ -1,6 +1,6 @@
-/* notice_traps - how metadata services misbehave, told once for all of them: each a test of its own.
- * A provider's test says what its service is like, and lists NOTICE_TRAPS beside its own tests. Time between requests
- * goes faster there; timeouts are real where nothing else is said. */
+/* notice_traps - how metadata services misbehave, told once for all of them: each a test of its
+ * own. A provider's test says what its service is like, and lists NOTICE_TRAPS beside its own
+ * tests. Time between requests goes faster there; timeouts are real where nothing else is said. */
 #ifndef TESTS_SUPPORT_NOTICE_TRAPS_H
 #define TESTS_SUPPORT_NOTICE_TRAPS_H
 
@@ -25,7 +25,8 @@ struct notice_service {
 /* Setup and teardown for a test: the server is there, `ready`. Nobody watches yet. */
 void notice_service_open(struct notice_fixture *f, const struct notice_service *service);
 
-/* That path answers so from here on (instead: of all before). Headers are the service's if there are none. */
+/* That path answers so from here on (instead: of all before). Headers are the service's if there
+ * are none. */
 void notice_answers(struct notice_fixture *f, struct http_script script);
 void notice_then_answers(struct notice_fixture *f,
                          struct http_script script); /* behind those before */

@@ -4,7 +4,8 @@
 #include <stddef.h>
 #include <string.h>
 
-/* Where the strings of each kind are, in the order in which they are kept; 0 is the kind's place and so no string's. */
+/* Where the strings of each kind are, in the order in which they are kept; 0 is the kind's place
+ * and so no string's. */
 #define STRINGS_MAX 5
 #define AT(field) offsetof(struct record, u.field)
 static const size_t strings[RECORD_KIND_COUNT][STRINGS_MAX] = {

@@ -1,5 +1,6 @@
 /* record_key - what makes two records one row.
- * Owns: the primary keys of schema/sql, of the kinds that are rows by themselves but for those of tasks. */
+ * Owns: the primary keys of schema/sql, of the kinds that are rows by themselves but for those of
+ * tasks. */
 #ifndef TESTS_SUPPORT_RECORD_KEY_H
 #define TESTS_SUPPORT_RECORD_KEY_H
 

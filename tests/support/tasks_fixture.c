@@ -10,7 +10,7 @@
 
 static struct tasks_fixture fixture;
 
-/* --- text --------------------------------------------------------------------------------------- */
+/* --- text ------------------------------------------------------------------------------------- */
 
 static void put(struct tasks_fixture *f, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
@@ -222,7 +222,7 @@ static void put_action(struct tasks_fixture *f, const struct action *action)
         put_for_coordinator(f, &action->message);
 }
 
-/* --- the broker --------------------------------------------------------------------------------- */
+/* --- the broker ------------------------------------------------------------------------------- */
 
 static void write_and_send(struct tasks_fixture *f, bool quiet)
 {
@@ -391,7 +391,7 @@ void tasks_pass(struct tasks_fixture *f, int64_t ms)
     }
 }
 
-/* --- what they say ------------------------------------------------------------------------------ */
+/* --- what they say ---------------------------------------------------------------------------- */
 
 uint64_t tasks_route(const struct tasks_fixture *f, int w)
 {

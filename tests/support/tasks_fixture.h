@@ -1,11 +1,12 @@
-/* tasks_fixture - the broker's core and its database on a table, a coordinator, and workers that speak by one
- * line of C. Every input is followed by a tick and written, as in the loop; a restart is made from the file.
+/* tasks_fixture - the broker's core and its database on a table, a coordinator, and workers that
+ * speak by one line of C. Every input is followed by a tick and written, as in the loop; a restart
+ * is made from the file.
  *
- * What was sent is text, joined by "; ": "c" is the coordinator, "w<index>" a worker, N.A task N, attempt A,
- * rN resource N:
- *   c:opened q1 0/0   c:taken 3   c:ended @0 1.1=done 2.1=failed/MUSTER_E_TASK   c:raised 1 #2 MUSTER_E_TASK to 5
- *   c:alive 1/3   c:page 1-4 1.1=done   c:chunk 2 0+4/4
- *   w0:welcome   w0:work 1.1 2.1 r1   w0:taken 1.1 2.1/MUSTER_E_STALE   w0:alive -2.1   w0:left */
+ * What was sent is text, joined by "; ": "c" is the coordinator, "w<index>" a worker, N.A task N,
+ * attempt A, rN resource N: c:opened q1 0/0   c:taken 3   c:ended
+ * @0 1.1=done 2.1=failed/MUSTER_E_TASK   c:raised 1 #2 MUSTER_E_TASK to 5 c:alive 1/3   c:page
+ * 1-4 1.1=done   c:chunk 2 0+4/4 w0:welcome   w0:work 1.1 2.1 r1   w0:taken 1.1 2.1/MUSTER_E_STALE
+ * w0:alive -2.1   w0:left */
 #ifndef TESTS_SUPPORT_TASKS_FIXTURE_H
 #define TESTS_SUPPORT_TASKS_FIXTURE_H
 
@@ -55,8 +56,8 @@ void tasks_restart(struct tasks_fixture *f); /* the broker is killed and started
 /* Feeds, ticks, writes; f->text is what was sent since the last call. */
 void tasks_feed(struct tasks_fixture *f, uint64_t route, struct wire_msg *message);
 void tasks_tick_at(struct tasks_fixture *f);
-/* Time passes in steps of half a second, with the beats of workers that live; texts are joined, WORK_ALIVE
- * without a cancelled one left out. */
+/* Time passes in steps of half a second, with the beats of workers that live; texts are joined,
+ * WORK_ALIVE without a cancelled one left out. */
 void tasks_pass(struct tasks_fixture *f, int64_t ms);
 
 void tasks_open_queue(struct tasks_fixture *f, bool fresh, uint64_t max_queued);

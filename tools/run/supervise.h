@@ -26,8 +26,8 @@ struct supervise_policy {
     int64_t grace_ms;    /* from a failure to SIGTERM for the others, and from there to SIGKILL */
     int64_t leave_ms;    /* the same after the first restart code, while a rank trains */
     int64_t stop_ms;     /* from a forwarded SIGTERM, SIGINT or SIGHUP to SIGKILL; 0 = never */
-    /* Before the first restart after a failure, or after a preemption that left no newer checkpoint;
-     * doubles; 0 = none. */
+    /* Before the first restart after a failure, or after a preemption that left no newer
+     * checkpoint; doubles; 0 = none. */
     int64_t backoff_ms;
     int64_t backoff_max_ms;
     int64_t progress_ms; /* a launch this long is progress when nobody can tell the checkpoint */
@@ -130,16 +130,16 @@ void supervise_begin(struct supervise *sup, int64_t now_ms);
 /* One rank ended. */
 void supervise_exited(struct supervise *sup, const struct supervise_exit *exit, int64_t now_ms);
 
-/* The cause is the restart code, and no rank that runs has begun a step: nothing of theirs is to be saved. They are
- * ended at once; where they were told to end already, after grace_ms. */
+/* The cause is the restart code, and no rank that runs has begun a step: nothing of theirs is to be
+ * saved. They are ended at once; where they were told to end already, after grace_ms. */
 void supervise_none_started(struct supervise *sup, int64_t now_ms);
 
 /* Another rank's failure came before the first exit: that one is the cause. Ignored unless both are
  * failures: a launch stays a preemption or a failure, as its first exit said. */
 void supervise_blame(struct supervise *sup, const struct supervise_exit *exit);
 
-/* The cause ended with this status, by which the same start would fail again: no restart follows. Borrows the name
- * until the verdict is described. */
+/* The cause ended with this status, by which the same start would fail again: no restart follows.
+ * Borrows the name until the verdict is described. */
 void supervise_incurable(struct supervise *sup, const char *status);
 
 /* `muster run` itself received signo. True: send it to every rank that runs. SIGTERM, SIGINT and

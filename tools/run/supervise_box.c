@@ -7,7 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* --- the cause ----------------------------------------------------------------------------------- */
+/* --- the cause -------------------------------------------------------------------------------- */
 
 static bool supervise_box_is_failure(const struct supervise_exit *exit)
 {
@@ -72,7 +72,7 @@ bool cause_find(struct supervise *sup, const struct files *files, const struct r
     return true;
 }
 
-/* --- the box ------------------------------------------------------------------------------------- */
+/* --- the box ---------------------------------------------------------------------------------- */
 
 /* Did this rank fail with the same words? */
 static bool says_the_same(const struct box *box, int rank)

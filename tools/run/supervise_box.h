@@ -16,9 +16,9 @@ struct rank_end {
     int64_t unix_ms; /* when it was seen */
 };
 
-/* The first failure of a launch: the earliest that a rank tells of itself, else the first exit, or the
- * rank that the first one to leave names. Gives sup that cause, if it is another than the first exit.
- * True: *ret_error holds its own words. */
+/* The first failure of a launch: the earliest that a rank tells of itself, else the first exit, or
+ * the rank that the first one to leave names. Gives sup that cause, if it is another than the first
+ * exit. True: *ret_error holds its own words. */
 bool cause_find(struct supervise *sup, const struct files *files, const struct rank_end *ends,
                 int rank_count, struct files_error *ret_error);
 

@@ -111,7 +111,7 @@ static char *small_file(int fd, size_t max, size_t *ret_size)
     return bytes;
 }
 
-/* --- error files --------------------------------------------------------------------------------- */
+/* --- error files ------------------------------------------------------------------------------ */
 
 static int64_t supervise_files_number_of(const json_t *document, const char *key, int64_t otherwise)
 {
@@ -179,7 +179,7 @@ bool files_error_read(const struct files *files, int rank, struct files_error *r
     return known;
 }
 
-/* --- life files ---------------------------------------------------------------------------------- */
+/* --- life files ------------------------------------------------------------------------------- */
 
 static bool line_take(char **at, char *text, size_t size)
 {

@@ -1,4 +1,4 @@
-/* supervise_guard - kills the ranks' process groups when `muster run` was killed; see the header. */
+/* supervise_guard - kills the ranks' process groups when `muster run` was killed; see the header */
 #include "tools/run/supervise_guard.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
-/* supervise_launch - one launch of `muster run`: its ranks started, watched, their output and signals passed on,
- * and whatever they left behind ended. See supervise_launch.h. */
+/* supervise_launch - one launch of `muster run`: its ranks started, watched, their output and
+ * signals passed on, and whatever they left behind ended. See supervise_launch.h. */
 #include "tools/run/supervise_launch.h"
 
 #include "node/clock.h"
@@ -98,8 +98,8 @@ bool run_signals_read(struct run *run)
     return child;
 }
 
-/* Who ended without leaving the job: the broker is told, so that the other ranks need not wait until
- * the silence is long enough. */
+/* Who ended without leaving the job: the broker is told, so that the other ranks need not wait
+ * until the silence is long enough. */
 static void deaths_tell(struct run *run)
 {
     for (int i = 0; i < run->rank_count; i++) {
@@ -125,7 +125,7 @@ static void tellers_await(struct run *run)
     }
 }
 
-/* A shell that is told to end leaves its program behind, which has heard nothing and has to save. */
+/* A shell that is told to end leaves its program behind, which has heard nothing and has to save */
 static void heirs_tell(struct run *run, struct rank_process *rank,
                        const struct supervise_exit *exit)
 {
@@ -193,7 +193,8 @@ static void ranks_left(const struct run *run, char *text, size_t size)
     }
 }
 
-/* Their launch is over, and nobody waits for ranks that have not begun a step. Only a launch of nodes tells which have. */
+/* Their launch is over, and nobody waits for ranks that have not begun a step. Only a launch of
+ * nodes tells which have. */
 static void unstarted_end(struct run *run)
 {
     const struct supervise_launch *now = &run->sup.now;
@@ -215,7 +216,8 @@ static void unstarted_end(struct run *run)
     supervise_none_started(&run->sup, clock_ms(CLOCK_BOOTTIME));
 }
 
-/* A signal that asks a process to end, and comes when it has finished on record, has changed nothing. */
+/* A signal that asks a process to end, and comes when it has finished on record, has changed
+ * nothing. */
 static void finished_believe(struct run *run, const struct rank_process *rank,
                              struct supervise_exit *exit)
 {

@@ -1,7 +1,8 @@
-/* supervise_launch - one launch of `muster run`, from the start of its ranks until nothing of it is left.
- * Owns: the processes of the launch, their pipes, the forwarding of signals that signal_fd gives.
- * Never: decides who is to end or whether to start again (supervise.h does); opens or frees what is in struct run.
- * Every wait has a bound: orders have deadlines, the sweep and the draining of pipes a limit. */
+/* supervise_launch - one launch of `muster run`, from the start of its ranks until nothing of it is
+ * left. Owns: the processes of the launch, their pipes, the forwarding of signals that signal_fd
+ * gives. Never: decides who is to end or whether to start again (supervise.h does); opens or frees
+ * what is in struct run. Every wait has a bound: orders have deadlines, the sweep and the draining
+ * of pipes a limit. */
 #ifndef TOOLS_SUPERVISE_LAUNCH_H
 #define TOOLS_SUPERVISE_LAUNCH_H
 
@@ -35,8 +36,8 @@ struct run {
     int *owners;                    /* beside polls: the stream's rank */
 };
 
-/* Starts all ranks and returns when they have ended or were given up, and what they started has too. Each
- * rank's end is in run->ends, the whole in run->sup. */
+/* Starts all ranks and returns when they have ended or were given up, and what they started has
+ * too. Each rank's end is in run->ends, the whole in run->sup. */
 void run_launch(struct run *run);
 
 /* Reads the signals that came, and forwards to the ranks what is to be. True: a child ended. */

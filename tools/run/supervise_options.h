@@ -1,6 +1,7 @@
 /* supervise_options - the command line of `muster run`, and how it complains.
  * Owns: the usage text, the words' meaning, their defaults.
- * Never: starts anything; reads more of the environment than the variables that stand for options. */
+ * Never: starts anything; reads more of the environment than the variables that stand for options.
+ */
 #ifndef TOOLS_SUPERVISE_OPTIONS_H
 #define TOOLS_SUPERVISE_OPTIONS_H
 

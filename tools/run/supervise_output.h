@@ -24,8 +24,8 @@ struct output_sink {
     char *queue; /* OUTPUT_QUEUE_MAX bytes */
     size_t length;
     size_t chunk_max; /* bytes that one write may have without blocking after POLLOUT */
-    bool
-        gone; /* the reader went away, or the disk is full: what comes is dropped, the ranks go on */
+    bool gone; /* the reader went away, or the disk is full: what comes is dropped, the ranks go on
+                */
     struct output_sink *complaints; /* where a full disk is told; NULL = nowhere */
 };
 

@@ -7,7 +7,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* broker NULL: MUSTER_BROKER, else the default one. False: nobody can tell. *ret_step -1: none yet. */
+/* broker NULL: MUSTER_BROKER, else the default one. False: nobody can tell. *ret_step -1: none yet.
+ */
 bool progress_step(const char *broker, const char *job, int64_t *ret_step);
 
 /* The greatest step of the job's manifests in a checkpoint directory. False: it cannot be read. */

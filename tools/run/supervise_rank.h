@@ -52,11 +52,11 @@ struct rank_process {
 
 /* Starts the rank in its own process group, with stdin from /dev/null, its output into two new
  * pipes, torchrun's RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR and MASTER_PORT
- * where they are not set and all ranks are ours, and MUSTER_JOB, MUSTER_RANK, MUSTER_WORLD_SIZE, MUSTER_LOCAL_RANK, MUSTER_LOCAL_SIZE,
- * MUSTER_RESTART_COUNT, MUSTER_RESTART_CODE, MUSTER_BROKER, MUSTER_ERROR_FILE and MUSTER_LIFE_FILE
- * in its environment. It dies with us
- * (PR_SET_PDEATHSIG). A program that cannot be executed shows at its end, not here.
- * The two descriptors are the caller's. */
+ * where they are not set and all ranks are ours, and MUSTER_JOB, MUSTER_RANK, MUSTER_WORLD_SIZE,
+ * MUSTER_LOCAL_RANK, MUSTER_LOCAL_SIZE, MUSTER_RESTART_COUNT, MUSTER_RESTART_CODE, MUSTER_BROKER,
+ * MUSTER_ERROR_FILE and MUSTER_LIFE_FILE in its environment. It dies with us (PR_SET_PDEATHSIG). A
+ * program that cannot be executed shows at its end, not here. The two descriptors are the caller's.
+ */
 enum muster_status rank_start(struct rank_process *rank, const struct rank_command *command,
                               int *ret_out_fd, int *ret_err_fd, struct muster_error *err);
 
@@ -67,12 +67,12 @@ bool rank_ended(struct rank_process *rank, struct supervise_exit *ret_exit);
  * Returns how many. Their end is the rank's if a signal ended it. */
 int rank_heirs_find(struct rank_process *rank, const struct supervise_exit *exit);
 
-/* Reaps the heirs that ended, and returns how many are left. Where they speak for the rank, the end of one that
- * leaves with restart_code, or that is the only one, becomes *exit. */
+/* Reaps the heirs that ended, and returns how many are left. Where they speak for the rank, the end
+ * of one that leaves with restart_code, or that is the only one, becomes *exit. */
 int rank_heirs_look(struct rank_process *rank, int restart_code, struct supervise_exit *exit);
 
-/* Signals the rank's process alone, or its heirs. Not its group: a data loader's worker that dies of a forwarded
- * SIGTERM would break the step before the checkpoint that the signal asks for. */
+/* Signals the rank's process alone, or its heirs. Not its group: a data loader's worker that dies
+ * of a forwarded SIGTERM would break the step before the checkpoint that the signal asks for. */
 void rank_signal(const struct rank_process *rank, int signo);
 
 /* SIGKILL to the rank and to all that stayed in its process group. */

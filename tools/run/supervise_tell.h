@@ -1,7 +1,7 @@
 /* supervise_tell - tells the broker of a rank whose process ended without a word.
- * Owns: one short-lived child process a report, so that a broker that does not answer holds up neither
- * signals nor output.
- * Never: decides that a process is dead (its life file says so); waits in the supervisor itself. */
+ * Owns: one short-lived child process a report, so that a broker that does not answer holds up
+ * neither signals nor output. Never: decides that a process is dead (its life file says so); waits
+ * in the supervisor itself. */
 #ifndef TOOLS_SUPERVISE_TELL_H
 #define TOOLS_SUPERVISE_TELL_H
 

@@ -27,7 +27,7 @@ static int print_json_rows(struct tool *tool, const char *key, muster_rows_t *ro
     return print_json_as(tool, key, json);
 }
 
-/* --- nodes --------------------------------------------------------------------------------------- */
+/* --- nodes ------------------------------------------------------------------------------------ */
 
 /* A node's own words: an array, or what else it may have said. */
 static json_t *sources_of(const char *text)
@@ -77,8 +77,8 @@ static int print_json_nodes(struct tool *tool, muster_rows_t *rows)
     return print_json_as(tool, "nodes", nodes);
 }
 
-/* "ended" is what a node thinks of its launch; a training thread that has not come out of a step is there. Who has left
- * does nothing more, whatever it said last. */
+/* "ended" is what a node thinks of its launch; a training thread that has not come out of a step is
+ * there. Who has left does nothing more, whatever it said last. */
 static struct shown phase_of(const struct muster_node_row *node)
 {
     struct shown shown = {""};
@@ -159,7 +159,7 @@ int cmd_nodes(struct tool *tool)
     return TOOL_DONE;
 }
 
-/* --- rounds -------------------------------------------------------------------------------------- */
+/* --- rounds ----------------------------------------------------------------------------------- */
 
 static struct shown how_long(const struct muster_round_row *round)
 {
@@ -238,7 +238,7 @@ int cmd_rounds(struct tool *tool)
     return show_rows(tool, "rounds", muster_client_rounds, print_rounds);
 }
 
-/* --- one round ----------------------------------------------------------------------------------- */
+/* --- one round -------------------------------------------------------------------------------- */
 
 static struct shown since(int64_t unix_ms, int64_t from_unix_ms)
 {
@@ -349,7 +349,7 @@ int cmd_round(struct tool *tool)
     return code;
 }
 
-/* --- checkpoints --------------------------------------------------------------------------------- */
+/* --- checkpoints ------------------------------------------------------------------------------ */
 
 static struct shown position(const struct muster_checkpoint_row *checkpoint)
 {
@@ -434,7 +434,8 @@ int cmd_checkpoints(struct tool *tool)
     return print_json_as(tool, "checkpoints", checkpoints);
 }
 
-/* "job X has finished and ...", of one that may have deleted its checkpoints itself. *ret_code: if it has. */
+/* "job X has finished and ...", of one that may have deleted its checkpoints itself. *ret_code: if
+ * it has. */
 static bool finished_without(struct tool *tool, int *ret_code)
 {
     muster_rows_t *rows = NULL;

@@ -184,7 +184,7 @@ static int all_jobs(struct tool *tool)
     return code;
 }
 
-/* --- one job ------------------------------------------------------------------------------------- */
+/* --- one job ---------------------------------------------------------------------------------- */
 
 /* Does the open round wait for this member? As open_round_waits counts. */
 static bool status_is_awaited(const struct muster_participant_row *member, const char *round_state)

@@ -8,8 +8,8 @@
 
 #define TASK_NUMBER_MAX (((int64_t)1 << 40) - 1)
 
-/* The job that is meant: tasks need no launch, so the list of jobs need not have it. A list for a program may be
- * empty. */
+/* The job that is meant: tasks need no launch, so the list of jobs need not have it. A list for a
+ * program may be empty. */
 static int find_queues(struct tool *tool, bool for_list, muster_rows_t **ret_rows)
 {
     const char *named = tool->values[OPTION_JOB];
@@ -50,7 +50,7 @@ static int print_json(struct tool *tool, const char *key, const muster_rows_t *r
                                                    : tool_fail(TOOL_NO, "no memory for the answer");
 }
 
-/* --- lists --------------------------------------------------------------------------------------- */
+/* --- lists ------------------------------------------------------------------------------------ */
 
 /* They have ended, and nobody holds their values any more. */
 static int64_t forgotten(const struct muster_task_queue_row *queue)
@@ -245,7 +245,7 @@ int cmd_tasks(struct tool *tool)
     return code;
 }
 
-/* --- why ------------------------------------------------------------------------------------------ */
+/* --- why -------------------------------------------------------------------------------------- */
 
 static const struct muster_task_queue_row *tasks_queue_of(const muster_rows_t *queues,
                                                           const struct muster_task_row *task)

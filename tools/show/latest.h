@@ -1,5 +1,5 @@
-/* latest - the newest committed checkpoint of a job that can be read: its directory has its manifest and its final name.
- * Readers of a broker and of a directory give the same one. */
+/* latest - the newest committed checkpoint of a job that can be read: its directory has its
+ * manifest and its final name. Readers of a broker and of a directory give the same one. */
 #ifndef TOOLS_LATEST_H
 #define TOOLS_LATEST_H
 
@@ -14,7 +14,8 @@ struct latest {
     char path[FS_PATH_MAX];                     /* where that is */
 };
 
-/* Waits 2 s at most for the newest one to get its name: who was to give it may have left. Fills *ret in any case. */
+/* Waits 2 s at most for the newest one to get its name: who was to give it may have left. Fills
+ * *ret in any case. */
 enum muster_status latest_find(muster_client_t *client, const char *job, struct latest *ret,
                                struct muster_error *err);
 

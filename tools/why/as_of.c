@@ -20,8 +20,8 @@ static bool is_our_space(const char *space)
            (strlen(ours) == length && memcmp(ours, space, length) == 0);
 }
 
-/* A musterd writes its pid and whose pids these are beside its database; a lock on that is not tried, for it would keep one
- * from starting. */
+/* A musterd writes its pid and whose pids these are beside its database; a lock on that is not
+ * tried, for it would keep one from starting. */
 static bool is_dead(const char *database)
 {
     char path[PATH_MAX], text[128] = "", *end;

@@ -17,7 +17,7 @@ struct subject {
     int64_t generation;
 };
 
-/* --- choosing ------------------------------------------------------------------------------------ */
+/* --- choosing --------------------------------------------------------------------------------- */
 
 static int choose_round(struct tool *tool, int64_t number, struct subject *ret_subject)
 {
@@ -94,8 +94,8 @@ static bool covers(const struct muster_round_row *round, const struct muster_eve
            event->unix_ms <= round->ended_unix_ms;
 }
 
-/* A rank that was stuck and came out of it is none; nor is one in a launch that came to a good end. The nodes are those
- * of a launch that runs. */
+/* A rank that was stuck and came out of it is none; nor is one in a launch that came to a good end.
+ * The nodes are those of a launch that runs. */
 static bool why_is_failure(const struct muster_event_row *event, const muster_rows_t *nodes,
                            const struct muster_generation_row *generation)
 {
@@ -132,7 +132,8 @@ static enum muster_status has_failure(struct tool *tool, const struct muster_rou
     return status;
 }
 
-/* The newest generation, not older than the round's, that failed without the round's story telling it. */
+/* The newest generation, not older than the round's, that failed without the round's story telling
+ * it. */
 static enum muster_status find_failure(struct tool *tool, const struct muster_round_row *round,
                                        int64_t *ret_generation, struct muster_error *err)
 {
@@ -179,8 +180,8 @@ static const struct muster_notice_row *newest_notice(const muster_rows_t *rows, 
     return any && count > 0 ? &notice[count - 1] : NULL;
 }
 
-/* The newest story: the newest remarkable round, a failure since, or a later notice that has no round.
- * *ret_notices keeps the notice's id alive. */
+/* The newest story: the newest remarkable round, a failure since, or a later notice that has no
+ * round. *ret_notices keeps the notice's id alive. */
 static int choose_newest(struct tool *tool, struct subject *ret_subject,
                          muster_rows_t **ret_notices)
 {
@@ -213,7 +214,7 @@ static int choose_newest(struct tool *tool, struct subject *ret_subject,
     return TOOL_DONE;
 }
 
-/* --- gathering ----------------------------------------------------------------------------------- */
+/* --- gathering -------------------------------------------------------------------------------- */
 
 static enum muster_status gather_rounds(struct tool *tool, int64_t number, struct story *story,
                                         struct muster_error *err)
@@ -300,7 +301,7 @@ static enum muster_status gather(struct tool *tool, const struct subject *subjec
     return status;
 }
 
-/* --- printing ------------------------------------------------------------------------------------ */
+/* --- printing --------------------------------------------------------------------------------- */
 
 static json_t *json_rounds(const struct story *story)
 {
@@ -395,8 +396,8 @@ static enum muster_status newest_event(struct tool *tool, int64_t *ret_seq,
     return status;
 }
 
-/* Several questions, and the job goes on meanwhile: they are asked again if something happened between the first and
- * the last. A job in which something always does is told as it was read. */
+/* Several questions, and the job goes on meanwhile: they are asked again if something happened
+ * between the first and the last. A job in which something always does is told as it was read. */
 static enum muster_status gather_moment(struct tool *tool, const struct subject *subject,
                                         struct story *story, struct muster_error *err)
 {

@@ -32,7 +32,8 @@ const char *restored_text(const struct muster_generation_row *failed)
     return failed->error_text[0] != '\0' ? failed->error_text : failed->end_text;
 }
 
-/* "checkpoint PATH was not restored at rank N (MUSTER_E_...): ...", as the rank wrote; "": it is none of these. */
+/* "checkpoint PATH was not restored at rank N (MUSTER_E_...): ...", as the rank wrote; "": it is
+ * none of these. */
 static const char *restored_code_of(const char *text)
 {
     static const char words[] = " was not restored at rank ";

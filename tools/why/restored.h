@@ -1,4 +1,5 @@
-/* restored - launches that could not restore what they were told to: which one still stands in the way, and why. */
+/* restored - launches that could not restore what they were told to: which one still stands in the
+ * way, and why. */
 #ifndef TOOLS_RESTORED_H
 #define TOOLS_RESTORED_H
 
@@ -9,7 +10,8 @@ bool restored_failed(const struct muster_generation_row *generation);
 /* It is over and began no step, for whatever reason. */
 bool restored_nothing_begun(const struct muster_generation_row *generation);
 
-/* The newest of the first `count` launches that could not restore, if no step was begun since; NULL: there is none. */
+/* The newest of the first `count` launches that could not restore, if no step was begun since;
+ * NULL: there is none. */
 const struct muster_generation_row *restored_in_the_way(const muster_rows_t *generations,
                                                         size_t count);
 

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* --- sentences ----------------------------------------------------------------------------------- */
+/* --- sentences -------------------------------------------------------------------------------- */
 
 static void add_line(struct story *story, char *line) /* takes */
 {
@@ -103,7 +103,7 @@ const struct muster_round_row *story_last_round(const struct story *story)
     return count == 0 ? NULL : &muster_rows_rounds(story->rounds)[count - 1];
 }
 
-/* --- what asked for it --------------------------------------------------------------------------- */
+/* --- what asked for it ------------------------------------------------------------------------ */
 
 bool story_has_notice(const struct story *story, const struct muster_notice_row *notice)
 {
@@ -218,7 +218,7 @@ static void tell_cause(struct story *story)
         story_say(story, "The cause of the save was: %s.", last->cause);
 }
 
-/* --- what befell meanwhile ----------------------------------------------------------------------- */
+/* --- what befell meanwhile -------------------------------------------------------------------- */
 
 static int64_t begins_unix_ms(const struct story *story)
 {
@@ -372,7 +372,7 @@ static void tell_rounds(struct story *story)
         tell_incidents(story, from, INT64_MAX);
 }
 
-/* --- no round ------------------------------------------------------------------------------------ */
+/* --- no round --------------------------------------------------------------------------------- */
 
 static void tell_plan(struct story *story)
 {
@@ -420,7 +420,7 @@ static void tell_no_round(struct story *story)
                   "No checkpoint came of it: no round was opened before the generation ended.");
 }
 
-/* --- a failure of which no round tells ----------------------------------------------------------- */
+/* --- a failure of which no round tells -------------------------------------------------------- */
 
 static bool is_failure_story(const struct story *story)
 {

@@ -1,7 +1,8 @@
 /* story - a round with its further attempts, or a notice, told in sentences.
  * Owns: the rows of the story and its sentences.
  * Never: the clock, sockets, output. Every sentence comes from rows alone, so it is the same from a
- * broker and from the file of one that died. Reasons are the broker's own words, used as they are. */
+ * broker and from the file of one that died. Reasons are the broker's own words, used as they are.
+ */
 #ifndef TOOLS_STORY_H
 #define TOOLS_STORY_H
 
@@ -14,8 +15,8 @@ struct story {
     muster_rows_t *rounds;        /* the attempts of one cause, in order */
     muster_rows_t **participants; /* of each of them */
     muster_rows_t *notices;       /* of the generation; those that do not belong are left out */
-    const char *
-        notice_id; /* the story of this notice; NULL: of the rounds, or of a failure if there are none */
+    const char *notice_id;      /* the story of this notice; NULL: of the rounds, or of a failure if
+                                   there are none */
     int64_t served_by;          /* the round that was over when this notice came; 0: none */
     muster_rows_t *incidents;   /* of the generation */
     muster_rows_t *generations; /* the story's, and those after it */
@@ -36,7 +37,8 @@ void story_tell(struct story *story);
 /* Does the event tell of something that went wrong by itself, without a round? */
 bool story_is_failure(const struct muster_event_row *event);
 
-/* Was its notice withdrawn by nobody: did it fall because its rank finished? The nodes are those of its generation. */
+/* Was its notice withdrawn by nobody: did it fall because its rank finished? The nodes are those of
+ * its generation. */
 bool story_fell(const muster_rows_t *nodes, const struct muster_event_row *cancelled);
 
 /* Frees lines and rows. */

@@ -123,7 +123,8 @@ static void tell_not_begun(struct story *story, const struct muster_generation_r
                        first->generation, last->generation, failed->generation);
 }
 
-/* The launch that could not restore and is not made good since; one before the story's is told of. NULL: none. */
+/* The launch that could not restore and is not made good since; one before the story's is told of.
+ * NULL: none. */
 static const struct muster_generation_row *still_unrestored(struct story *story)
 {
     const struct muster_generation_row *failed =

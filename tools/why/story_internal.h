@@ -11,7 +11,8 @@
 
 /* Adds one sentence. */
 void story_say(struct story *story, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* The same, for one that ends with a text of the broker's: the full stop is added if it lacks one. */
+/* The same, for one that ends with a text of the broker's: the full stop is added if it lacks one.
+ */
 void story_say_text(struct story *story, const char *text, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
@@ -39,7 +40,8 @@ bool story_is_over(
 bool story_is_stuck(const struct story *story); /* somebody is */
 void story_stuck(struct story *story);          /* names whoever is */
 bool story_came_out(const struct story *story, const struct muster_event_row *stuck);
-/* The rank that was lost before this failure was told, so that it is likely to be its cause; -1: none. */
+/* The rank that was lost before this failure was told, so that it is likely to be its cause; -1:
+ * none. */
 int64_t story_lost_before(const struct story *story, const struct muster_event_row *failure);
 /* Says so, behind the failure. */
 void story_blame(struct story *story, const struct muster_event_row *failure);
@@ -48,7 +50,8 @@ struct who story_trains_on(const struct story *story);
 /* What happened in round number index of the story. */
 void story_round(struct story *story, size_t index);
 
-/* All took an older checkpoint than the one that a rank could not restore: told once, behind the last such failure
+/* All took an older checkpoint than the one that a rank could not restore: told once, behind the
+ * last such failure
  * (`told` is the incident just told), or at the end (NULL). */
 void story_fell_back(struct story *story, const struct muster_event_row *told);
 

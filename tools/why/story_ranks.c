@@ -64,7 +64,8 @@ bool story_came_out(const struct story *story, const struct muster_event_row *st
     return false;
 }
 
-/* A rank that was lost, and from which no word came since a moment before this failure was told. NULL: none. */
+/* A rank that was lost, and from which no word came since a moment before this failure was told.
+ * NULL: none. */
 static const struct muster_node_row *silent_before(const struct story *story,
                                                    const struct muster_event_row *failure)
 {

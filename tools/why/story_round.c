@@ -138,9 +138,10 @@ static const char *plural(int64_t count)
     return count == 1 ? "" : "s";
 }
 
-/* --- asking and answering ------------------------------------------------------------------------ */
+/* --- asking and answering --------------------------------------------------------------------- */
 
-/* What the round was opened for was not kept by brokers before: its plan was that of a notice that came later. */
+/* What the round was opened for was not kept by brokers before: its plan was that of a notice that
+ * came later. */
 static bool is_of_later_notice(const struct story *story, const struct muster_round_row *round)
 {
     const struct muster_notice_row *notice = muster_rows_notices(story->notices);
@@ -230,7 +231,7 @@ static void tell_decision(struct story *story, const struct part *part)
                   decided_after(part).text);
 }
 
-/* --- saving -------------------------------------------------------------------------------------- */
+/* --- saving ----------------------------------------------------------------------------------- */
 
 static void tell_captures(struct story *story, const struct part *part)
 {
@@ -296,7 +297,7 @@ static void tell_saves(struct story *story, const struct part *part)
                   round->saved, round->writers, name_them(part, lacks_save).text);
 }
 
-/* --- the end ------------------------------------------------------------------------------------- */
+/* --- the end ---------------------------------------------------------------------------------- */
 
 static void tell_commit(struct story *story, const struct part *part)
 {

@@ -33,11 +33,13 @@ void registry_drop(struct job *job, uint64_t round); /* out of memory, not of th
 /* What a process that joins now is to restore: the launch's choice; for a bystander, once that is
  * deleted, the newest. */
 const struct checkpoint *registry_resume_of(struct job *job, struct peer *peer);
-/* A bystander whose launch's choice was deleted, and there is nothing else to read: it begins from nothing. */
+/* A bystander whose launch's choice was deleted, and there is nothing else to read: it begins from
+ * nothing. */
 bool registry_lets_begin(const struct job *job, const struct peer *peer);
 void registry_add(struct job *job, const struct record_checkpoint *row);
 void registry_supersede_given_up(struct core *core, struct job *job);
-/* What launches before the present one committed beyond a step that it is known to have begun from, or from before. */
+/* What launches before the present one committed beyond a step that it is known to have begun from,
+ * or from before. */
 void registry_give_up_beyond(struct core *core, struct job *job, int64_t step);
 /* given_up.c: what is superseded is to be deleted some time. */
 void given_up_add(struct job *job, const struct record_checkpoint *row); /* copies it */

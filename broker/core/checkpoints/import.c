@@ -1,13 +1,15 @@
-/* import - checkpoints that were found on disk become rows again: of a database that was lost, the manifests
- * are what is left. A tool sends one after another, each in parts.
+/* import - checkpoints that were found on disk become rows again: of a database that was lost, the
+ * manifests are what is left. A tool sends one after another, each in parts.
  *
- * Only a job that is not running takes them, and only numbers that are no other round's here: a job that went on without
- * its past has rounds of its own. What is here already is left as it is, but for a round that was aborted, because this
- * database, or the import, was put back or cut short: it gets the row of one that was found on disk.
+ * Only a job that is not running takes them, and only numbers that are no other round's here: a job
+ * that went on without its past has rounds of its own. What is here already is left as it is, but
+ * for a round that was aborted, because this database, or the import, was put back or cut short: it
+ * gets the row of one that was found on disk.
  *
- * A checkpoint may have 131,072 files, and other jobs are not to wait for them: what is read is read part by part, and
- * beyond IMPORT_SLICE files they become rows pass by pass. Until the last of them is written the checkpoint is a
- * failed one that nobody resumes from, and its round says so; who asks is answered after that. */
+ * A checkpoint may have 131,072 files, and other jobs are not to wait for them: what is read is
+ * read part by part, and beyond IMPORT_SLICE files they become rows pass by pass. Until the last of
+ * them is written the checkpoint is a failed one that nobody resumes from, and its round says so;
+ * who asks is answered after that. */
 #include "broker/core/checkpoints/checkpoints.h"
 
 #include "schema/manifest/manifest_read.h"
@@ -78,8 +80,8 @@ static struct record *import_persist(struct core *core, enum record_kind kind)
     return &action->record;
 }
 
-/* Where it was written: its writer died before it could give it its name. The launch that resumes from it does. NULL:
- * it has one, in a directory of whatever name. */
+/* Where it was written: its writer died before it could give it its name. The launch that resumes
+ * from it does. NULL: it has one, in a directory of whatever name. */
 static const char *unnamed(const struct manifest *m, const char *path)
 {
     const char *under_way = paths_under_way(path);
@@ -224,8 +226,8 @@ static size_t files_of(const struct manifest *m)
     return files;
 }
 
-/* A later launch that began before a checkpoint gave it up, for good; where it began is in its manifests, or
- * else it saved that step or an earlier one anew. */
+/* A later launch that began before a checkpoint gave it up, for good; where it began is in its
+ * manifests, or else it saved that step or an earlier one anew. */
 static void supersede_older(struct core *core, struct job *job, const struct manifest *m)
 {
     int64_t beyond = m->resumed_known ? m->resumed_step : m->step - 1;
@@ -300,7 +302,7 @@ static bool add_checkpoint(struct core *core, struct job *job, const struct mani
     return true;
 }
 
-/* --- what was cut short ------------------------------------------------------------------------- */
+/* --- what was cut short ----------------------------------------------------------------------- */
 
 static size_t partly_at(const struct job *job, uint64_t round)
 {
@@ -335,20 +337,21 @@ static void partly_end(struct job *job, uint64_t round)
         job->partly[partly_at(job, round)] = job->partly[--job->partly_count];
 }
 
-/* --- a whole manifest --------------------------------------------------------------------------- */
+/* --- a whole manifest ------------------------------------------------------------------------- */
 
 static const struct answer running = {
     MUSTER_E_BUSY, "the job is running; end it, then import what was there before", 0};
 
-/* No step was agreed on, or none was to be saved: its number stands for nothing that could be on disk. A launch that was
- * refused for what is to be imported may have had such a round. */
+/* No step was agreed on, or none was to be saved: its number stands for nothing that could be on
+ * disk. A launch that was refused for what is to be imported may have had such a round. */
 static bool left_nothing(const struct outcome *here)
 {
     return here->state == ROUND_UNCHANGED || (here->state == ROUND_ABORTED && here->step < 0);
 }
 
-/* Its number is another round's here. One that was jumped over (by nodes that knew more than this database) is nobody's. What was
- * aborted may be the same round, of which this database forgot the end: a manifest is written behind a commit alone. */
+/* Its number is another round's here. One that was jumped over (by nodes that knew more than this
+ * database) is nobody's. What was aborted may be the same round, of which this database forgot the
+ * end: a manifest is written behind a commit alone. */
 static bool is_taken(struct job *job, const struct manifest *m)
 {
     const struct outcome here = round_outcome(job, m->round);
@@ -402,7 +405,8 @@ static void add_frame(struct core *core, struct job *job, const struct manifest 
                                           .final = true});
 }
 
-/* Of another manifest of that round, which was cut short or given up: it may have other ranks and other files. */
+/* Of another manifest of that round, which was cut short or given up: it may have other ranks and
+ * other files. */
 static void forget_shards(struct core *core, const struct job *job, const struct manifest *m)
 {
     import_persist(core, RECORD_SHARDS_GONE)->u.shards_gone =
@@ -452,7 +456,7 @@ static bool import_add(struct core *core, struct manifest **manifest, struct ans
     return true;
 }
 
-/* --- a large one ---------------------------------------------------------------------------------- */
+/* --- a large one ------------------------------------------------------------------------------ */
 
 bool import_is_due(const struct core *core)
 {
@@ -500,7 +504,7 @@ void import_tick(struct core *core)
     manifest_destroy(&import->manifest);
 }
 
-/* --- what a tool says ------------------------------------------------------------------------------ */
+/* --- what a tool says ------------------------------------------------------------------------- */
 
 static bool is_repeat(const struct import *import, const struct wire_import *m)
 {

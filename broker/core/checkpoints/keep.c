@@ -1,7 +1,7 @@
 /* keep - which checkpoints go, and the chief's hand that removes them; see keep.h.
- * Invariant (I11): a checkpoint that is pinned, being restored or the newest is not deleted, but for the
- * newest when the chief said that the job is done with it; nor the newest that is whole (manifest and final
- * name) before a newer one is. */
+ * Invariant (I11): a checkpoint that is pinned, being restored or the newest is not deleted, but
+ * for the newest when the chief said that the job is done with it; nor the newest that is whole
+ * (manifest and final name) before a newer one is. */
 #include "broker/core/checkpoints/keep.h"
 
 #include "schema/room.h"
@@ -185,8 +185,8 @@ static enum others other_rank(const struct job *job, uint64_t rank)
     return generation_rank_finished(job, rank) ? OTHERS_FINISHED : OTHERS_FAILED;
 }
 
-/* The chief is done. If a rank fails after that, or is to end, the job goes on from the newest: it stays until all have
- * finished. */
+/* The chief is done. If a rank fails after that, or is to end, the job goes on from the newest: it
+ * stays until all have finished. */
 static enum others others_of(const struct job *job)
 {
     enum others others = OTHERS_FINISHED;
@@ -204,7 +204,8 @@ static bool newest_may_go(const struct job *job)
     return job->keep.final && others_of(job) == OTHERS_FINISHED;
 }
 
-/* Which checkpoints the policies want, as booleans beside job->checkpoints; owned. NULL: all, or no memory. */
+/* Which checkpoints the policies want, as booleans beside job->checkpoints; owned. NULL: all, or no
+ * memory. */
 static bool *keep_wanted_of(const struct job *job)
 {
     const struct job_policies *policies = keep_policies_of(job);

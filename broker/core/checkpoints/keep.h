@@ -4,8 +4,8 @@
  *   given_up.c     what a launch left behind that went back
  *   pins.c         leases on checkpoints
  *
- * A deletion: decided (row: deleting) -> DELETE to the lowest live rank, repeated -> DELETED (row: deleted). Its
- * decision is never taken back, so either side may be restarted in between. */
+ * A deletion: decided (row: deleting) -> DELETE to the lowest live rank, repeated -> DELETED (row:
+ * deleted). Its decision is never taken back, so either side may be restarted in between. */
 #ifndef BROKER_CORE_KEEP_H
 #define BROKER_CORE_KEEP_H
 

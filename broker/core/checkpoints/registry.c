@@ -1,5 +1,6 @@
 /* registry - committed checkpoints, and which one a generation resumes from.
- * Holds the newest CORE_CHECKPOINTS_MAX committed ones that are not superseded; the database has all. */
+ * Holds the newest CORE_CHECKPOINTS_MAX committed ones that are not superseded; the database has
+ * all. */
 #include "broker/core/checkpoints/checkpoints.h"
 
 #include "schema/error.h"

@@ -1,8 +1,8 @@
 /* asleep - jobs that have ended leave memory, and the rows of some go for good.
- * Owns: who goes to sleep, and who is forgotten first. The list of those who sleep is state/sleepers.c.
- * What always holds: a job is in memory or asleep, never both. It goes to sleep at a tick, when all
- * its rows are in the batch that is written next. It wakes by its rows, which the driver hands
- * (core_lacks). */
+ * Owns: who goes to sleep, and who is forgotten first. The list of those who sleep is
+ * state/sleepers.c. What always holds: a job is in memory or asleep, never both. It goes to sleep
+ * at a tick, when all its rows are in the batch that is written next. It wakes by its rows, which
+ * the driver hands (core_lacks). */
 #include "broker/core/members/members.h"
 #include "broker/core/state/sleepers.h"
 
@@ -10,7 +10,7 @@
 
 #define FORGET_TICK_MAX 256 /* jobs that one tick forgets */
 
-/* --- going to sleep ------------------------------------------------------------------------------- */
+/* --- going to sleep --------------------------------------------------------------------------- */
 
 /* Nobody lives in it, a ps and an evaluator included. */
 static bool asleep_is_over(const struct core *core, const struct job *job)
@@ -104,7 +104,7 @@ static void put_to_sleep(struct core *core)
     }
 }
 
-/* --- forgetting ----------------------------------------------------------------------------------- */
+/* --- forgetting ------------------------------------------------------------------------------- */
 
 void asleep_forget(struct core *core, const char *name)
 {
@@ -165,7 +165,7 @@ void asleep_tick(struct core *core)
     forget_some(core, beyond(core));
 }
 
-/* --- waking --------------------------------------------------------------------------------------- */
+/* --- waking ----------------------------------------------------------------------------------- */
 
 /* Who else asks has said HELLO, or is told to. */
 static bool is_about_its_job(const struct wire_msg *message)
@@ -182,7 +182,7 @@ const char *core_lacks(const struct core *core, const struct wire_msg *message)
     return message->up.job;
 }
 
-/* --- the order ------------------------------------------------------------------------------------ */
+/* --- the order -------------------------------------------------------------------------------- */
 
 struct answer asleep_take(struct core *core, struct job *job)
 {

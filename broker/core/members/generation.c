@@ -1,5 +1,5 @@
-/* generation - one launch of the job: its opening with the one resume choice, its start once all have
- * restored, its end. */
+/* generation - one launch of the job: its opening with the one resume choice, its start once all
+ * have restored, its end. */
 #include "broker/core/members/members.h"
 
 #include <stdio.h>
@@ -107,8 +107,8 @@ static void take_newest(struct job *job)
     job->gen.resume_ready = newest == NULL || newest->path[0] != '\0';
 }
 
-/* Nodes of a generation that the database does not know (it was restored from a copy), or knows by an import alone: they are
- * running, so they are believed. */
+/* Nodes of a generation that the database does not know (it was restored from a copy), or knows by
+ * an import alone: they are running, so they are believed. */
 void generation_adopt(struct core *core, struct job *job, uint64_t generation,
                       const struct wire_hello *hello)
 {
@@ -130,8 +130,8 @@ static void await_ranks(struct core *core, struct job *job)
     job_timer(job, job->gen.back_until_boot_ms);
 }
 
-/* At a start: it runs, and nobody has ever heard of one of its ranks, or since it was lost. So the database was put
- * back before an earlier start, which did not live to miss that rank. */
+/* At a start: it runs, and nobody has ever heard of one of its ranks, or since it was lost. So the
+ * database was put back before an earlier start, which did not live to miss that rank. */
 void generation_await_unknown(struct core *core, struct job *job)
 {
     for (uint64_t rank = 0; job->gen.state == GENERATION_RUNNING && rank < job->gen.world_size;
@@ -140,8 +140,9 @@ void generation_await_unknown(struct core *core, struct job *job)
             await_ranks(core, job);
 }
 
-/* It began there or before, and not beyond its choice: what is committed beyond that, by launches before it, was given up,
- * and counts for nothing, as if this database had known. With fallback it may have gone back further than its row tells. */
+/* It began there or before, and not beyond its choice: what is committed beyond that, by launches
+ * before it, was given up, and counts for nothing, as if this database had known. With fallback it
+ * may have gone back further than its row tells. */
 void generation_stands_at(struct core *core, struct job *job, int64_t done)
 {
     struct generation *gen = &job->gen;
@@ -156,8 +157,8 @@ void generation_stands_at(struct core *core, struct job *job, int64_t done)
         take_newest(job);
 }
 
-/* Steps are taken in a generation that this database does not know to have started. Ranks that do not
- * come back are missed after START_GRACE_MS. */
+/* Steps are taken in a generation that this database does not know to have started. Ranks that do
+ * not come back are missed after START_GRACE_MS. */
 void generation_goes_on(struct core *core, struct job *job)
 {
     generation_move(&job->gen, GENERATION_RUNNING);
@@ -168,8 +169,8 @@ void generation_goes_on(struct core *core, struct job *job)
     event_emit(core, job, event_make(job, EVENT_STARTED), 0);
 }
 
-/* A rank that had nothing left to do came and went before the others: they are still to come, and it is
- * known of them that they need not wait for it. Bounded by the join timeout. */
+/* A rank that had nothing left to do came and went before the others: they are still to come, and
+ * it is known of them that they need not wait for it. Bounded by the join timeout. */
 static bool others_are_to_come(const struct job *job)
 {
     uint64_t finished = 0;
@@ -181,8 +182,9 @@ static bool others_are_to_come(const struct job *job)
     return finished > 0 && finished < job->gen.world_size;
 }
 
-/* No round is open: it needs somebody who lives, or it were over, and who leaves or is lost ends each that needs it.
- * (One that were open all the same would end by its bounds, or when the next launch is opened.) */
+/* No round is open: it needs somebody who lives, or it were over, and who leaves or is lost ends
+ * each that needs it. (One that were open all the same would end by its bounds, or when the next
+ * launch is opened.) */
 void generation_end(struct core *core, struct job *job)
 {
     round_want_nothing(job);

@@ -212,8 +212,8 @@ static bool saves_are_open(const struct job *job)
     return false;
 }
 
-/* All had restored when steps were taken, so a process that comes for a rank is a later life of it; also where the
- * database, put back to an older copy, knows of no former one. */
+/* All had restored when steps were taken, so a process that comes for a rank is a later life of it;
+ * also where the database, put back to an older copy, knows of no former one. */
 static bool comes_back(const struct job *job, enum wire_role role)
 {
     return job->gen.state == GENERATION_RUNNING && role_is_trainer(role);
@@ -296,8 +296,8 @@ static bool facts_agree(struct core *core, const struct input *in, const struct 
     return true;
 }
 
-/* Two hosts that see different directories under one path: what one saves the other does not find. Told again while the
- * ranks join, as below. */
+/* Two hosts that see different directories under one path: what one saves the other does not find.
+ * Told again while the ranks join, as below. */
 static bool directory_agrees(struct core *core, const struct input *in, const struct job *job)
 {
     const struct wire_hello *hello = &in->message->u.hello;
@@ -316,8 +316,9 @@ static bool directory_agrees(struct core *core, const struct input *in, const st
     return false;
 }
 
-/* While the ranks restore, what each may take is one choice: who takes nothing but the newest would begin at another step
- * than those who go back. Told again, since the others may be of a launch that was killed and is not known to be lost. */
+/* While the ranks restore, what each may take is one choice: who takes nothing but the newest would
+ * begin at another step than those who go back. Told again, since the others may be of a launch
+ * that was killed and is not known to be lost. */
 static bool wishes_agree(struct core *core, const struct input *in, const struct job *job)
 {
     const bool older = in->message->u.hello.restore_fallback;
@@ -381,8 +382,9 @@ static bool ending_is_over(struct core *core, const struct job *job)
 
 #define RANKS_FIRST "the job has no running generation yet; its ranks come first"
 
-/* A live rank that this broker start has heard. Rows alone, read from a copy of the database, are no proof that a launch
- * which a newer one replaced still runs; nor is a ps or an evaluator, which may live on or be new. */
+/* A live rank that this broker start has heard. Rows alone, read from a copy of the database, are
+ * no proof that a launch which a newer one replaced still runs; nor is a ps or an evaluator, which
+ * may live on or be new. */
 static bool a_rank_speaks(const struct job *job)
 {
     for (uint64_t rank = 0; rank < job->gen.world_size; rank++)
@@ -448,7 +450,7 @@ static void hello_new(struct core *core, const struct input *in, struct job *job
     notice_facts(core, peer, &m->u.hello);
 }
 
-/* What the launch asked for is in no row: after a start of the broker its processes say it again. */
+/* What the launch asked for is in no row: after a start of the broker its processes say it again */
 static void join_timeout_again(struct job *job, const struct wire_hello *hello)
 {
     int64_t more_ms = (int64_t)hello->join_timeout_ms - job->gen.join_ms;
@@ -464,7 +466,8 @@ static bool takes_steps(const struct wire_hello *hello)
     return hello->phase >= PHASE_STEPPING && hello->phase <= PHASE_CLOSING;
 }
 
-/* Who takes steps has restored, and so have all: a database that knows less was put back to a copy. */
+/* Who takes steps has restored, and so have all: a database that knows less was put back to a copy.
+ */
 static void take_start(struct core *core, struct peer *peer, const struct wire_hello *hello)
 {
     struct job *job = peer->job;
@@ -484,8 +487,8 @@ static void take_start(struct core *core, struct peer *peer, const struct wire_h
             rank_restarted(core, job, rank);
 }
 
-/* A member that serves a later round ends one that the database, put back to a copy, holds for open. That its save
- * has failed, and why, it says itself, again if need be. */
+/* A member that serves a later round ends one that the database, put back to a copy, holds for
+ * open. That its save has failed, and why, it says itself, again if need be. */
 static void end_forgotten_round(struct core *core, struct peer *peer,
                                 const struct wire_hello *hello)
 {
@@ -510,8 +513,8 @@ static bool heard_otherwise(const struct peer *peer, const struct wire_msg *m)
     return !lineage_holds(job, m->u.hello.history, m->up.applied_seq);
 }
 
-/* Of a launch that this database does not know: its world is told by those who train. Of whom none comes in the time that
- * a start gives all, that launch is over. */
+/* Of a launch that this database does not know: its world is told by those who train. Of whom none
+ * comes in the time that a start gives all, that launch is over. */
 static void refuse_bystander(struct core *core, const struct input *in, const struct job *job)
 {
     if (core->now - core->start_boot_ms < START_GRACE_MS)
@@ -526,8 +529,8 @@ static void refuse_bystander(struct core *core, const struct input *in, const st
                        START_GRACE_MS / 1000));
 }
 
-/* A process that this database does not know: of a launch that runs here, or, if none does, of one that it does not know
- * either, or by an import alone. False: it was answered. */
+/* A process that this database does not know: of a launch that runs here, or, if none does, of one
+ * that it does not know either, or by an import alone. False: it was answered. */
 static bool let_in(struct core *core, const struct input *in, struct job *job,
                    struct peer **ret_peer)
 {

@@ -1,4 +1,5 @@
-/* members - who comes, restores, trains and goes; a launch from its opening to its end; what follows from it all. */
+/* members - who comes, restores, trains and goes; a launch from its opening to its end; what
+ * follows from it all. */
 #ifndef BROKER_CORE_MEMBERS_H
 #define BROKER_CORE_MEMBERS_H
 
@@ -44,7 +45,8 @@ struct answer restore_take_failed(struct core *core, struct peer *peer,
                                   const struct wire_restore_failed *m);
 
 /* servers.c */
-/* Before the peers of a launch are forgotten: for one that begins, or that is found to run already. */
+/* Before the peers of a launch are forgotten: for one that begins, or that is found to run already.
+ */
 void servers_keep(struct core *core, struct job *job, bool launch);
 void servers_kept(struct core *core, struct job *job); /* in the launch that follows */
 

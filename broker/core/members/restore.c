@@ -1,4 +1,5 @@
-/* restore - what ranks say of their restore: done, or failed, and then perhaps all go back to an older checkpoint. */
+/* restore - what ranks say of their restore: done, or failed, and then perhaps all go back to an
+ * older checkpoint. */
 #include "broker/core/members/members.h"
 #include "schema/error.h"
 
@@ -58,8 +59,8 @@ struct answer restore_take_done(struct core *core, struct peer *peer, const stru
     return ok;
 }
 
-/* The whole generation goes back to the next older one. What is newer counts until all have restored: the older ones
- * may be worse, and the next launch may find the newest mended. */
+/* The whole generation goes back to the next older one. What is newer counts until all have
+ * restored: the older ones may be worse, and the next launch may find the newest mended. */
 static bool fall_back(struct core *core, struct job *job, uint64_t from)
 {
     const struct checkpoint *failed = registry_find(job, from);

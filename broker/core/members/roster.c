@@ -23,7 +23,8 @@ static uint64_t awaited_by(struct peer *peer, uint64_t number)
     return decided && round_part(round, peer) != NULL ? number : 0;
 }
 
-/* A save that begins, ends or writes is no hang. What is written behind the training thread says nothing of that. */
+/* A save that begins, ends or writes is no hang. What is written behind the training thread says
+ * nothing of that. */
 static bool saves_on(const struct peer *peer, const struct wire_heartbeat *beat)
 {
     bool saves = beat->phase == PHASE_SAVING;
@@ -83,14 +84,16 @@ static void roster_gone(struct core *core, struct peer *peer, enum wire_node_sta
         job->trainers[peer->rank] = NULL;
 }
 
-/* A plan waits: the save is still wanted, and who is left can make it now. (A sharded job cannot.) */
+/* A plan waits: the save is still wanted, and who is left can make it now. (A sharded job cannot.)
+ */
 static bool plan_can_be_kept(const struct job *job)
 {
     return job->plan.why == PLAN_AHEAD && notice_any_active(job) && grace_has_trained(job) &&
            job->gen.layout == LAYOUT_REPLICATED;
 }
 
-/* What is saved without this rank. True: a round, which the others serve before they end for its error. */
+/* What is saved without this rank. True: a round, which the others serve before they end for its
+ * error. */
 static bool round_follows(struct job *job, const struct peer *peer)
 {
     struct round *round = round_awaited(job);
@@ -218,10 +221,11 @@ void roster_lost(struct core *core, struct peer *peer, const char *why)
     }
 }
 
-/* --- time --------------------------------------------------------------------------------------- */
+/* --- time ------------------------------------------------------------------------------------- */
 
-/* After a start everybody has START_GRACE_MS to come back, but for who missed a freeze since then while
- * a deadline passes in that time: its peers may wait for it in the step that is to be saved. */
+/* After a start everybody has START_GRACE_MS to come back, but for who missed a freeze since then
+ * while a deadline passes in that time: its peers may wait for it in the step that is to be saved.
+ */
 static bool has_grace(const struct core *core, const struct peer *peer)
 {
     int64_t until = core->start_boot_ms + START_GRACE_MS;

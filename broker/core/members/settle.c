@@ -1,6 +1,7 @@
 /* settle - what follows from a job's facts, whoever changed them.
- * Owns: the order of the consequences of an input. Handlers change facts of their own and call no other machine.
- * Always: settling again at the same moment does nothing, which the simulator checks after each input. */
+ * Owns: the order of the consequences of an input. Handlers change facts of their own and call no
+ * other machine. Always: settling again at the same moment does nothing, which the simulator checks
+ * after each input. */
 #include "broker/core/members/members.h"
 
 #include <stdio.h>
@@ -20,7 +21,8 @@ static void settle_error(struct core *core, struct job *job)
                       peer != NULL && peer->failed ? text : gen->error_text);
 }
 
-/* What the coming and going of processes means takes a look at each: not for every word of one of thousands. */
+/* What the coming and going of processes means takes a look at each: not for every word of one of
+ * thousands. */
 void job_settle(struct core *core, struct job *job)
 {
     job->settled_step = core->steps;

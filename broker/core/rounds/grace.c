@@ -1,6 +1,7 @@
-/* grace - what the job's notices ask for, now or later: the plan (plan.h) with this job's own numbers.
- * Nothing of it is needed after a crash but notices and times, which are rows; so a plan is made anew at
- * each tick, and a start of the broker goes on with it. The earliest freeze of all active notices counts. */
+/* grace - what the job's notices ask for, now or later: the plan (plan.h) with this job's own
+ * numbers. Nothing of it is needed after a crash but notices and times, which are rows; so a plan
+ * is made anew at each tick, and a start of the broker goes on with it. The earliest freeze of all
+ * active notices counts. */
 #include "broker/core/rounds/rounds.h"
 
 #include <stdio.h>
@@ -31,9 +32,9 @@ static bool has_told(const struct peer *peer)
     return peer != NULL && peer->state == NODE_RESTORED && peer->told_boot_ms > 0;
 }
 
-/* Steps between the first and the last rank. Heartbeats are not of one moment: who told its count before
- * the first one did is taken to have gone on at its own pace until then. (A rank that begins a step just
- * after its heartbeat is not a step behind.) */
+/* Steps between the first and the last rank. Heartbeats are not of one moment: who told its count
+ * before the first one did is taken to have gone on at its own pace until then. (A rank that begins
+ * a step just after its heartbeat is not a step behind.) */
 static int64_t lag_now(const struct job *job)
 {
     const struct peer *first = NULL;
@@ -91,7 +92,7 @@ void grace_save_measured(struct job *job, const struct round *round)
         plan_saves_add(&job->saves, slowest);
 }
 
-/* --- what people read ------------------------------------------------------------------------------ */
+/* --- what people read ------------------------------------------------------------------------- */
 
 #define SECONDS(ms) (long long)((ms) / 1000), (long long)((ms) % 1000 / 100)
 
@@ -157,10 +158,10 @@ static void grace_show(const struct core *core, struct job *job, const struct pl
         plan->why == PLAN_AHEAD ? core->now_unix + plan->freeze_boot_ms - core->now_boot : 0;
 }
 
-/* --- now or later ------------------------------------------------------------------------------------ */
+/* --- now or later ----------------------------------------------------------------------------- */
 
-/* A sharded job of which a rank has done all its steps saves no more, nor any job of which all have: who is
- * left finishes too, or runs into the margin; a freeze would only keep it from that. */
+/* A sharded job of which a rank has done all its steps saves no more, nor any job of which all
+ * have: who is left finishes too, or runs into the margin; a freeze would only keep it from that */
 static bool finishes(const struct job *job)
 {
     bool finished = false, live = false;
@@ -211,7 +212,8 @@ bool grace_is_due(const struct core *core, struct job *job)
     return false;
 }
 
-/* It measures what a save takes, or the job asked for two saves; also the newest one since the notices came will do. */
+/* It measures what a save takes, or the job asked for two saves; also the newest one since the
+ * notices came will do. */
 static bool early_save_is_due(const struct job *job)
 {
     const struct checkpoint *newest = registry_newest(job);

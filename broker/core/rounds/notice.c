@@ -1,5 +1,5 @@
-/* notice - who will be terminated, and until when. Facts of one generation; the earliest deadline of
- * the active ones is the plan's. */
+/* notice - who will be terminated, and until when. Facts of one generation; the earliest deadline
+ * of the active ones is the plan's. */
 #include "broker/core/rounds/rounds.h"
 
 #include <stdio.h>
@@ -73,8 +73,9 @@ bool notice_any_active(const struct job *job)
     return false;
 }
 
-/* A start: who lives after its deadline shows that it is not exact, and so do all who come back to a broker that was
- * away over it. What cannot be in time any more is tried at once, and has the bounds of a notice without one. */
+/* A start: who lives after its deadline shows that it is not exact, and so do all who come back to
+ * a broker that was away over it. What cannot be in time any more is tried at once, and has the
+ * bounds of a notice without one. */
 void notices_let_pass(struct core *core, struct job *job)
 {
     for (struct notice *notice = job->notices; notice != NULL; notice = notice->next)
@@ -83,7 +84,8 @@ void notices_let_pass(struct core *core, struct job *job)
             notice->deadline_boot_ms = 0;
 }
 
-/* The round that is opened for them: who withdraws one from now on comes too late, and is told so. */
+/* The round that is opened for them: who withdraws one from now on comes too late, and is told so.
+ */
 void notices_frozen_for(struct core *core, struct job *job, const struct round *round)
 {
     for (struct notice *notice = job->notices; notice != NULL; notice = notice->next) {
@@ -131,8 +133,8 @@ static void notice_fill_in(const struct core *core, const struct job *job, struc
     notice->received_unix_ms = core->now_unix;
 }
 
-/* A known id counts anew if its source withdrew it and issues it again, if it has become a kind that
- * ends a process, or if its deadline is earlier. A later deadline postpones nothing. */
+/* A known id counts anew if its source withdrew it and issues it again, if it has become a kind
+ * that ends a process, or if its deadline is earlier. A later deadline postpones nothing. */
 static bool is_news(const struct core *core, const struct notice *known,
                     const struct wire_notice *m)
 {
@@ -223,8 +225,8 @@ static void notice_join(struct core *core, struct job *job, struct notice *notic
     round_join_termination(core, job, round);
 }
 
-/* A plan has come to its moment, and a round that was opened for something else is there: it will do. Its
- * members hear that they leave after it. */
+/* A plan has come to its moment, and a round that was opened for something else is there: it will
+ * do. Its members hear that they leave after it. */
 void notices_join(struct core *core, struct job *job, struct round *round)
 {
     for (struct notice *notice = job->notices; notice != NULL; notice = notice->next) {
@@ -307,8 +309,8 @@ static bool notice_is_refused(struct core *core, const struct job *job, const st
     return true;
 }
 
-/* Nobody needs the machine of a rank that has finished, and the others would save and leave for nothing. (Its own node
- * tells nothing more: whoever has left is not heard.) */
+/* Nobody needs the machine of a rank that has finished, and the others would save and leave for
+ * nothing. (Its own node tells nothing more: whoever has left is not heard.) */
 static struct answer answer_finished(struct core *core, const struct job *job, int64_t rank)
 {
     return (struct answer){
@@ -324,8 +326,8 @@ static struct notice *notice_add(struct job *job)
 {
     struct notice *notice = calloc(1, sizeof *notice);
 
-    /* A refusal would be an answer: the node would not say it again, and nobody would save. The next
-     * start hears it, because a request without an answer is repeated. */
+    /* A refusal would be an answer: the node would not say it again, and nobody would save. The
+     * next start hears it, because a request without an answer is repeated. */
     MUST(notice != NULL);
     notice->next = job->notices;
     job->notices = notice;
@@ -376,7 +378,8 @@ uint64_t notice_round(const struct job *job, const char *id)
     return notice != NULL ? notice->round : 0;
 }
 
-/* Frozen for, or the job ends anyway. (Between two attempts of a round a notice may still be withdrawn.) */
+/* Frozen for, or the job ends anyway. (Between two attempts of a round a notice may still be
+ * withdrawn.) */
 static bool is_too_late(struct job *job, const struct notice *notice)
 {
     const struct round *round = round_find(job, notice->round);
@@ -409,8 +412,8 @@ static struct answer notice_answer_late(struct core *core, const struct job *job
     return (struct answer){MUSTER_E_ENDING, text, notice->round};
 }
 
-/* The event names the incarnation that withdrew its own notice, 0 for a tool: a node that issues it again
- * meanwhile knows that this is not about the new one. */
+/* The event names the incarnation that withdrew its own notice, 0 for a tool: a node that issues it
+ * again meanwhile knows that this is not about the new one. */
 static void notice_withdraw(struct core *core, struct job *job, struct notice *notice,
                             uint64_t incarnation)
 {
@@ -452,8 +455,8 @@ struct answer notice_cancel(struct core *core, struct job *job, const char *id,
     return (struct answer){MUSTER_OK, "", notice->round};
 }
 
-/* What its node has to forget, if it missed the events: not what it withdrew itself, for that it may have
- * issued anew. */
+/* What its node has to forget, if it missed the events: not what it withdrew itself, for that it
+ * may have issued anew. */
 void notices_taken_back(struct core *core, const struct peer *peer, struct wire_snapshot *s)
 {
     struct wire_notice_id *ids = arena_alloc(&core->out->arena, NOTICES_NODE_MAX * sizeof *ids);
@@ -468,7 +471,8 @@ void notices_taken_back(struct core *core, const struct peer *peer, struct wire_
     s->withdrawn.count = count;
 }
 
-/* A rank that has finished needs its machine no more, and nobody is left to withdraw what it told. */
+/* A rank that has finished needs its machine no more, and nobody is left to withdraw what it told.
+ */
 void notices_settle(struct core *core, struct job *job)
 {
     for (struct notice *notice = job->notices; notice != NULL; notice = notice->next) {
@@ -482,9 +486,9 @@ void notices_settle(struct core *core, struct job *job)
     }
 }
 
-/* HELLO repeats every uncancelled notice with its time left: news to a broker that lost it, a deadline
- * to one whose machine was rebooted or whose database is older. (What differs by less than the margin is
- * how long the message took.) */
+/* HELLO repeats every uncancelled notice with its time left: news to a broker that lost it, a
+ * deadline to one whose machine was rebooted or whose database is older. (What differs by less than
+ * the margin is how long the message took.) */
 void notice_facts(struct core *core, struct peer *peer, const struct wire_hello *hello)
 {
     for (size_t i = 0; i < hello->notices.count; i++) {

@@ -1,11 +1,12 @@
 /* round - one agreement on one save step, from its cause to the decision.
  * Owns: which save is wanted, the freeze, the reports, S. What follows the decision is save.c.
- * Its states are in moves.c; a policy save enters at DECIDED. One round is open (FREEZING, DECIDED) at a time. */
+ * Its states are in moves.c; a policy save enters at DECIDED. One round is open (FREEZING, DECIDED)
+ * at a time. */
 #include "broker/core/rounds/rounds.h"
 
 #include <stdio.h>
 
-/* --- opening ------------------------------------------------------------------------------------ */
+/* --- opening ---------------------------------------------------------------------------------- */
 
 struct round *round_new(struct core *core, struct job *job, enum wire_cause cause, uint64_t attempt)
 {
@@ -78,8 +79,8 @@ void round_add_members(struct job *job, struct round *round)
             job->trainers[rank]->left_out = false;
 }
 
-/* Who comes (back) into a running freeze is asked too: it may be further than all that reported. It hears
- * of the freeze by its snapshot. Nobody joins a decided round. */
+/* Who comes (back) into a running freeze is asked too: it may be further than all that reported. It
+ * hears of the freeze by its snapshot. Nobody joins a decided round. */
 bool round_join_freeze(struct core *core, struct job *job, struct peer *peer)
 {
     struct round *round = round_open_one(job);
@@ -293,7 +294,8 @@ void round_want(struct job *job, enum wire_cause cause)
     }
 }
 
-/* A termination's save is the job's last, an operator's is promised; another cause comes again by itself. */
+/* A termination's save is the job's last, an operator's is promised; another cause comes again by
+ * itself. */
 static int weight_of(enum wire_cause cause)
 {
     return cause == CAUSE_TERMINATION ? 3 : cause == CAUSE_OPERATOR ? 2 : cause != CAUSE_NONE;
@@ -307,7 +309,8 @@ void round_want_again(struct job *job, struct want want, uint64_t attempts_befor
     job->want_before = attempts_before;
 }
 
-/* Could it be an attempt at the save that `muster save` was answered with last? A policy's is none. */
+/* Could it be an attempt at the save that `muster save` was answered with last? A policy's is none.
+ */
 static bool may_be_for_operator(const struct job *job, uint64_t generation, uint64_t round,
                                 enum wire_cause cause)
 {
@@ -315,17 +318,17 @@ static bool may_be_for_operator(const struct job *job, uint64_t generation, uint
            cause != CAUSE_POLICY;
 }
 
-/* One that was aborted for good ends the operator's wait if it was theirs. Between their attempts a manager's or a
- * notice's may come to nothing. */
+/* One that was aborted for good ends the operator's wait if it was theirs. Between their attempts a
+ * manager's or a notice's may come to nothing. */
 static bool settles(const struct job *job, const struct outcome *at)
 {
     return at->state != ROUND_ABORTED ||
            (at->final && (at->round == job->save_now_round || weight_of(at->cause) > 1));
 }
 
-/* The last attempt at the operator's save, if that is owed still: it was accepted, and whatever became of its round and
- * of those behind it is to be tried again. Their rows say so over any number of starts, also where a notice joined one
- * of them or came before the next. */
+/* The last attempt at the operator's save, if that is owed still: it was accepted, and whatever
+ * became of its round and of those behind it is to be tried again. Their rows say so over any
+ * number of starts, also where a notice joined one of them or came before the next. */
 static const struct outcome *owed_since(const struct job *job)
 {
     const struct outcome *last = NULL;
@@ -444,7 +447,7 @@ struct answer round_save_now(struct core *core, struct job *job, const char *id)
     return (struct answer){MUSTER_OK, "", job->save_now_round};
 }
 
-/* --- time ------------------------------------------------------------------------------------------- */
+/* --- time ------------------------------------------------------------------------------------- */
 
 /* The lowest rank whose report or save is lacking; -1: none is. */
 static int64_t laggard(const struct job *job, const struct round *round)
@@ -456,8 +459,8 @@ static int64_t laggard(const struct job *job, const struct round *round)
     return -1;
 }
 
-/* All have reported, and what they wait for is another round's save of the same step: no later one is being written.
- * It lacks somebody's save, else it were committed. */
+/* All have reported, and what they wait for is another round's save of the same step: no later one
+ * is being written. It lacks somebody's save, else it were committed. */
 static int64_t writing_laggard(const struct job *job)
 {
     const struct round *newest = NULL;

@@ -24,7 +24,8 @@ static void set_writers(const struct job *job, struct round *round)
 
 #define WAY_MAX_MS ((int64_t)30 * 24 * 3600 * 1000) /* no sum of it overflows */
 
-/* How long the slowest member may take to S from where it stands; again and again while it advances. */
+/* How long the slowest member may take to S from where it stands; again and again while it
+ * advances. */
 int64_t round_way_ms(const struct round *round)
 {
     int64_t way = STUCK_MS;
@@ -43,8 +44,8 @@ int64_t round_way_ms(const struct round *round)
     return way;
 }
 
-/* Who had the longest way is there, or how long its steps take was not known (WAY_UNMEASURED_MS) and is: from now on
- * the others' way counts. */
+/* Who had the longest way is there, or how long its steps take was not known (WAY_UNMEASURED_MS)
+ * and is: from now on the others' way counts. */
 void round_way_left(const struct core *core, struct round *round)
 {
     int64_t until = core->now + round_way_ms(round);
@@ -124,7 +125,8 @@ static void decide_from_reports(struct core *core, struct job *job, struct round
         round_decide(core, job, round, furthest);
 }
 
-/* All have reported, and what is written of the same step has ended, never will, or takes too long. */
+/* All have reported, and what is written of the same step has ended, never will, or takes too long.
+ */
 void round_settle(struct core *core, struct job *job)
 {
     struct round *round = round_open_one(job);

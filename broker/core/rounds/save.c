@@ -1,8 +1,8 @@
 /* save - from the decision to the commit: who arrived, who saved, who is needed still.
  *
  * The commit rule: a checkpoint is committed if and only if every required shard came from the
- * decided incarnations of this round at this S. Both halves are tested here and nowhere else: round,
- * step and incarnation of each SAVED in accept(), the count of shards in try_commit(). */
+ * decided incarnations of this round at this S. Both halves are tested here and nowhere else:
+ * round, step and incarnation of each SAVED in accept(), the count of shards in try_commit(). */
 #include "broker/core/rounds/rounds.h"
 #include "schema/manifest/metrics.h"
 
@@ -28,7 +28,7 @@ bool save_is_needed(const struct job *job, const struct round *round,
     return part->captured_ms < 0;
 }
 
-/* --- outcomes ------------------------------------------------------------------------------------ */
+/* --- outcomes --------------------------------------------------------------------------------- */
 
 void round_not_saved(struct core *core, struct job *job, uint64_t round, int64_t rank,
                      unsigned code, const char *text)
@@ -141,7 +141,8 @@ static const struct participant *manifest_writer(const struct round *round)
     return NULL;
 }
 
-/* A rank whose thread waits for the commit stood still since it came to the step, and one that stood there since the freeze. */
+/* A rank whose thread waits for the commit stood still since it came to the step, and one that
+ * stood there since the freeze. */
 static int64_t held_ms(const struct core *core, const struct round *round)
 {
     int64_t now = core->now_boot - round->opened_boot_ms, longest = -1;
@@ -211,7 +212,7 @@ static void try_commit(struct core *core, struct job *job, struct round *round)
     }
 }
 
-/* --- who comes no more ----------------------------------------------------------------------------- */
+/* --- who comes no more ------------------------------------------------------------------------ */
 
 /* NULL: it may come. What is written behind a failed step may be whole all the same. */
 static const char *gone_how(const struct round *round, const struct peer *peer, unsigned *ret_code)
@@ -231,7 +232,8 @@ static const char *gone_how(const struct round *round, const struct peer *peer, 
     return "failed its step";
 }
 
-/* Who finishes breaks off nobody's step. In a sharded job nothing is saved without it, nor once the launch ends. */
+/* Who finishes breaks off nobody's step. In a sharded job nothing is saved without it, nor once the
+ * launch ends. */
 static enum abort_retry retry_without(const struct job *job, const struct round *round,
                                       bool finished)
 {
@@ -265,7 +267,7 @@ void save_settle(struct core *core, struct job *job)
             settle_members(core, job, &job->rounds[i]);
 }
 
-/* --- what members say ------------------------------------------------------------------------------ */
+/* --- what members say ------------------------------------------------------------------------- */
 
 /* The round's own members at its own step; anything else changes nothing. */
 static struct participant *accept(struct peer *peer, uint64_t number, int64_t step,
@@ -308,8 +310,8 @@ struct answer save_at_step(struct core *core, struct peer *peer, const struct wi
     return taken;
 }
 
-/* A checkpoint of which no manifest can be made could never be restored: it is not saved, and whose files are too many
- * hears it. Another try would bring the same. */
+/* A checkpoint of which no manifest can be made could never be restored: it is not saved, and whose
+ * files are too many hears it. Another try would bring the same. */
 static struct answer too_many_files(struct core *core, struct peer *peer, struct round *round)
 {
     char text[256];
@@ -349,7 +351,8 @@ struct answer save_files(struct core *core, struct peer *peer, const struct wire
     return taken;
 }
 
-/* Of the lowest writer. What is no JSON was checked by its sender: it is left out, the save counts. */
+/* Of the lowest writer. What is no JSON was checked by its sender: it is left out, the save counts.
+ */
 static void take_metrics(struct round *round, const struct wire_saved *m)
 {
     if (m->metrics[0] == '\0' || !metrics_ok(m->metrics))
@@ -460,8 +463,8 @@ struct answer save_failed(struct core *core, struct peer *peer, const struct wir
     return taken;
 }
 
-/* Its step towards S was broken off, because one that is no member was lost or failed: nobody comes to
- * S any more, but all may stand at one done. */
+/* Its step towards S was broken off, because one that is no member was lost or failed: nobody comes
+ * to S any more, but all may stand at one done. */
 static void broken_off(struct core *core, struct peer *peer, struct round *round)
 {
     struct job *job = peer->job;
@@ -497,7 +500,7 @@ struct answer save_past(struct core *core, struct peer *peer, const struct wire_
     return taken;
 }
 
-/* --- time -------------------------------------------------------------------------------------------- */
+/* --- time ------------------------------------------------------------------------------------- */
 
 static void way_over(struct core *core, struct job *job, struct round *round,
                      const struct participant *part)

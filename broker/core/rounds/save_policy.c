@@ -1,15 +1,15 @@
-/* save_policy - rounds that the broker opens by time, cost and history: what no rank can compute alike.
- * Each is a round of cause `period`: a freeze, S = max(begun), nobody leaves.
+/* save_policy - rounds that the broker opens by time, cost and history: what no rank can compute
+ * alike. Each is a round of cause `period`: a freeze, S = max(begun), nobody leaves.
  *
- * Intervals count from the beginning of the last save, whatever its cause, or of the launch's first step.
- * cost = how long a save stops training (one that goes on behind it: the snapshot, and the wait for the save before; so
- * none by cost is opened while one is written), the mean of the newest SAVES_MEASURED commits. What terminations
- * saved counts only where nothing else was: they write in the foreground, whatever the others do. While it is not
- * known, the first step that is heard of is saved, so that it becomes known.
- *   overhead x     cost / interval = x
- *   Young, Daly    with M = mean time between interruptions, C = cost: daly.h
- * M = (time that all launches ran + a day) / (interruptions + 1): a job of which nothing is known is taken
- * to be interrupted once a day, and what it lives through weighs that out. */
+ * Intervals count from the beginning of the last save, whatever its cause, or of the launch's first
+ * step. cost = how long a save stops training (one that goes on behind it: the snapshot, and the
+ * wait for the save before; so none by cost is opened while one is written), the mean of the newest
+ * SAVES_MEASURED commits. What terminations saved counts only where nothing else was: they write in
+ * the foreground, whatever the others do. While it is not known, the first step that is heard of is
+ * saved, so that it becomes known. overhead x     cost / interval = x Young, Daly    with M = mean
+ * time between interruptions, C = cost: daly.h M = (time that all launches ran + a day) /
+ * (interruptions + 1): a job of which nothing is known is taken to be interrupted once a day, and
+ * what it lives through weighs that out. */
 #include "broker/core/checkpoints/keep.h"
 #include "broker/core/rounds/rounds.h"
 
@@ -63,7 +63,8 @@ static bool is_writing(const struct job *job)
     return false;
 }
 
-/* The first step is saved by what its ranks compute. It was not if one of them is beyond it, and there is nothing. */
+/* The first step is saved by what its ranks compute. It was not if one of them is beyond it, and
+ * there is nothing. */
 static bool first_is_missing(const struct job *job)
 {
     if (job->keep.committed || job->gen.resume_step > 0 || registry_newest(job) != NULL)

@@ -1,8 +1,9 @@
-/* clock - the loop's clock, which stands still while the loop is away: see clock_move() in core.c. */
+/* clock - the loop's clock, which stands still while the loop is away: see clock_move() in core.c.
+ */
 #include "broker/core/state/state.h"
 
-/* What passed up to the last tick, since a moment on the loop's clock: who asks for a rank that is held is answered by
- * what was known then, for the holder's word may be the next in the queue. */
+/* What passed up to the last tick, since a moment on the loop's clock: who asks for a rank that is
+ * held is answered by what was known then, for the holder's word may be the next in the queue. */
 int64_t core_passed_ms(const struct core *core, int64_t since_ms)
 {
     return core->ticked_ms - since_ms;

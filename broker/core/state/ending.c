@@ -1,5 +1,5 @@
-/* ending - a launch begins to end: its first error, its status, and that nothing more is wanted of it. Whoever finds a
- * reason calls it; what follows is settled. */
+/* ending - a launch begins to end: its first error, its status, and that nothing more is wanted of
+ * it. Whoever finds a reason calls it; what follows is settled. */
 #include "broker/core/state/state.h"
 
 #include <stdio.h>
@@ -27,7 +27,8 @@ void generation_set_first_error(struct core *core, struct job *job, int64_t rank
     persist_generation(core, job);
 }
 
-/* As much as there is room for, to the end of a word; it is whole in the event that led to the end. */
+/* As much as there is room for, to the end of a word; it is whole in the event that led to the end.
+ */
 static void set_end_text(struct job *job, const char *text)
 {
     static const char rest[] = " ... (`muster events` has it whole)";

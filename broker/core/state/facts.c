@@ -1,4 +1,5 @@
-/* facts - questions about a launch and its processes that more than one machine asks. None changes anything. */
+/* facts - questions about a launch and its processes that more than one machine asks. None changes
+ * anything. */
 #include "broker/core/state/state.h"
 
 bool generation_began_is_known(const struct job *job)
@@ -60,8 +61,8 @@ bool generation_rank_finished(const struct job *job, uint64_t rank)
     return false;
 }
 
-/* Who was lost while it runs is the generation's error; else it was lost while this database took the ranks for
- * joining. */
+/* Who was lost while it runs is the generation's error; else it was lost while this database took
+ * the ranks for joining. */
 bool generation_has_row(const struct job *job, uint64_t rank)
 {
     for (size_t i = 0; i < job->peers_count; i++) {
@@ -74,8 +75,8 @@ bool generation_has_row(const struct job *job, uint64_t rank)
     return false;
 }
 
-/* A rank that no row knows, of a launch that was found running, has START_GRACE_MS to come back: also to one that ends
- * meanwhile, so that it hears how. */
+/* A rank that no row knows, of a launch that was found running, has START_GRACE_MS to come back:
+ * also to one that ends meanwhile, so that it hears how. */
 bool generation_awaits_rank(const struct job *job, uint64_t rank)
 {
     return job->gen.back_until_boot_ms > 0 && rank < job->gen.world_size &&
@@ -90,7 +91,7 @@ bool generation_awaits_ranks(const struct job *job)
     return false;
 }
 
-/* --- parameter servers --------------------------------------------------------------------------- */
+/* --- parameter servers ------------------------------------------------------------------------ */
 
 /* Who said that it has finished is needed no more. */
 bool servers_is_gone(const struct core *core, const struct peer *peer)

@@ -1,8 +1,9 @@
-/* facts_saves - questions about rounds and checkpoints that more than one machine asks. None changes anything. */
+/* facts_saves - questions about rounds and checkpoints that more than one machine asks. None
+ * changes anything. */
 #include "broker/core/state/state.h"
 #include "schema/paths.h"
 
-/* --- rounds --------------------------------------------------------------------------------------- */
+/* --- rounds ----------------------------------------------------------------------------------- */
 
 struct round *round_open_one(struct job *job)
 {
@@ -39,7 +40,7 @@ struct participant *round_part(struct round *round, const struct peer *peer)
     return NULL;
 }
 
-/* --- checkpoints ---------------------------------------------------------------------------------- */
+/* --- checkpoints ------------------------------------------------------------------------------ */
 
 const struct checkpoint *registry_newest(const struct job *job)
 {

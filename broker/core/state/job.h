@@ -49,11 +49,11 @@ struct job {
     struct keep_state keep;
     struct outcome outcomes[OUTCOMES_MAX]; /* ring */
     size_t outcomes_next;
-    uint64_t
-        outcomes_from; /* the ring had no room for this one, or one below it: see round_known_above */
-    struct want want;     /* the save that is to be opened */
-    struct want want_row; /* as the database has it */
-    uint64_t want_before; /* as round.attempts_before */
+    uint64_t outcomes_from; /* the ring had no room for this one, or one below it: see
+                               round_known_above */
+    struct want want;       /* the save that is to be opened */
+    struct want want_row;   /* as the database has it */
+    uint64_t want_before;   /* as round.attempts_before */
     int64_t
         want_not_before_boot_ms; /* after a broker start: give the generation time to come back */
     uint64_t *partly;            /* rounds of large imports that were cut short: import.c */

@@ -1,4 +1,5 @@
-/* jobs - the tables of the jobs and of their processes: who is there, by name, rank and incarnation. */
+/* jobs - the tables of the jobs and of their processes: who is there, by name, rank and
+ * incarnation. */
 #include "broker/core/state/state.h"
 
 #include "schema/room.h"

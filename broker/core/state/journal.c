@@ -1,6 +1,6 @@
 /* journal - what the core decided, as actions: rows, events with their numbers, answers.
- * Owns: the order of actions; the job's seq. An event's row and its publication stand in one batch, so
- * it is in the database before anybody hears it. */
+ * Owns: the order of actions; the job's seq. An event's row and its publication stand in one batch,
+ * so it is in the database before anybody hears it. */
 #include "broker/core/state/state.h"
 
 #include "schema/room.h"

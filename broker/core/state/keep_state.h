@@ -1,13 +1,13 @@
-/* keep_state - what a job's policies, pins and deletions are, inside struct job. Of keep.c, given_up.c,
- * pins.c and save_policy.c; see keep.h. */
+/* keep_state - what a job's policies, pins and deletions are, inside struct job. Of keep.c,
+ * given_up.c, pins.c and save_policy.c; see keep.h. */
 #ifndef BROKER_CORE_KEEP_STATE_H
 #define BROKER_CORE_KEEP_STATE_H
 
 #include "schema/record.h"
 #include "schema/rules/policies.h"
 
-struct
-    job_policies { /* of the launch that told them; another launch has none until it tells its own */
+struct job_policies { /* of the launch that told them; another launch has none until it tells its
+                         own */
     uint64_t generation;
     char *keep_text;
     char *save_text;

@@ -38,7 +38,8 @@ void round_imported(struct job *job, const struct outcome *outcome)
     outcomes_remember(job, outcome);
 }
 
-/* A start reads as many as there is room for: with a full ring, nothing is known of what is below all in it. */
+/* A start reads as many as there is room for: with a full ring, nothing is known of what is below
+ * all in it. */
 uint64_t round_known_above(const struct job *job)
 {
     uint64_t least = UINT64_MAX;

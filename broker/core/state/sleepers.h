@@ -1,4 +1,5 @@
-/* sleepers - the jobs that have ended and left memory: their names, and what decides who is forgotten first. */
+/* sleepers - the jobs that have ended and left memory: their names, and what decides who is
+ * forgotten first. */
 #ifndef BROKER_CORE_SLEEPERS_H
 #define BROKER_CORE_SLEEPERS_H
 

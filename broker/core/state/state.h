@@ -1,10 +1,10 @@
-/* state - what the broker's core remembers, and the questions about it. The rules stand in the folders beside this one,
- * each of which knows only those before it:
+/* state - what the broker's core remembers, and the questions about it. The rules stand in the
+ * folders beside this one, each of which knows only those before it:
  *
- *   state/        the structs, one header a machine; facts*.c questions; journal.c events and rows as actions
- *   checkpoints/  which exist, which go                     tasks/  queues, leases, workers
- *   rounds/       notices, when to save, the agreement      members/  who is there, launches; settle.c
- *   core.c, dispatch.c, start.c, load.c   what takes each input
+ *   state/        the structs, one header a machine; facts*.c questions; journal.c events and rows
+ * as actions checkpoints/  which exist, which go                     tasks/  queues, leases,
+ * workers rounds/       notices, when to save, the agreement      members/  who is there, launches;
+ * settle.c core.c, dispatch.c, start.c, load.c   what takes each input
  *
  * Memory is taken when a job, node or generation appears and given back when it goes; its count is
  * bounded by CORE_JOBS_MAX, CORE_NODES_MAX and WORLD_SIZE_MAX. */
@@ -80,9 +80,9 @@ struct core {
     size_t peers_count;
     struct peer *hash[4096]; /* by incarnation */
     struct departed departed;
-    /* of the present step. `now` is the loop's clock: boot time less what the loop was away. Silence
-     * and bounds count on it, for nobody could be heard or told meanwhile. Deadlines and the times of
-     * rows are in boot time. */
+    /* of the present step. `now` is the loop's clock: boot time less what the loop was away.
+     * Silence and bounds count on it, for nobody could be heard or told meanwhile. Deadlines and
+     * the times of rows are in boot time. */
     int64_t now;
     int64_t now_boot;
     int64_t now_unix;
@@ -183,7 +183,8 @@ bool servers_is_newest(const struct job *job, size_t index); /* of its rank, of 
 
 /* facts_saves.c */
 struct round *round_open_one(struct job *job); /* freezing or decided, NULL if none */
-/* The same, or a termination's save that is written behind training: no other is opened beside the job's last. */
+/* The same, or a termination's save that is written behind training: no other is opened beside the
+ * job's last. */
 struct round *round_awaited(struct job *job);
 struct round *round_find(struct job *job, uint64_t number);
 struct participant *round_part(struct round *round, const struct peer *peer);
@@ -195,10 +196,11 @@ const struct checkpoint *registry_newest_whole(const struct job *job);
 struct checkpoint *registry_find(struct job *job, uint64_t round); /* committed; NULL: none such */
 bool registry_has(const struct job *job, uint64_t round);
 bool registry_has_step(const struct job *job, int64_t step);
-/* What a count of steps done + this is to the job's program. False: no checkpoint has its name, which tells it. */
+/* What a count of steps done + this is to the job's program. False: no checkpoint has its name,
+ * which tells it. */
 bool registry_step_offset(const struct job *job, int64_t *ret_offset);
-/* This count of steps done as the job's program counts: texts and logs tell a step by the number that the checkpoints'
- * directories have. */
+/* This count of steps done as the job's program counts: texts and logs tell a step by the number
+ * that the checkpoints' directories have. */
 long long registry_shown(const struct job *job, int64_t step);
 /* It is newer than what a fallback of this launch chose: superseded once the launch has started. */
 bool registry_is_given_up(const struct job *job, const struct checkpoint *checkpoint);

@@ -26,7 +26,7 @@ int64_t tasks_wakeup_boot_ms(const struct core *core)
     return core->tasks != NULL ? core->tasks->timer_boot_ms : INT64_MAX;
 }
 
-/* --- queues ------------------------------------------------------------------------------------- */
+/* --- queues ----------------------------------------------------------------------------------- */
 
 struct task_queue *tasks_queue_find(const struct core *core, uint64_t id)
 {
@@ -136,7 +136,7 @@ void tasks_resource_create(struct task_queue *queue, uint64_t number, const char
     snprintf(resource->fn, sizeof resource->fn, "%s", fn);
 }
 
-/* --- tasks -------------------------------------------------------------------------------------- */
+/* --- tasks ------------------------------------------------------------------------------------ */
 
 static struct task **tasks_hash_slot(struct tasks *tasks, uint64_t queue, uint64_t number)
 {
@@ -184,8 +184,8 @@ bool tasks_is_doubtful(const struct task *task)
     return task->losses + task->excused > 0;
 }
 
-/* The first loss is most often the worker's own end, and those that were lost together go on together. Not so when one
- * more would be the last: nobody is to fail for what another did. */
+/* The first loss is most often the worker's own end, and those that were lost together go on
+ * together. Not so when one more would be the last: nobody is to fail for what another did. */
 bool tasks_is_suspect(const struct task *task)
 {
     return tasks_is_doubtful(task) &&
@@ -264,7 +264,7 @@ struct task *tasks_first_queued(const struct task_queue *queue)
     return first->number < suspect->number ? first : suspect;
 }
 
-/* --- workers and leases ------------------------------------------------------------------------- */
+/* --- workers and leases ----------------------------------------------------------------------- */
 
 struct task_worker *tasks_worker_find(const struct core *core, uint64_t incarnation)
 {
@@ -360,7 +360,7 @@ void tasks_lease_free(struct task_lease *lease)
     free(lease);
 }
 
-/* --- rows --------------------------------------------------------------------------------------- */
+/* --- rows ------------------------------------------------------------------------------------- */
 
 struct wire_bytes tasks_out_bytes(struct core *core, const uint8_t *data, size_t size)
 {
@@ -386,8 +386,8 @@ void tasks_persist_text(struct core *core, const struct task *task, const char *
         .queue = task->queue->queue, .number = task->number, .fn = "", .text = text};
 }
 
-/* Of few tasks nobody waits for the word that they were taken: the end of the task, or the next one, comes soon and
- * takes it along. Of many somebody may: they are what he has ahead. */
+/* Of few tasks nobody waits for the word that they were taken: the end of the task, or the next
+ * one, comes soon and takes it along. Of many somebody may: they are what he has ahead. */
 void tasks_may_wait(struct core *core, size_t tasks)
 {
     if (tasks <= TASKS_FEW)
@@ -458,7 +458,7 @@ void tasks_persist_worker(struct core *core, const struct task_worker *worker,
                                     .unix_ms = core->now_unix};
 }
 
-/* --- ends --------------------------------------------------------------------------------------- */
+/* --- ends ------------------------------------------------------------------------------------- */
 
 static void send_told(struct core *core, struct task_queue *queue)
 {

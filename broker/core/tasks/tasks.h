@@ -2,21 +2,20 @@
  *
  *   tasks.c          memory, rows, ends        tasks_queue.c   what coordinators say
  *   tasks_open.c     who holds a queue         tasks_load.c    what a start finds
- *   tasks_worker.c   what workers say          tasks_give.c    who gets what, and when it is taken back
- *   tasks_watch.c    what makes no progress      tasks_values.c   per-worker values
+ *   tasks_worker.c   what workers say          tasks_give.c    who gets what, and when it is taken
+ * back tasks_watch.c    what makes no progress      tasks_values.c   per-worker values
  *
- * A task is queued, then leased to a worker, then ended for good: done, failed or cancelled. Only those that
- * have not ended are in memory. A lease says that a worker has, or may have, an attempt of a task:
- * it stands from before the task is sent until the worker says that the attempt is over, or the worker is lost.
- * A lease without its task is one that was taken away: the attempt may still run, and what it says no longer
- * counts. Invariants:
- *   T1 a task ends once: its end is written once, by the worker that holds its lease, or without one
- *   T2 whatever a coordinator or worker was told was written before
- *   T3 an error is raised when the queue has no lease, with or without a task: nothing is executing
- *   T4 a task whose worker was lost is given again where it begins at once, never ahead; from its second loss on, or
- *      when one more would be its last, it runs alone: the one that ends its workers is found, and none fails for
- *      what its neighbours did
- *   T5 an attempt's number is given again only if nobody can have begun it */
+ * A task is queued, then leased to a worker, then ended for good: done, failed or cancelled. Only
+ * those that have not ended are in memory. A lease says that a worker has, or may have, an attempt
+ * of a task: it stands from before the task is sent until the worker says that the attempt is over,
+ * or the worker is lost. A lease without its task is one that was taken away: the attempt may still
+ * run, and what it says no longer counts. Invariants: T1 a task ends once: its end is written once,
+ * by the worker that holds its lease, or without one T2 whatever a coordinator or worker was told
+ * was written before T3 an error is raised when the queue has no lease, with or without a task:
+ * nothing is executing T4 a task whose worker was lost is given again where it begins at once,
+ * never ahead; from its second loss on, or when one more would be its last, it runs alone: the one
+ * that ends its workers is found, and none fails for what its neighbours did T5 an attempt's number
+ * is given again only if nobody can have begun it */
 #ifndef BROKER_CORE_TASKS_H
 #define BROKER_CORE_TASKS_H
 
@@ -219,8 +218,8 @@ struct task_end {
     struct wire_bytes result;
     uint64_t bytes;
 };
-/* Writes its end, remembers the first error, tells the coordinator, forgets the task. Its lease is freed by
- * the caller, before. */
+/* Writes its end, remembers the first error, tells the coordinator, forgets the task. Its lease is
+ * freed by the caller, before. */
 void tasks_end(struct core *core, struct task *task, const struct task_end *end, uint64_t worker);
 void tasks_flush(struct core *core); /* behind each input: rows of queues, ends told together */
 void tasks_timer(struct core *core, int64_t at_boot_ms);
@@ -235,12 +234,14 @@ void tasks_raise(struct core *core, struct task_queue *queue); /* if it is wante
 /* tasks_worker.c */
 void tasks_worker_message(struct core *core, const struct input *in);
 void tasks_worker_alive(struct core *core, struct task_worker *worker, unsigned code);
-/* All that it can run at a time was taken away from it and runs on: it gets nothing, and what waits goes back. */
+/* All that it can run at a time was taken away from it and runs on: it gets nothing, and what waits
+ * goes back. */
 bool tasks_is_stuck(const struct task_worker *worker);
 /* A queue is not there any more of which it has values: the next WORK_ALIVE tells. */
 void tasks_gone(struct task_worker *worker, uint64_t queue);
 /* What the worker's attempt is no longer wanted for. */
-/* The worker said that it has it (to a former start, maybe). It begins nothing before that is answered. */
+/* The worker said that it has it (to a former start, maybe). It begins nothing before that is
+ * answered. */
 bool tasks_is_confirmed(const struct task_lease *lease);
 bool tasks_is_to_end(const struct task_lease *lease);
 bool tasks_is_taken_away(const struct task_lease *lease); /* and may run on */
@@ -268,8 +269,9 @@ void tasks_lease_new(struct core *core, struct task_worker *worker, struct task_
 void tasks_give(struct core *core);
 void tasks_send_again(struct core *core, struct task_worker *worker);
 enum task_over {                 /* an attempt, without an end */
-                 TASK_NOT_BEGUN, /* its worker said so, or never confirmed it: the number is free again */
-                 TASK_EXCUSED, /* it may have begun, and was no doing of the task */
+                 TASK_NOT_BEGUN, /* its worker said so, or never confirmed it: the number is free
+                                    again */
+                 TASK_EXCUSED,   /* it may have begun, and was no doing of the task */
                  TASK_COUNTED
 };
 void tasks_give_back(struct core *core, struct task_lease *lease, enum task_over how,

@@ -1,15 +1,17 @@
-/* tasks_give - who gets what: leases, what is sent again, what is taken back when time or a worker is lost.
+/* tasks_give - who gets what: leases, what is sent again, what is taken back when time or a worker
+ * is lost.
  *
- * Work is given by credit: a worker says how many tasks it takes (its slots and what it fetches ahead), and a
- * lease stands against it until its end was taken. First every worker that has a free slot gets one task at a
- * time in turn, then what is fetched ahead, so that few tasks spread over many workers. What was lost with a worker
- * comes first, and is never fetched ahead: when its worker is lost too it is known that it had begun. */
+ * Work is given by credit: a worker says how many tasks it takes (its slots and what it fetches
+ * ahead), and a lease stands against it until its end was taken. First every worker that has a free
+ * slot gets one task at a time in turn, then what is fetched ahead, so that few tasks spread over
+ * many workers. What was lost with a worker comes first, and is never fetched ahead: when its
+ * worker is lost too it is known that it had begun. */
 #include "broker/core/tasks/tasks.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 
-/* --- taking back -------------------------------------------------------------------------------- */
+/* --- taking back ------------------------------------------------------------------------------ */
 
 /* Pauses grow from the second loss on: the first is most often the worker's own end. */
 static int64_t tasks_give_pause_ms(const struct task *task)
@@ -46,8 +48,8 @@ static void tasks_give_give_up(struct core *core, struct task *task, unsigned st
               worker);
 }
 
-/* It has no lease any more. Its losses are too many at one more loss only: who attached since may want fewer, and
- * what is merely given back has not failed. */
+/* It has no lease any more. Its losses are too many at one more loss only: who attached since may
+ * want fewer, and what is merely given back has not failed. */
 static void again_or_never(struct core *core, struct task *task, bool lost, unsigned status,
                            const char *why, uint64_t worker)
 {
@@ -123,8 +125,8 @@ void tasks_worker_lost(struct core *core, struct task_worker *worker, unsigned s
     tasks_worker_free(core, worker);
 }
 
-/* The attempt may run on: its lease stays with the worker, so that nothing else is given for it and no
- * error is raised while it runs. */
+/* The attempt may run on: its lease stays with the worker, so that nothing else is given for it and
+ * no error is raised while it runs. */
 static void take_away(struct core *core, struct task_lease *lease)
 {
     struct task *task = lease->task;
@@ -142,7 +144,7 @@ static void take_away(struct core *core, struct task_lease *lease)
         tasks_worker_alive(core, lease->worker, MUSTER_OK);
 }
 
-/* --- sending ------------------------------------------------------------------------------------ */
+/* --- sending ---------------------------------------------------------------------------------- */
 
 static void tasks_give_fill(struct core *core, struct wire_task_entry *entry,
                             const struct task_lease *lease)
@@ -228,7 +230,7 @@ void tasks_send_again(struct core *core, struct task_worker *worker)
         lease = tasks_give_send_frame(core, worker, lease);
 }
 
-/* --- giving ------------------------------------------------------------------------------------- */
+/* --- giving ----------------------------------------------------------------------------------- */
 
 void tasks_lease_new(struct core *core, struct task_worker *worker, struct task_queue *queue,
                      struct task *task, uint64_t number, uint64_t attempt, enum wire_task_kind kind)
@@ -287,8 +289,8 @@ static bool hangs(const struct task_worker *worker)
     return false;
 }
 
-/* A suspect waits for a worker that holds nothing; the one that comes nearest to that gets nothing more
- * until then. */
+/* A suspect waits for a worker that holds nothing; the one that comes nearest to that gets nothing
+ * more until then. */
 static void give_suspects(struct core *core, struct task_queue *queue)
 {
     struct task *task;
@@ -326,8 +328,8 @@ static bool doubtful_waits(const struct core *core, const struct task_worker *wo
     return false;
 }
 
-/* Free slots get first what was lost with its worker, then anything. Nothing is fetched ahead of what was lost and
- * waits for a slot. */
+/* Free slots get first what was lost with its worker, then anything. Nothing is fetched ahead of
+ * what was lost and waits for a slot. */
 enum turn { LOST, FREE, AHEAD };
 
 static bool give_round(struct core *core, enum turn turn)
@@ -367,7 +369,7 @@ void tasks_give(struct core *core)
         tasks_send_again(core, w);
 }
 
-/* --- time --------------------------------------------------------------------------------------- */
+/* --- time ------------------------------------------------------------------------------------- */
 
 /* Time runs from the turn at the worker: what waits behind others there does nothing wrong. */
 static void check_leases(struct core *core, struct task_worker *worker)
@@ -394,7 +396,8 @@ static const char *lost_why(struct core *core, const struct task_worker *worker)
     int64_t silent_ms = core->now - worker->heard_boot_ms;
     int64_t limit_ms = worker->mapped ? LOST_MS : TASK_BACK_MS;
 
-    /* a server that is fenced is kept (servers.c), and may still be there: the worker beats, or does not */
+    /* a server that is fenced is kept (servers.c), and may still be there: the worker beats, or
+     * does not */
     if (node != NULL &&
         (node->state == NODE_LOST || (node->state == NODE_FENCED && node->role != ROLE_PS)))
         return "the node that it lives in was";

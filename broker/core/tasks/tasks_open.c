@@ -1,5 +1,5 @@
-/* tasks_open - a coordinator takes hold of a queue: a new one, or what a former one left; and what makes room for new
- * ones. See tasks.h. */
+/* tasks_open - a coordinator takes hold of a queue: a new one, or what a former one left; and what
+ * makes room for new ones. See tasks.h. */
 #include "broker/core/tasks/tasks.h"
 
 #include <stdio.h>
@@ -46,8 +46,8 @@ static void tasks_open_drop(struct core *core, struct task_queue *queue)
             tasks_worker_alive(core, w, MUSTER_OK); /* what it has of that queue is to end */
 }
 
-/* A worker names values and attempts by their queue's number, and outlives databases: each start of a broker gives
- * others, lest a value of a queue that was lost is taken for one of a new queue. */
+/* A worker names values and attempts by their queue's number, and outlives databases: each start of
+ * a broker gives others, lest a value of a queue that was lost is taken for one of a new queue. */
 static uint64_t tasks_open_new_id(struct core *core)
 {
     struct tasks *tasks = core->tasks;
@@ -68,7 +68,8 @@ static bool tasks_open_is_over(const struct core *core, const struct task_queue 
            core_passed_ms(core, queue->heard_boot_ms) >= STUCK_MS;
 }
 
-/* Of two that are over: the one whose results nobody wants any more, else the one that was left longer ago. */
+/* Of two that are over: the one whose results nobody wants any more, else the one that was left
+ * longer ago. */
 static bool goes_before(const struct task_queue *a, const struct task_queue *b)
 {
     bool a_is_empty = a->released == a->taken, b_is_empty = b->released == b->taken;
@@ -97,8 +98,9 @@ static bool tasks_open_make_room(struct core *core)
     return first != NULL;
 }
 
-/* The next numbers are the new one's: neither what the former one's raise cancelled beyond `taken`, nor what a raise
- * of it would that still waits for an attempt. The new one is told of the error, and raises it itself. */
+/* The next numbers are the new one's: neither what the former one's raise cancelled beyond `taken`,
+ * nor what a raise of it would that still waits for an attempt. The new one is told of the error,
+ * and raises it itself. */
 static void another_holds_it(struct task_queue *queue)
 {
     if (queue->cancelled_to > queue->taken)

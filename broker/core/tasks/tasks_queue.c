@@ -1,10 +1,10 @@
-/* tasks_queue - what coordinators say: add, cancel, raise, and what they hear of it. See tasks.h. */
+/* tasks_queue - what coordinators say: add, cancel, raise, and what they hear of it. See tasks.h */
 #include "broker/core/tasks/tasks.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 
-/* --- who is there ------------------------------------------------------------------------------- */
+/* --- who is there ----------------------------------------------------------------------------- */
 
 /* A parameter server that is missing, for people; "": none. */
 static const char *missing_ps(struct core *core, const char *job_name)
@@ -74,7 +74,7 @@ static void alive(struct core *core, const struct input *in, const struct task_q
     message->u.queue_alive.unavailable = missing_ps(core, job);
 }
 
-/* --- add ---------------------------------------------------------------------------------------- */
+/* --- add -------------------------------------------------------------------------------------- */
 
 /* NULL: it may be taken. */
 static const char *tasks_queue_refused(const struct core *core, const struct task_queue *queue,
@@ -151,7 +151,8 @@ static void take_add(struct core *core, const struct input *in, struct task_queu
     tasks_may_wait(core, why == NULL ? m->tasks.count : SIZE_MAX);
 }
 
-/* Said again, by this coordinator or one that came after it: not what another program makes under this number. */
+/* Said again, by this coordinator or one that came after it: not what another program makes under
+ * this number. */
 static bool tasks_queue_is_same(const struct task_resource *resource,
                                 const struct wire_resource_add *m)
 {
@@ -191,7 +192,7 @@ static void tasks_queue_take_resource(struct core *core, const struct input *in,
                                           : "a queue has no room for another per-worker value"};
 }
 
-/* --- cancel and raise --------------------------------------------------------------------------- */
+/* --- cancel and raise ------------------------------------------------------------------------- */
 
 static void take_cancel(struct core *core, struct task_queue *queue, uint64_t number)
 {
@@ -228,8 +229,8 @@ static void answer_raise(struct core *core, struct task_queue *queue, uint64_t r
     m->text = out_text(core, queue->error_text);
 }
 
-/* Forgets queued ones without a row each: one for all of them stands for their ends. False: some are left for
- * the next pass, so that other jobs are served while many are cancelled. */
+/* Forgets queued ones without a row each: one for all of them stands for their ends. False: some
+ * are left for the next pass, so that other jobs are served while many are cancelled. */
 static bool cancel_queued(struct core *core, struct task_queue *queue)
 {
     struct record_task_range range = {.queue = queue->queue, .unix_ms = core->now_unix};
@@ -252,8 +253,8 @@ static bool cancel_queued(struct core *core, struct task_queue *queue)
     return tasks_first_queued(queue) == NULL;
 }
 
-/* After a broker's start: who was given something and has not said yet what he has. An attempt that was taken away
- * from him stands nowhere else. Bounded: he is lost after TASK_BACK_MS. */
+/* After a broker's start: who was given something and has not said yet what he has. An attempt that
+ * was taken away from him stands nowhere else. Bounded: he is lost after TASK_BACK_MS. */
 static bool tasks_queue_is_awaited(const struct core *core, const struct task_queue *queue)
 {
     for (const struct task_worker *w = core->tasks->workers; w != NULL; w = w->next)
@@ -283,7 +284,8 @@ void tasks_raise(struct core *core, struct task_queue *queue)
         answer_raise(core, queue, queue->raised, true);
 }
 
-/* Calls of the coordinator have returned so many of the raised errors: the next coordinator is not told again. */
+/* Calls of the coordinator have returned so many of the raised errors: the next coordinator is not
+ * told again. */
 static void tasks_queue_told(struct task_queue *queue, uint64_t count)
 {
     if (count <= queue->raises_told || count > queue->raised)
@@ -296,7 +298,8 @@ static void take_raise(struct core *core, struct task_queue *queue, const struct
 {
     const uint64_t raise = m->raise;
 
-    /* its answer was lost; but if an error pends it is that one's wish, lest it be repeated for ever */
+    /* its answer was lost; but if an error pends it is that one's wish, lest it be repeated for
+     * ever */
     if (raise < queue->raised || (raise == queue->raised && !queue->error_pending)) {
         answer_raise(core, queue, raise, raise == queue->raised && queue->error_number != 0);
         return;
@@ -312,7 +315,7 @@ static void take_raise(struct core *core, struct task_queue *queue, const struct
     tasks_raise(core, queue);
 }
 
-/* --- the rest ----------------------------------------------------------------------------------- */
+/* --- the rest --------------------------------------------------------------------------------- */
 
 static void take_get(struct core *core, const struct input *in, const struct task_queue *queue)
 {
@@ -362,7 +365,8 @@ static void tasks_queue_take_beat(struct core *core, const struct input *in,
     alive(core, in, queue, MUSTER_OK);
 }
 
-/* Another coordinator of the same name holds it now, or this start of the broker does not know the route. */
+/* Another coordinator of the same name holds it now, or this start of the broker does not know the
+ * route. */
 static bool is_theirs(struct core *core, const struct input *in, struct task_queue *queue)
 {
     const struct wire_up *up = &in->message->up;

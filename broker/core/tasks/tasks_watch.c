@@ -1,10 +1,11 @@
-/* tasks_watch - names what makes no progress: in the job's journal, and in the task's own row. Nothing else is
- * done about it: call.timeout_ms is there for that.
+/* tasks_watch - names what makes no progress: in the job's journal, and in the task's own row.
+ * Nothing else is done about it: call.timeout_ms is there for that.
  *
- * An attempt's time begins when it comes to its turn at its worker, which runs them in the order in which they were
- * given, as many at once as it has slots. It is named once: after a time without a word of it (muster_task_renew),
- * or after RENEWED times that, for a word is no progress: who says for ever that it goes on may be lost in
- * a loop that says so. What is no longer wanted and runs on is named, too: no error is raised before it ends. */
+ * An attempt's time begins when it comes to its turn at its worker, which runs them in the order in
+ * which they were given, as many at once as it has slots. It is named once: after a time without a
+ * word of it (muster_task_renew), or after RENEWED times that, for a word is no progress: who says
+ * for ever that it goes on may be lost in a loop that says so. What is no longer wanted and runs on
+ * is named, too: no error is raised before it ends. */
 #include "broker/core/tasks/tasks.h"
 
 #include <inttypes.h>

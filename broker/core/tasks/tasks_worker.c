@@ -1,10 +1,11 @@
-/* tasks_worker - what workers say: who they are and what they hold, what ended, what they go on with. */
+/* tasks_worker - what workers say: who they are and what they hold, what ended, what they go on
+ * with. */
 #include "broker/core/tasks/tasks.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 
-/* --- answers ------------------------------------------------------------------------------------ */
+/* --- answers ---------------------------------------------------------------------------------- */
 
 static void tasks_worker_welcome(struct core *core, const struct input *in, unsigned code,
                                  const char *text, bool retry)
@@ -121,7 +122,7 @@ static void tasks_worker_unknown(struct core *core, const struct input *in)
     message->u.work_alive.code = MUSTER_E_HELLO;
 }
 
-/* --- HELLO -------------------------------------------------------------------------------------- */
+/* --- HELLO ------------------------------------------------------------------------------------ */
 
 static struct task_worker *tasks_worker_holder_of(const struct core *core, const char *job,
                                                   uint64_t index)
@@ -296,7 +297,7 @@ static void take_hello(struct core *core, const struct input *in)
         tasks_worker_alive(core, worker, MUSTER_OK);
 }
 
-/* --- what ended --------------------------------------------------------------------------------- */
+/* --- what ended ------------------------------------------------------------------------------- */
 
 static bool was_taken(const struct task_queue *queue, const struct wire_ended_entry *entry,
                       uint64_t worker)
@@ -330,7 +331,8 @@ static unsigned end_of_resource(struct core *core, struct task_worker *worker,
     return MUSTER_OK;
 }
 
-/* A worker says CANCELLED only of what it was told to end: this broker start need not know of that. */
+/* A worker says CANCELLED only of what it was told to end: this broker start need not know of that.
+ */
 static enum wire_task_state tasks_worker_state_of(const struct wire_ended_entry *entry)
 {
     return entry->status == MUSTER_OK            ? TASK_DONE
@@ -435,7 +437,7 @@ static void tasks_worker_take_part(struct core *core, struct task_worker *worker
                                  .have = have};
 }
 
-/* --- the rest ----------------------------------------------------------------------------------- */
+/* --- the rest --------------------------------------------------------------------------------- */
 
 static void tasks_worker_take_beat(struct core *core, struct task_worker *worker,
                                    const struct wire_work_beat *m)

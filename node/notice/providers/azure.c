@@ -1,4 +1,5 @@
-/* azure - see azure.h. Facts: Microsoft's documentation of scheduled events and of instance metadata. */
+/* azure - see azure.h. Facts: Microsoft's documentation of scheduled events and of instance
+ * metadata. */
 #include "node/notice/providers/azure.h"
 
 #include "node/notice/json.h"
@@ -58,7 +59,8 @@ static enum wire_notice_kind azure_kind_of(const char *type)
     return NOTICE_FREEZE; /* and one that is not known yet: told, no end */
 }
 
-/* RFC 1123 as documented, ISO 8601 as an imitation of the service writes it, empty once it has started. */
+/* RFC 1123 as documented, ISO 8601 as an imitation of the service writes it, empty once it has
+ * started. */
 static bool read_time(const char *text, bool started, const struct notice_now *now,
                       int64_t *ret_boot_ms)
 {

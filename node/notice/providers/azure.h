@@ -1,6 +1,6 @@
 /* azure - notices of Azure's scheduled events. Pure: see provider.h.
- * Only events that name this machine count: the service lists those of its whole group. A freeze is reported and ends
- * nothing. */
+ * Only events that name this machine count: the service lists those of its whole group. A freeze is
+ * reported and ends nothing. */
 #ifndef NODE_NOTICE_AZURE_H
 #define NODE_NOTICE_AZURE_H
 

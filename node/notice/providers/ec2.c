@@ -11,8 +11,8 @@
 #define EVENT_LEAD_MAX_MS (60 * 86400000LL) /* scheduled events come weeks ahead at most */
 #define SPOT_LEAD_MAX_MS 600000             /* more than that is no spot action's time */
 
-/* {"action":"terminate","time":"2020-04-24T17:11:44Z"}. The key is the action alone: an imitation of
- * the service moves the time at every request, and the first one counts. */
+/* {"action":"terminate","time":"2020-04-24T17:11:44Z"}. The key is the action alone: an imitation
+ * of the service moves the time at every request, and the first one counts. */
 enum parse_result ec2_parse_spot(const struct http_reply *reply,
                                  const struct provider_context *context, struct notice_set *set)
 {
@@ -148,7 +148,8 @@ enum parse_result ec2_parse_rebalance(const struct http_reply *reply,
     return PARSE_OK;
 }
 
-/* What the real one calls itself: a bridge to a container may let everything through but its tokens. */
+/* What the real one calls itself: a bridge to a container may let everything through but its
+ * tokens. */
 static bool ec2_is_ec2(const struct http_reply *reply)
 {
     char server[32];

@@ -16,7 +16,8 @@
 #define UPCOMING_LEAD_MAX_MS (60 * 86400000LL)
 
 /* The server may hold an answer for a minute and more. A connection that dies in silence is a time
- * without sight: less than half of the 30 s that a preemption leaves is what may be lost that way. */
+ * without sight: less than half of the 30 s that a preemption leaves is what may be lost that way.
+ */
 #define WAIT_QUERY "?wait_for_change=true&timeout_sec=10&last_etag="
 #define WAIT_TIMEOUT_MS 13000
 
@@ -46,7 +47,8 @@ static void remember_unpreempted(const struct provider_context *context)
              (long long)context->now.boot_ms);
 }
 
-/* It was announced at some time after it was last seen that it was not; of an answer that is the first nothing is known. */
+/* It was announced at some time after it was last seen that it was not; of an answer that is the
+ * first nothing is known. */
 static int64_t preempted_deadline(const struct provider_context *context)
 {
     int64_t now = context->now.boot_ms, least = now + LEAST_LEAD_MS, seen = -PREEMPTED_LEAD_MS;
@@ -83,8 +85,8 @@ static bool gce_starts(const char *text, const char *prefix)
     return strncmp(text, prefix, strlen(prefix)) == 0;
 }
 
-/* NONE, MIGRATE_ON_HOST_MAINTENANCE, TERMINATE_ON_HOST_MAINTENANCE (once SHUTDOWN_...). Nothing says when it was
- * announced: where that was not seen, the least time is what is left. */
+/* NONE, MIGRATE_ON_HOST_MAINTENANCE, TERMINATE_ON_HOST_MAINTENANCE (once SHUTDOWN_...). Nothing
+ * says when it was announced: where that was not seen, the least time is what is left. */
 enum parse_result gce_parse_maintenance(const struct http_reply *reply,
                                         const struct provider_context *context,
                                         struct notice_set *set)
@@ -112,8 +114,8 @@ enum parse_result gce_parse_maintenance(const struct http_reply *reply,
     return PARSE_OK;
 }
 
-/* "projects/123/machineTypes/a2-highgpu-1g". Accelerators that were attached to a machine of another family are
- * not seen here; then the lead is taken to be short. */
+/* "projects/123/machineTypes/a2-highgpu-1g". Accelerators that were attached to a machine of
+ * another family are not seen here; then the lead is taken to be short. */
 enum parse_result gce_parse_machine_type(const struct http_reply *reply,
                                          const struct provider_context *context,
                                          struct notice_set *set)
@@ -141,8 +143,9 @@ static bool either(const json_t *root, const char *camel, const char *snake, cha
     return json_text(root, camel, ret_text, size) || json_text(root, snake, ret_text, size);
 }
 
-/* {"type":"SCHEDULED","windowStartTime":"2026-04-24T17:00:00Z",...}; nothing planned: 404, an empty object or NONE.
- * Days ahead, and it may be moved: told for people, as what does not end the machine. */
+/* {"type":"SCHEDULED","windowStartTime":"2026-04-24T17:00:00Z",...}; nothing planned: 404, an empty
+ * object or NONE. Days ahead, and it may be moved: told for people, as what does not end the
+ * machine. */
 enum parse_result gce_parse_upcoming(const struct http_reply *reply,
                                      const struct provider_context *context, struct notice_set *set)
 {

@@ -1,6 +1,8 @@
 /* gce - notices of Google Compute Engine's metadata server. Pure: see provider.h.
- * The preemption of a spot VM and the host's maintenance, each by a long poll. A live migration is reported and ends
- * nothing; nor does maintenance that is planned for a day to come: its event is what ends the machine. The machine type says how long before its maintenance a host with accelerators tells. */
+ * The preemption of a spot VM and the host's maintenance, each by a long poll. A live migration is
+ * reported and ends nothing; nor does maintenance that is planned for a day to come: its event is
+ * what ends the machine. The machine type says how long before its maintenance a host with
+ * accelerators tells. */
 #ifndef NODE_NOTICE_GCE_H
 #define NODE_NOTICE_GCE_H
 

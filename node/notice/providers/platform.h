@@ -1,5 +1,6 @@
-/* platform - which platform this machine belongs to, by what it says of itself: no network, nothing that waits.
- * Owns: the table of DMI texts. The prefix of /sys is MUSTER_SYS_PREFIX, for tests and chroots. */
+/* platform - which platform this machine belongs to, by what it says of itself: no network, nothing
+ * that waits. Owns: the table of DMI texts. The prefix of /sys is MUSTER_SYS_PREFIX, for tests and
+ * chroots. */
 #ifndef NODE_NOTICE_PLATFORM_H
 #define NODE_NOTICE_PLATFORM_H
 
@@ -12,7 +13,8 @@ struct platform_facts { /* without the newline; "" = cannot be read */
 };
 
 void platform_read(const char *sys_prefix, struct platform_facts *ret_facts);
-/* The source for that platform: "ec2", "gce", "azure", "alibaba", "tencent"; NULL: none of them. Pure. */
+/* The source for that platform: "ec2", "gce", "azure", "alibaba", "tencent"; NULL: none of them.
+ * Pure. */
 const char *platform_source(const struct platform_facts *facts);
 
 #endif

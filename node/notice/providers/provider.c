@@ -142,7 +142,7 @@ static void ask_path(struct provider_run *run, size_t index, int64_t now_boot_ms
     provider_begin(asked, now_boot_ms);
 }
 
-/* --- acknowledging --------------------------------------------------------------------------------- */
+/* --- acknowledging ---------------------------------------------------------------------------- */
 
 void provider_allow_acknowledging(struct provider_run *run)
 {
@@ -239,7 +239,7 @@ bool provider_next(struct provider_run *run, int64_t now_boot_ms, struct http_re
     return false;
 }
 
-/* --- answers --------------------------------------------------------------------------------------- */
+/* --- answers ---------------------------------------------------------------------------------- */
 
 static void well(struct provider_asked *asked, int64_t now_boot_ms)
 {
@@ -287,8 +287,8 @@ static void provider_fail(struct provider_run *run, struct provider_asked *asked
     back_off(run, asked, now_boot_ms);
 }
 
-/* Filtered, misconfigured, or another's service: after some times asked rarely. What has worked is there and may
- * work again within an end's short time. */
+/* Filtered, misconfigured, or another's service: after some times asked rarely. What has worked is
+ * there and may work again within an end's short time. */
 static void deny(struct provider_run *run, struct provider_asked *asked, int64_t now_boot_ms,
                  const char *text)
 {
@@ -355,7 +355,8 @@ static bool take_token_text(struct provider_run *run, const struct http_reply *r
     return true;
 }
 
-/* Where one was ever given, another can be: a slow answer must not cost the two minutes of a notice. */
+/* Where one was ever given, another can be: a slow answer must not cost the two minutes of a
+ * notice. */
 static void token_again(struct provider_run *run, int64_t now_boot_ms)
 {
     int64_t delay = PROVIDER_BACKOFF_MS;
@@ -479,7 +480,8 @@ static bool take_200(struct provider_run *run, unsigned slot, const struct http_
     return true;
 }
 
-/* Where no token is given, 404 to everything is what any web server says. It is asked on all the same. */
+/* Where no token is given, 404 to everything is what any web server says. It is asked on all the
+ * same. */
 static bool is_proved(struct provider_run *run, const struct http_reply *reply)
 {
     run->proved = run->proved || run->provider->is_ours_tokenless == NULL ||

@@ -1,19 +1,20 @@
 /* provider - the pure half of every metadata service: what to ask when, what an answer means.
- * Owns: tokens, retries, backing off, states, the rules of HTTP statuses; for one provider and one node.
- * Never: a socket, a clock, a thread, memory. Pure: a test gives times and replies.
+ * Owns: tokens, retries, backing off, states, the rules of HTTP statuses; for one provider and one
+ * node. Never: a socket, a clock, a thread, memory. Pure: a test gives times and replies.
  *
  *   answer                    meaning                       next
  *   200, parsed               healthy, the set is the truth  the path's interval
  *   200, not parsed           degraded, nothing changes      the path's interval
- *   404                       healthy, an empty set          the path's interval (as 403 where missing_is_absent)
- *   404, no token, no proof   degraded, nothing changes      the path's interval
+ *   404                       healthy, an empty set          the path's interval (as 403 where
+ * missing_is_absent) 404, no token, no proof   degraded, nothing changes      the path's interval
  *   401                       a new token, once; then degraded, backing off
  *   400 403 405, another's    never well: absent after 3     1, 2 s, then 10 min
  *                             else degraded                  1, 2, 4 .. s, see backoff_max_ms
  *   410 429 5xx reset, late   degraded, nothing changes      1, 2, 4 .. s, see backoff_max_ms
  *   refused, late, never well absent                         1, 2, 4 .. 30 s
- *   a token: late, 404, 405   asked without one; 401: absent 10 min; if one was ever given 1, 2, 4 s
- * Once an end is announced, asking goes on at the full rate. Delays are longer or shorter by up to a fifth. */
+ *   a token: late, 404, 405   asked without one; 401: absent 10 min; if one was ever given 1, 2, 4
+ * s Once an end is announced, asking goes on at the full rate. Delays are longer or shorter by up
+ * to a fifth. */
 #ifndef NODE_NOTICE_PROVIDER_H
 #define NODE_NOTICE_PROVIDER_H
 
@@ -38,18 +39,18 @@ enum parse_result {
 
 struct provider_context {
     struct notice_now
-        now; /* the wall clock as the service has it, if its Date header differs by seconds */
-    char *
-        memory; /* PROVIDER_MEMORY_MAX + 1 bytes of the node's own, kept from call to call: as a VM's name */
-    char *why; /* SOURCE_TEXT_MAX + 1 bytes: what is wrong with garbage; else left alone */
+        now;      /* the wall clock as the service has it, if its Date header differs by seconds */
+    char *memory; /* PROVIDER_MEMORY_MAX + 1 bytes of the node's own, kept from call to call: as a
+                     VM's name */
+    char *why;    /* SOURCE_TEXT_MAX + 1 bytes: what is wrong with garbage; else left alone */
 };
 /* For parsers: says why, and is PARSE_GARBAGE. */
 enum parse_result provider_garbage(const struct provider_context *context, const char *why);
 /* Is this the name of an instance, prefix and then letters and digits? It is kept in memory. */
 bool provider_instance_id(const struct http_reply *reply, const char *prefix,
                           const struct provider_context *context);
-/* A spot instance that is released at unix_ms, as `text` says. A time too far ahead to be one is taken
- * for lead_ms, the platform's own. */
+/* A spot instance that is released at unix_ms, as `text` says. A time too far ahead to be one is
+ * taken for lead_ms, the platform's own. */
 enum parse_result provider_release(const struct provider_context *context, const char *text,
                                    int64_t unix_ms, int64_t lead_ms, struct notice_set *set);
 /* Pure. One answer with status 200; set is empty. */
@@ -64,9 +65,8 @@ struct provider_path {
                                first and after a failure); NULL = none */
     int64_t interval_ms;    /* from asking to asking; 0 = until it was answered well once */
     int64_t timeout_ms;
-    int64_t
-        first_timeout_ms; /* until it was answered well once, of a long poll: where it waits for nothing;
-                                 0 = timeout_ms */
+    int64_t first_timeout_ms; /* until it was answered well once, of a long poll: where it waits for
+                                 nothing; 0 = timeout_ms */
     unsigned after; /* 1 + index of the path that must have been answered well before; 0 = none */
     bool missing_is_absent; /* 404 does not mean "no notice" */
     bool hint;              /* its troubles are not the source's */
@@ -83,20 +83,20 @@ struct provider {
     /* A token that is PUT for first; all NULL, 0 = none. */
     const char *token_path, *token_ttl_header, *token_header;
     int64_t token_ttl_s;
-    bool
-        token_ttl_told; /* a reply with a token repeats that header: one that does not is another's */
-    bool (*is_ours_tokenless)(
-        const struct http_reply
-            *reply); /* of each 404 where none was ever given: any server answers so */
+    bool token_ttl_told; /* a reply with a token repeats that header: one that does not is another's
+                          */
+    bool (*is_ours_tokenless)(const struct http_reply *reply); /* of each 404 where none was ever
+                                                                  given: any server answers so */
     int64_t connect_ms;
-    int64_t
-        backoff_max_ms; /* once somebody answered; 1000 where a notice gives 30 s. 0 = PROVIDER_BACKOFF_MAX_MS */
+    int64_t backoff_max_ms; /* once somebody answered; 1000 where a notice gives 30 s. 0 =
+                               PROVIDER_BACKOFF_MAX_MS */
     bool (*is_ours)(
         const struct http_reply *reply); /* of each 200 and 404; NULL = not to be told */
     const struct provider_path *paths;
     size_t path_count;
-    /* "Go ahead now", POSTed to that path for an end that is announced and can still be withdrawn: only where the
-     * environment says "1" or "true", and only after the job's checkpoint is committed. NULL = there is no such thing. */
+    /* "Go ahead now", POSTed to that path for an end that is announced and can still be withdrawn:
+     * only where the environment says "1" or "true", and only after the job's checkpoint is
+     * committed. NULL = there is no such thing. */
     const char *acknowledge_environment;
     unsigned acknowledge_slot; /* the path that announces, and is POSTed to */
     void (*acknowledge)(const struct notice_item *item, char ret_body[PROVIDER_BODY_MAX + 1]);
@@ -150,7 +150,8 @@ void provider_allow_acknowledging(struct provider_run *run);
 void provider_committed(struct provider_run *run);
 /* Is there something that is to be acknowledged? */
 bool provider_is_acknowledging(const struct provider_run *run);
-/* The next request that is due, which from here on is in flight; false: none now. Its body is the run's. */
+/* The next request that is due, which from here on is in flight; false: none now. Its body is the
+ * run's. */
 bool provider_next(struct provider_run *run, int64_t now_boot_ms, struct http_request *ret_request,
                    unsigned *ret_slot);
 /* The request could not be started: as if nobody had been asked. */

@@ -1,4 +1,5 @@
-/* slurm - see slurm.h. Facts: Slurm's documentation of squeue and of a job's environment; 22.05 tried. */
+/* slurm - see slurm.h. Facts: Slurm's documentation of squeue and of a job's environment; 22.05
+ * tried. */
 #include "node/notice/providers/slurm.h"
 
 #include "node/notice/child.h"
@@ -29,7 +30,7 @@ struct slurm {
     char text[SOURCE_TEXT_MAX + 1];
 };
 
-/* --- what squeue says ---------------------------------------------------------------------------------- */
+/* --- what squeue says ------------------------------------------------------------------------- */
 
 /* True: it is about the end. */
 static bool read_word(const char *word, int64_t *ret_end_unix_ms)
@@ -73,7 +74,7 @@ bool slurm_parse(const char *bytes, size_t size, int64_t *ret_end_unix_ms)
     return false;
 }
 
-/* --- the source ---------------------------------------------------------------------------------------- */
+/* --- the source ------------------------------------------------------------------------------- */
 
 static bool read_lead(const char *argument, int64_t *ret_ms)
 {

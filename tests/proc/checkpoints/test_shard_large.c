@@ -1,4 +1,5 @@
-/* Shards that are too large to be verified before they are restored: read once, found damaged behind. */
+/* Shards that are too large to be verified before they are restored: read once, found damaged
+ * behind. */
 #include "node/shard/checksum.h"
 #include "node/shard/fs.h"
 #include "node/shard/reader.h"

@@ -57,7 +57,7 @@ bool model_is_right(const struct model *model)
     return memcmp(cells, model->vector, sizeof cells) == 0;
 }
 
-/* --- files --------------------------------------------------------------------------------------- */
+/* --- files ------------------------------------------------------------------------------------ */
 
 static int write_file(const char *directory, const char *name, const void *bytes, size_t size)
 {

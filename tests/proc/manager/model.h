@@ -1,9 +1,9 @@
 /* model - a training whose result can be computed, for the programs here.
  *
- * The state is a vector of integers; step n adds a number that depends on n and on the rank to one cell. So
- * the vector after n steps is known without training, and a step that is lost, repeated or taken twice
- * changes it. `replicated`: every rank adds what all ranks contribute. `sharded`: its own.
- * Owns: its memory. Never: a file but those it is told to write and read, a clock. */
+ * The state is a vector of integers; step n adds a number that depends on n and on the rank to one
+ * cell. So the vector after n steps is known without training, and a step that is lost, repeated or
+ * taken twice changes it. `replicated`: every rank adds what all ranks contribute. `sharded`: its
+ * own. Owns: its memory. Never: a file but those it is told to write and read, a clock. */
 #ifndef TESTS_PROC_MODEL_H
 #define TESTS_PROC_MODEL_H
 
@@ -24,7 +24,8 @@ struct model {
 void model_step(struct model *model);
 int64_t model_sum(const struct model *model);
 int64_t model_expected_sum(const struct model *model);
-/* Are the cells those of an uninterrupted run of as many steps, bit for bit? Not from two threads. */
+/* Are the cells those of an uninterrupted run of as many steps, bit for bit? Not from two threads.
+ */
 bool model_is_right(const struct model *model);
 
 /* The files `vector` and `step`; 0 or an errno. `cells` says how much of the vector is written. */

@@ -31,7 +31,7 @@ static bool takes_part(const struct stage_place *place)
     return place->trap != NULL;
 }
 
-/* --- what is not as it should be ----------------------------------------------------------------------- */
+/* --- what is not as it should be -------------------------------------------------------------- */
 
 static const char *problem(const char *what, const json_t *seen)
 {
@@ -125,7 +125,7 @@ const char *stage_notice_problem(const struct stage_place *place)
     return place->journaled ? NULL : problem("it is not in the events", place->notice);
 }
 
-/* --- what the tool says ---------------------------------------------------------------------------------- */
+/* --- what the tool says ----------------------------------------------------------------------- */
 
 static json_t *ask(const struct notice_stage *stage, const char *verb, const char *job)
 {
@@ -243,7 +243,7 @@ static void look_at_events(struct notice_stage *stage, struct stage_job *job)
     json_decref(json);
 }
 
-/* --- the play -------------------------------------------------------------------------------------------- */
+/* --- the play --------------------------------------------------------------------------------- */
 
 static void start_broker(struct notice_stage *stage)
 {
@@ -336,7 +336,8 @@ static void await_sources(struct notice_stage *stage)
     }
 }
 
-/* A node tells of four ends at once, and of a fifth that is the nearest of all: Compute Engine's 30 s. */
+/* A node tells of four ends at once, and of a fifth that is the nearest of all: Compute Engine's 30
+ * s. */
 static bool is_its_turn(const struct stage_job *job, int cloud)
 {
     for (size_t i = 0; i < CLOUD_COUNT && cloud == CLOUD_GCE; i++)

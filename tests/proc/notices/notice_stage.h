@@ -1,7 +1,7 @@
-/* notice_stage - notice sources as people see them: a broker, nodes that listen to metadata services, the tool's answers.
- * Each trap is a job of one rank; its node listens to all services of the stage at once, at the real pace. All traps are
- * played at the same time by notice_stage_play; what became of each service is then looked at by a test of its own.
- * Every wait is bounded. */
+/* notice_stage - notice sources as people see them: a broker, nodes that listen to metadata
+ * services, the tool's answers. Each trap is a job of one rank; its node listens to all services of
+ * the stage at once, at the real pace. All traps are played at the same time by notice_stage_play;
+ * what became of each service is then looked at by a test of its own. Every wait is bounded. */
 #ifndef TESTS_PROC_NOTICE_STAGE_H
 #define TESTS_PROC_NOTICE_STAGE_H
 
@@ -30,8 +30,8 @@ struct stage_trap {
     enum source_state state;
     const char *text; /* in the source's text */
     enum stage_retry retry;
-    bool
-        or_degraded; /* where a token that comes too late (a loaded host) leads to other words, and soon again */
+    bool or_degraded; /* where a token that comes too late (a loaded host) leads to other words, and
+                         soon again */
     /* What is announced next, if anything: NULL = no notice may come. */
     stage_act *announce;
     stage_act *announce_again;           /* when the first one was told; NULL = nothing */

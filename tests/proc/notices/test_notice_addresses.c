@@ -1,5 +1,6 @@
-/* Metadata services on their real addresses, in a network namespace of the test's own: nothing that is sent here leaves
- * the machine, and what is sent without being asked for is counted. Exit code 77, with the reason, where none can be made. */
+/* Metadata services on their real addresses, in a network namespace of the test's own: nothing that
+ * is sent here leaves the machine, and what is sent without being asked for is counted. Exit code
+ * 77, with the reason, where none can be made. */
 #include "tests/support/notice_services.h"
 
 #include <errno.h>
@@ -85,7 +86,8 @@ static int64_t packets(void)
     return all;
 }
 
-/* Nothing but the machine's own word says where: auto, its DMI, and the address that the vendor documents. */
+/* Nothing but the machine's own word says where: auto, its DMI, and the address that the vendor
+ * documents. */
 static void is_asked_there(const struct notice_service *service, const char *address,
                            const char *dmi_file, const char *dmi)
 {

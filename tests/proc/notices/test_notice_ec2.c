@@ -1,4 +1,5 @@
-/* EC2's metadata service, as documented and as it misbehaves, over real sockets: state, record, next try. */
+/* EC2's metadata service, as documented and as it misbehaves, over real sockets: state, record,
+ * next try. */
 #include "tests/support/notice_services.h"
 
 #include <setjmp.h>

@@ -32,7 +32,8 @@ static int tear_down(void **state)
     return 0;
 }
 
-/* In one piece: written in place it could be read while it is empty, which is a notice of its own. */
+/* In one piece: written in place it could be read while it is empty, which is a notice of its own.
+ */
 static void put_by_rename(const char *text)
 {
     char other[sizeof path + 8];

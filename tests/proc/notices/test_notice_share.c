@@ -1,4 +1,5 @@
-/* One poller a host: two processes ask once, and who asks is replaced within two seconds when he dies or hangs. */
+/* One poller a host: two processes ask once, and who asks is replaced within two seconds when he
+ * dies or hangs. */
 #include "node/notice/share.h"
 #include "tests/support/notice_fixture.h"
 
@@ -21,8 +22,8 @@
 #define TTL "X-aws-ec2-metadata-token-ttl-seconds: 21600\r\n"
 #define LIMIT_MS 20000
 
-/* Runs beside a test: by how much the machine was late with what was due in TICK_MS. That, and nothing else, may come
- * on top of a bound in real time. */
+/* Runs beside a test: by how much the machine was late with what was due in TICK_MS. That, and
+ * nothing else, may come on top of a bound in real time. */
 #define TICK_MS 10
 static _Atomic bool ticking;
 static _Atomic int64_t late_ms;
@@ -57,7 +58,8 @@ static int tear_down(void **state)
     return 0;
 }
 
-/* The other process: asks for ec2's notices, and says "forked" before, if it is to leave a child behind. */
+/* The other process: asks for ec2's notices, and says "forked" before, if it is to leave a child
+ * behind. */
 _Noreturn static void be_the_other(bool with_child)
 {
     struct notice_fixture f = {.wake_fd = -1};

@@ -1,5 +1,6 @@
-/* The end of a Slurm job's time: what the environment and squeue say, and every way not to say it. The squeue and
- * scontrol here are scripts that write what the test put down; clocks are the test's. */
+/* The end of a Slurm job's time: what the environment and squeue say, and every way not to say it.
+ * The squeue and scontrol here are scripts that write what the test put down; clocks are the
+ * test's. */
 #include "node/notice/ledger.h"
 #include "node/notice/providers/slurm.h"
 #include "node/notice/share.h"
@@ -388,7 +389,8 @@ static void a_squeue_that_hangs_is_killed_after_30_s(void **state)
     assert_non_null(strstr(status.text, "did not end within 30 s"));
 }
 
-/* Another process of this host, that has the lock: it stamps what the test says, and else does nothing. */
+/* Another process of this host, that has the lock: it stamps what the test says, and else does
+ * nothing. */
 static pid_t other_asker(const char *runtime_dir, int ret_fds[2])
 {
     int orders[2], answers[2];

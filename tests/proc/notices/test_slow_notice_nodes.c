@@ -1,5 +1,6 @@
-/* Each reply and trap of the clouds' metadata services, as `muster nodes` and `muster events` tell of it: state, next try,
- * notice. A real broker and real nodes, each asking all five services; nothing goes faster than it does for users. */
+/* Each reply and trap of the clouds' metadata services, as `muster nodes` and `muster events` tell
+ * of it: state, next try, notice. A real broker and real nodes, each asking all five services;
+ * nothing goes faster than it does for users. */
 #include "tests/proc/notices/notice_stage.h"
 
 #include <setjmp.h>
@@ -17,7 +18,7 @@
 #define TOKENS (CLOUD(CLOUD_EC2) | CLOUD(CLOUD_ALIBABA))
 #define TIMED (CLOUDS_ALL & ~CLOUD(CLOUD_GCE))
 
-/* --- what a service does ------------------------------------------------------------------------------- */
+/* --- what a service does ---------------------------------------------------------------------- */
 
 static void is_well(struct notice_fixture *f)
 {
@@ -248,7 +249,7 @@ static void withdraws_it(struct notice_fixture *f)
     notice_says_nothing(f);
 }
 
-/* --- the table ------------------------------------------------------------------------------------------ */
+/* --- the table -------------------------------------------------------------------------------- */
 
 #define AHEAD .left_least_ms = LEFT_MS - LATE_MS, .left_most_ms = LEFT_MS
 #define TOLD .announce = announces, AHEAD
@@ -285,7 +286,8 @@ static const struct stage_trap traps[] = {
      .announce = announces_by_http_1_0, AHEAD},
     {"pages instead of answers", CLOUDS_ALL & ~CLOUD(CLOUD_EC2), is_another_server, SOURCE_ABSENT,
      "another's service", RETRY_RARELY, .announce = NULL},
-    /* a token that is not there within 2 s is done without: then it is the other paths' pages that are garbage */
+    /* a token that is not there within 2 s is done without: then it is the other paths' pages that
+       are garbage */
     {"pages instead of answers", CLOUD(CLOUD_EC2), is_another_server, SOURCE_ABSENT,
      "another's service", RETRY_RARELY, .or_degraded = true, .announce = NULL},
     {"404 to everything, as another cloud", CLOUDS_ALL & ~CLOUD(CLOUD_EC2) & ~CLOUD(CLOUD_GCE),

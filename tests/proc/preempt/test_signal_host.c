@@ -1,4 +1,5 @@
-/* What a host sees of our signal handlers: its threads, its children, its own handlers, and being process 1. */
+/* What a host sees of our signal handlers: its threads, its children, its own handlers, and being
+ * process 1. */
 #include "node/notice/signal.h"
 #include "tests/support/lone_node.h"
 #include "tests/support/notice_fixture.h"
@@ -58,7 +59,7 @@ static void two_signals_6_ms_apart_are_one_notice(void **state)
     close(fd);
 }
 
-/* A data loader's worker is killed, by number and with a group of its own: not the trainer's end. */
+/* A data loader's worker is killed, by number and with a group of its own: not the trainer's end */
 static void a_childs_signal_is_not_the_parents_notice(void **state)
 {
     int fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC), status = 0;
@@ -144,7 +145,8 @@ static void a_program_that_is_started_inherits_nothing_blocked_or_ignored(void *
     close(fd);
 }
 
-/* Process 1 has no default actions: without a handler a signal is lost. From outside its sender has no number. */
+/* Process 1 has no default actions: without a handler a signal is lost. From outside its sender has
+ * no number. */
 static int as_process_1(int ready)
 {
     int fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
@@ -193,7 +195,7 @@ static void process_1_hears_a_signal_from_outside(void **state)
     assert_int_equal(WEXITSTATUS(status), 0);
 }
 
-/* --- a whole node -------------------------------------------------------------------------------------- */
+/* --- a whole node ----------------------------------------------------------------------------- */
 
 static void await_signal_source(const char *state_name, int limit_ms)
 {

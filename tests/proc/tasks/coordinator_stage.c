@@ -13,7 +13,7 @@
 struct coordinator_stage stage;
 static struct router_stage broker;
 
-/* --- the broker ------------------------------------------------------------------------------------ */
+/* --- the broker ------------------------------------------------------------------------------- */
 
 static void answer_beat(struct wire_msg *answer)
 {
@@ -167,7 +167,7 @@ static bool answer_it(const struct wire_msg *asked, struct wire_msg *answer)
     return true;
 }
 
-/* --- the coordinator ------------------------------------------------------------------------------- */
+/* --- the coordinator -------------------------------------------------------------------------- */
 
 enum muster_status stage_open(int64_t connect_ms, int64_t broker_ms)
 {

@@ -1,5 +1,5 @@
-/* coordinator_stage - a coordinator, and a broker of this program that answers it as each test wants.
- * Owns: the one of them that there is at a time. */
+/* coordinator_stage - a coordinator, and a broker of this program that answers it as each test
+ * wants. Owns: the one of them that there is at a time. */
 #ifndef TESTS_PROC_COORDINATOR_STAGE_H
 #define TESTS_PROC_COORDINATOR_STAGE_H
 

@@ -1,5 +1,5 @@
-/* task_calls - what the coordinators of prog_tasks call, and insist on: the calls of coordinator.h with a long time-out,
- * of one thread. */
+/* task_calls - what the coordinators of prog_tasks call, and insist on: the calls of coordinator.h
+ * with a long time-out, of one thread. */
 #ifndef TESTS_PROC_TASK_CALLS_H
 #define TESTS_PROC_TASK_CALLS_H
 
@@ -24,7 +24,8 @@ void task_expect_error(muster_remote_value_t **value, enum muster_status status)
 /* Errors show at the next call that may raise them: waits until the failure is known. */
 void task_await_failure(muster_remote_value_t *value);
 
-/* task_scripts.c: what goes on between a script and this process. Nothing if there is none of this name. */
+/* task_scripts.c: what goes on between a script and this process. Nothing if there is none of this
+ * name. */
 void task_script(const char *name, int count, const char *word);
 
 #endif

@@ -1,4 +1,5 @@
-/* task_scripts - the coordinators of prog_tasks that take part in what a script does to the others; see prog_tasks.c. */
+/* task_scripts - the coordinators of prog_tasks that take part in what a script does to the others;
+ * see prog_tasks.c. */
 #include "tests/proc/check.h"
 #include "tests/proc/tasks/task_calls.h"
 #include "tests/proc/tasks/task_functions.h"

@@ -1,4 +1,5 @@
-/* A coordinator that attached to many tasks asks for those that it is asked for, against a broker of this program. */
+/* A coordinator that attached to many tasks asks for those that it is asked for, against a broker
+ * of this program. */
 #include "tests/proc/router_stage.h"
 
 #include <muster/muster.h>

@@ -1,4 +1,5 @@
-/* What a coordinator's calls return and say, against a broker of this program: it answers as each test wants. */
+/* What a coordinator's calls return and say, against a broker of this program: it answers as each
+ * test wants. */
 #include "client/tasks/coordinator_private.h"
 #include "tests/proc/tasks/coordinator_stage.h"
 
@@ -13,7 +14,7 @@
 
 #include <stdio.h>
 
-/* --- what is said ---------------------------------------------------------------------------------- */
+/* --- what is said ----------------------------------------------------------------------------- */
 
 static void an_error_names_task_function_worker_and_what_was_cancelled(void **state)
 {
@@ -82,7 +83,7 @@ static void a_server_is_missing_only_by_fresh_word(void **state)
     assert_int_equal(muster_coordinator_done(stage.coordinator, &done, &stage.err), MUSTER_OK);
 }
 
-/* --- the calls' own failures ------------------------------------------------------------------------ */
+/* --- the calls' own failures ------------------------------------------------------------------ */
 
 static void each_call_says_that_no_broker_is_heard(void **state)
 {
@@ -281,7 +282,8 @@ static void what_was_taken_unheard_waits_no_more(void **state)
     assert_int_equal(untaken_bytes(), 0);
 }
 
-/* A process that is stopped for longer than broker_timeout_ms hears nobody, which is nobody's fault. */
+/* A process that is stopped for longer than broker_timeout_ms hears nobody, which is nobody's
+ * fault. */
 static void who_was_stopped_blames_no_broker(void **state)
 {
 #ifdef __SANITIZE_THREAD__
@@ -317,7 +319,8 @@ static void who_was_stopped_blames_no_broker(void **state)
 #endif
 }
 
-/* In a child: each call is refused, whoever holds which lock in the parent, and nothing of it is touched. */
+/* In a child: each call is refused, whoever holds which lock in the parent, and nothing of it is
+ * touched. */
 static int call_everything(muster_remote_value_t *value)
 {
     struct muster_place place = {.kind = MUSTER_PLACE_VALUE, .value = value};

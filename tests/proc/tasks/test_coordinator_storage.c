@@ -1,4 +1,5 @@
-/* What a coordinator's calls return and say when the broker can write nothing, or cannot read what it has. */
+/* What a coordinator's calls return and say when the broker can write nothing, or cannot read what
+ * it has. */
 #include "tests/proc/tasks/coordinator_stage.h"
 
 #include <setjmp.h>

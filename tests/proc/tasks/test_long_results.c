@@ -1,5 +1,5 @@
-/* Long results, from a worker to the broker and from there to a coordinator: parts that are under way at the same time, some of
- * which are lost. The broker is this program's. */
+/* Long results, from a worker to the broker and from there to a coordinator: parts that are under
+ * way at the same time, some of which are lost. The broker is this program's. */
 #include "client/tasks/task_parts.h"
 #include "tests/proc/router_stage.h"
 
@@ -37,10 +37,10 @@ static struct {
 
 static struct router_stage broker;
 
-/* --- the broker ------------------------------------------------------------------------------------ */
+/* --- the broker ------------------------------------------------------------------------------- */
 
-/* True: as if it had never come. Nothing is answered at first, and now and then, until one comes for the second time: by
- * then as many have come as may be under way. */
+/* True: as if it had never come. Nothing is answered at first, and now and then, until one comes
+ * for the second time: by then as many have come as may be under way. */
 static bool is_held(uint64_t offset)
 {
     world.holds = world.holds && (world.under_way == 0 || offset > world.highest);
@@ -169,7 +169,7 @@ static bool answer_coordinator(const struct wire_msg *asked, struct wire_msg *an
     return answer->type != WIRE_NONE;
 }
 
-/* --- tests ----------------------------------------------------------------------------------------- */
+/* --- tests ------------------------------------------------------------------------------------ */
 
 static int setup(void **state)
 {

@@ -1,5 +1,5 @@
-/* How much a task's arguments may have: what is allowed comes whole to the broker (which is this program's), one byte more is
- * refused with what to do instead, before anything was scheduled. */
+/* How much a task's arguments may have: what is allowed comes whole to the broker (which is this
+ * program's), one byte more is refused with what to do instead, before anything was scheduled. */
 #include "tests/proc/router_stage.h"
 
 #include <muster/muster.h>

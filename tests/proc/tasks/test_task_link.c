@@ -1,5 +1,6 @@
-/* Turns of a task_link, from several threads against an echoing broker: nobody waits for ever. The module is compiled in
- * here with a rest that never ends by itself, so that a call that is overheard is a hang and not a pause. */
+/* Turns of a task_link, from several threads against an echoing broker: nobody waits for ever. The
+ * module is compiled in here with a rest that never ends by itself, so that a call that is
+ * overheard is a hang and not a pause. */
 #define REST_MAX_MS 3600000
 #include "node/thread.c" /* else the linker finds the simulator's */
 
@@ -32,7 +33,7 @@ static struct {
 
 static struct router_stage broker;
 
-/* --- the broker: what it hears of a number it says of the number ------------------------------------ */
+/* --- the broker: what it hears of a number it says of the number ------------------------------ */
 
 static bool echo(const struct wire_msg *asked, struct wire_msg *answer)
 {
@@ -48,7 +49,7 @@ static bool echo(const struct wire_msg *asked, struct wire_msg *answer)
     return true;
 }
 
-/* --- the owner ------------------------------------------------------------------------------------- */
+/* --- the owner -------------------------------------------------------------------------------- */
 
 static void take(void *arg, const struct wire_msg *message, int64_t now_ms)
 {
@@ -144,7 +145,7 @@ static void *ask_often(void *arg)
     return NULL;
 }
 
-/* --- tests ----------------------------------------------------------------------------------------- */
+/* --- tests ------------------------------------------------------------------------------------ */
 
 static int setup(void **state)
 {

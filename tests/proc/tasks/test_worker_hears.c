@@ -34,7 +34,7 @@ static struct router_stage broker;
 static muster_worker_t *worker;
 static struct muster_error err;
 
-/* --- the broker ------------------------------------------------------------------------------------ */
+/* --- the broker ------------------------------------------------------------------------------- */
 
 /* False: the answer is lost. */
 static bool answer_beat(const struct wire_msg *asked, struct wire_msg *answer)
@@ -130,7 +130,7 @@ static bool answer_it(const struct wire_msg *asked, struct wire_msg *answer)
     return true;
 }
 
-/* --- the worker ------------------------------------------------------------------------------------ */
+/* --- the worker ------------------------------------------------------------------------------- */
 
 static int hang(muster_task_t *task, void *arg)
 {
@@ -233,7 +233,7 @@ static void await(const atomic_bool *flag)
         usleep(1000);
 }
 
-/* --- tests --------------------------------------------------------------------------------------------- */
+/* --- tests ------------------------------------------------------------------------------------ */
 
 static void what_was_not_begun_is_given_back_when_it_is_asked_for(void **state)
 {
@@ -287,7 +287,8 @@ static void who_has_lost_its_index_to_another_process_says_so(void **state)
     assert_int_equal(muster_worker_start(worker, &err), MUSTER_OK);
 }
 
-/* One that was started has nobody to tell, and waits for its index: what runs hears that it is for nothing. */
+/* One that was started has nobody to tell, and waits for its index: what runs hears that it is for
+ * nothing. */
 static void functions_hear_that_the_index_is_anothers(void **state)
 {
     (void)state;

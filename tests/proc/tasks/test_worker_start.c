@@ -1,4 +1,5 @@
-/* A worker whose start failed: nothing of it is left that takes tasks, and it can be started again. */
+/* A worker whose start failed: nothing of it is left that takes tasks, and it can be started again.
+ */
 #include "client/tasks/worker_private.h"
 #include "tests/proc/router_stage.h"
 #include "tests/support/scratch.h"
@@ -27,7 +28,7 @@ static struct {
     unsigned code; /* what a HELLO is answered */
 } broker;
 
-/* --- a broker that welcomes, and lets go --------------------------------------------------------------- */
+/* --- a broker that welcomes, and lets go ------------------------------------------------------ */
 
 static bool answer_to(const struct wire_msg *asked, struct wire_msg *answer)
 {
@@ -57,7 +58,7 @@ static void end_broker(void)
     router_stage_end(&broker.stage);
 }
 
-/* --- tests --------------------------------------------------------------------------------------------- */
+/* --- tests ------------------------------------------------------------------------------------ */
 
 static int setup(void **state)
 {
@@ -96,7 +97,8 @@ static int work(muster_task_t *task, void *arg)
     return 0;
 }
 
-/* A thread that was joined is listed for a moment longer; one that is not is there until the alarm. */
+/* A thread that was joined is listed for a moment longer; one that is not is there until the alarm.
+ */
 static void await_threads(size_t count)
 {
     while (scratch_count("/proc/self/task") > count)
@@ -127,7 +129,7 @@ static size_t count_threads(void)
 }
 #endif
 
-/* A thread that is left says HELLO to whatever broker comes, and is given tasks that nobody runs. */
+/* A thread that is left says HELLO to whatever broker comes, and is given tasks that nobody runs */
 static void no_thread_is_left_of_a_start_that_failed(void **state)
 {
     size_t threads = count_threads();
@@ -157,7 +159,7 @@ static void it_can_be_started_again(void **state)
     end_broker();
 }
 
-/* --- the end, by a signal ---------------------------------------------------------------------------- */
+/* --- the end, by a signal --------------------------------------------------------------------- */
 
 static muster_worker_t *served;
 
@@ -167,7 +169,8 @@ static void on_signal(int signo)
     muster_worker_stop(served);
 }
 
-/* Wherever it comes: in a call of ours, in the middle of another stop, and once the worker is closed. */
+/* Wherever it comes: in a call of ours, in the middle of another stop, and once the worker is
+ * closed. */
 static void a_signals_handler_ends_serve_at_any_moment(void **state)
 {
     (void)state;
@@ -201,7 +204,8 @@ static void a_signals_handler_waits_for_nobody(void **state)
     muster_worker_close(&served, NULL);
 }
 
-/* One that a handler interrupted in the middle of its own stop, and that ends the program from there: nobody returns. */
+/* One that a handler interrupted in the middle of its own stop, and that ends the program from
+ * there: nobody returns. */
 static void close_does_not_wait_for_a_stop_that_never_returns(void **state)
 {
     muster_worker_t *worker = open_worker(100);

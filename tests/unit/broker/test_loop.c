@@ -23,7 +23,7 @@
 
 #define PATIENCE_MS 5000
 
-/* --- the stand-in ------------------------------------------------------------------------------------ */
+/* --- the stand-in ----------------------------------------------------------------------------- */
 
 typedef void script_fn(const struct input *input, struct actions *out);
 
@@ -173,7 +173,7 @@ static void add_ack(const struct input *input, struct actions *out)
         input->message->up.request;
 }
 
-/* --- fixture ----------------------------------------------------------------------------------------- */
+/* --- fixture ---------------------------------------------------------------------------------- */
 
 struct fixture {
     char dir[SCRATCH_PATH_MAX];
@@ -350,7 +350,7 @@ static void expect(struct fixture *f, void *socket, struct wire_msg *message, en
         fail_msg("%s came instead of %s", wire_type_name(message->type), wire_type_name(type));
 }
 
-/* --- order ------------------------------------------------------------------------------------------- */
+/* --- order ------------------------------------------------------------------------------------ */
 
 /* NOTICE: hint, rows, event, answer. Everything else: only an answer. */
 static void take_notice(const struct input *input, struct actions *out)
@@ -507,7 +507,7 @@ static void a_row_that_cannot_be_written_ends_the_loop_and_nothing_leaves(void *
     assert_int_equal(zmq_recv(f->dealer, frame, sizeof frame, ZMQ_DONTWAIT), -1);
 }
 
-/* --- what is read from the database ---------------------------------------------------------------- */
+/* --- what is read from the database ----------------------------------------------------------- */
 
 static void send_events(const struct input *input, struct actions *out)
 {
@@ -683,7 +683,7 @@ static void time_left_is_computed_at_the_send(void **state)
     assert_int_equal(message.u.event.left_ms, 999999);
 }
 
-/* --- bad input ----------------------------------------------------------------------------------------- */
+/* --- bad input -------------------------------------------------------------------------------- */
 
 static void pass_until(struct fixture *f, const uint64_t *counter, uint64_t value)
 {

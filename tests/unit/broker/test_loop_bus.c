@@ -1,4 +1,5 @@
-/* The real loop between a scripted bus and a scripted core: what no timing of real sockets shows surely. */
+/* The real loop between a scripted bus and a scripted core: what no timing of real sockets shows
+ * surely. */
 #include "broker/loop.h"
 
 #include "tests/support/scratch.h"
@@ -20,7 +21,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
-/* --- the bus -------------------------------------------------------------------------------------- */
+/* --- the bus ---------------------------------------------------------------------------------- */
 
 static struct {
     uint8_t frame[WIRE_FRAME_MAX]; /* what comes */
@@ -85,7 +86,7 @@ const struct bus_counters *bus_counters(const struct bus *unused)
     return &none;
 }
 
-/* --- the core ------------------------------------------------------------------------------------- */
+/* --- the core --------------------------------------------------------------------------------- */
 
 static struct {
     long messages, ticks, loaded, jobs;
@@ -206,7 +207,7 @@ void actions_free(struct actions *actions)
     arena_free(&actions->arena);
 }
 
-/* --- the disk ------------------------------------------------------------------------------------- */
+/* --- the disk --------------------------------------------------------------------------------- */
 
 static bool over_quota;
 static sqlite3_syscall_ptr real_pwrite;
@@ -228,7 +229,7 @@ static void limit_file_size(rlim_t bytes)
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
 }
 
-/* --- fixture -------------------------------------------------------------------------------------- */
+/* --- fixture ---------------------------------------------------------------------------------- */
 
 struct fixture {
     char dir[SCRATCH_PATH_MAX];
@@ -310,7 +311,7 @@ static void come(enum wire_type type, long times)
     bus.left = times;
 }
 
-/* --- the tests ------------------------------------------------------------------------------------ */
+/* --- the tests -------------------------------------------------------------------------------- */
 
 static void under_a_flood_that_never_ends_time_goes_on_with_each_fifth_pass(void **state)
 {

@@ -1,5 +1,5 @@
-/* Must-fail control of the slow path itself: one that admits a step at S lets the training thread begin S + 1. The
- * mutated file stands in for the one of the archive. */
+/* Must-fail control of the slow path itself: one that admits a step at S lets the training thread
+ * begin S + 1. The mutated file stands in for the one of the archive. */
 #include "node/gate.h"
 
 #include <stdbool.h>
@@ -19,7 +19,8 @@ static bool forgets;
 
 #include <cmocka.h>
 
-/* A termination's freeze, and a decision of a step that the node comes to: there it waits for the verdict. */
+/* A termination's freeze, and a decision of a step that the node comes to: there it waits for the
+ * verdict. */
 static int64_t decide_ahead(void)
 {
     int64_t save_step;

@@ -1,4 +1,5 @@
-/* supervised: the error file says why, once and whole; the life file's lock ends with the process. */
+/* supervised: the error file says why, once and whole; the life file's lock ends with the process.
+ */
 #include "node/supervised.h"
 #include "tests/support/scratch.h"
 
@@ -206,7 +207,7 @@ static void nothing_is_written_where_nobody_asked(void **state)
     assert_int_not_equal(access(f->life, F_OK), 0);
 }
 
-/* --- the life file ------------------------------------------------------------------------------- */
+/* --- the life file ---------------------------------------------------------------------------- */
 
 static bool is_locked(const char *path)
 {
@@ -340,7 +341,8 @@ static void a_second_process_does_not_take_the_name(void **state)
     assert_true(size_of(f->life) > size);
 }
 
-/* The parent's node was the process's own when it forked, and has left by the time that the child's joins. */
+/* The parent's node was the process's own when it forked, and has left by the time that the child's
+ * joins. */
 static void a_child_s_own_node_has_its_own_life(void **state)
 {
     struct files *f = *state;

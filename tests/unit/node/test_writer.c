@@ -132,8 +132,8 @@ static void make_large(uint64_t round, char ret_path[FS_PATH_MAX])
     assert_int_equal(rename(path, ret_path), 0);
 }
 
-/* At the end of a process the newest checkpoint's manifest may have seconds. It can come too late for one removal, if this
- * thread is not run for so long; not for all of them. */
+/* At the end of a process the newest checkpoint's manifest may have seconds. It can come too late
+ * for one removal, if this thread is not run for so long; not for all of them. */
 static void a_manifest_does_not_wait_for_a_removal_that_has_begun(void **state)
 {
     char path[FS_PATH_MAX];

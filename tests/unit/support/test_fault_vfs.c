@@ -118,7 +118,7 @@ static int64_t insert_until_it_fails(struct fixture *f, int64_t max)
 static const char make_table[] = "CREATE TABLE t (n INTEGER PRIMARY KEY, text); "
                                  "PRAGMA wal_autocheckpoint=5";
 
-/* --- the disk ------------------------------------------------------------------------------------- */
+/* --- the disk --------------------------------------------------------------------------------- */
 
 static void what_was_committed_survives_every_power_cut(void **state)
 {
@@ -239,7 +239,7 @@ static void two_connections_meet_each_others_locks(void **state)
     assert_int_equal(insert_until_it_fails(f, 1), 1);
 }
 
-/* --- the shim ------------------------------------------------------------------------------------- */
+/* --- the shim --------------------------------------------------------------------------------- */
 
 static int outcome(struct fixture *f, unsigned calls, enum fault fault, bool sticky)
 {

@@ -1,5 +1,5 @@
-/* Which round tells what became of an operator's save, and which rounds are attempts of one cause: others may lie
- * between them. */
+/* Which round tells what became of an operator's save, and which rounds are attempts of one cause:
+ * others may lie between them. */
 #include "tests/support/db_fixture.h"
 #include "tests/support/scratch.h"
 #include "tools/order.c" /* NOLINT(bugprone-suspicious-include) */
@@ -49,7 +49,8 @@ static int tear_down(void **state)
              "', opened_unix_ms = %lld, ended_unix_ms = %lld, " set, \
              attempt, SECOND(number), SECOND(number) + 500)
 
-/* r4 was captured and is written behind when r5 is opened beside it; r4's save fails, and r6 is its next attempt. */
+/* r4 was captured and is written behind when r5 is opened beside it; r4's save fails, and r6 is its
+ * next attempt. */
 static void make_between(struct fixture *f, const char *of_5, const char *of_6)
 {
     add_round(f, 4, 1, "operator", PROMISED);
@@ -148,7 +149,7 @@ static void round_that_is_gone_is_unknown(void **state)
     seen(*state, ORDER_UNKNOWN, 0);
 }
 
-/* --- the query ------------------------------------------------------------------------------------ */
+/* --- the query -------------------------------------------------------------------------------- */
 
 /* Asked for any of them, the attempts are these: at most four rounds, then 0. */
 static void attempts_are(struct fixture *f, const int64_t expected[4])

@@ -1,4 +1,5 @@
-/* core_keep_fixture - what nodes and tools say of policies, deletions and pins to a broker core on a table. */
+/* core_keep_fixture - what nodes and tools say of policies, deletions and pins to a broker core on
+ * a table. */
 #ifndef TESTS_UNIT_CORE_KEEP_FIXTURE_H
 #define TESTS_UNIT_CORE_KEEP_FIXTURE_H
 

@@ -123,7 +123,7 @@ static void a_launch_that_ends_is_told_of_no_choice_any_more(void **state)
     assert_events(f, "manifest r1 S5 c1");
 }
 
-/* Rank 0 of launch 4 is heard, and the copy knows launch 1 alone, in the middle of a save (R3.1). */
+/* Rank 0 of launch 4 is heard, and the copy knows launch 1 alone, in the middle of a save (R3.1) */
 static void the_rounds_of_a_launch_before_end_with_the_next_ones_opening(void **state)
 {
     struct core_fixture *f = *state;

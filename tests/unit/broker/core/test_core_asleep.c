@@ -1,4 +1,5 @@
-/* The broker's core: jobs that have ended leave memory, come back by their rows, and are forgotten. */
+/* The broker's core: jobs that have ended leave memory, come back by their rows, and are forgotten.
+ */
 #include "tests/unit/broker/core/core_keep_fixture.h"
 
 #include <setjmp.h>

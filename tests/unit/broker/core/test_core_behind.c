@@ -1,4 +1,4 @@
-/* The broker's core: a save that is written behind training, and a termination that waits for it. */
+/* The broker's core: a save that is written behind training, and a termination that waits for it */
 #include "tests/support/core_fixture.h"
 
 #include <setjmp.h>
@@ -54,7 +54,8 @@ static void the_margin_names_who_still_writes_the_step_that_all_stand_at(void **
     assert_non_null(strstr(abort->text, "rank 1 had not saved"));
 }
 
-/* --- a notice joins a save, and all have captured: it is the job's last, though it is written behind training --- */
+/* --- a notice joins a save, and all have captured: it is the job's last, though it is written
+ * behind training --- */
 
 /* Of round 1, the notice's now, rank 0 still writes behind. */
 static void join(struct core_fixture *f)
@@ -174,7 +175,8 @@ static void a_loss_or_failure_of_who_captured_leaves_it_as_it_is(void **state)
 
 /* --- an ending launch, and a round of it whose writer goes --- */
 
-/* Rank 1 was lost when the writer was on its way still, so rank 2 was told to await the round's end. */
+/* Rank 1 was lost when the writer was on its way still, so rank 2 was told to await the round's
+ * end. */
 static void end_with_a_writer(struct core_fixture *f)
 {
     core_fixture_close(f);
@@ -213,8 +215,9 @@ static void a_round_of_an_ending_launch_ends_with_who_writes_it(void **state)
 
 /* --- a commit that crosses its writer's LEAVE --- */
 
-/* Rank 0 has finished. Round 2 waits for its LEAVE, so it awaited the outcome of its save for a moment only, and said
- * LEAVE before it heard of the commit that names it: the next launch writes the manifest. */
+/* Rank 0 has finished. Round 2 waits for its LEAVE, so it awaited the outcome of its save for a
+ * moment only, and said LEAVE before it heard of the commit that names it: the next launch writes
+ * the manifest. */
 static void a_writer_that_left_before_it_heard_of_its_commit_leaves_the_manifest_to_the_next_launch(
     void **state)
 {

@@ -95,7 +95,8 @@ static void an_evaluator_that_cannot_restore_ends_nobody_else(void **state)
     assert_int_equal(core_job(f)->gen.state, GENERATION_RUNNING);
 }
 
-/* It may have been told another checkpoint than the ranks were, by a start of the broker before this one, too. */
+/* It may have been told another checkpoint than the ranks were, by a start of the broker before
+ * this one, too. */
 static void an_evaluator_that_cannot_restore_is_told_so_whatever_it_was_to_restore(void **state)
 {
     struct core_fixture *f = *state;

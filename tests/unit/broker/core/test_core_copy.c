@@ -1,5 +1,5 @@
-/* The broker's core after its database was put back to an older copy: what runs is believed, numbers are
- * not used twice, and nobody waits for ever for what is forgotten. RECOVERY.md R10. */
+/* The broker's core after its database was put back to an older copy: what runs is believed,
+ * numbers are not used twice, and nobody waits for ever for what is forgotten. RECOVERY.md R10. */
 #include "tests/support/core_fixture.h"
 
 #include <setjmp.h>
@@ -167,7 +167,7 @@ static void a_rank_that_does_not_come_back_is_missed_also_after_one_more_start(v
     assert_events(f, "node lost rank 1 MUSTER_E_PEER");
 }
 
-/* It dies before anybody told this database that the launch had started: so far nobody needed it. */
+/* It dies before anybody told this database that the launch had started: so far nobody needed it */
 static void so_is_one_that_was_lost_before_the_others_were_heard(void **state)
 {
     struct core_fixture *f = *state;
@@ -331,7 +331,7 @@ static void what_a_member_left_behind_is_not_waited_for(void **state)
     assert_events(f, "freeze r4 operator m0,1"); /* no number is used twice */
 }
 
-/* Both stand at step 4, sharded, and the save is decided; rank 0 has saved when the copy is made. */
+/* Both stand at step 4, sharded, and the save is decided; rank 0 has saved when the copy is made */
 static void copy_a_half_saved_round(struct core_fixture *f)
 {
     for (int n = 0; n < 2; n++)
@@ -546,7 +546,7 @@ static void begin_launch_2(struct core_fixture *f)
     assert_int_equal(core_job(f)->gen.resume_step, 60);
 }
 
-/* Its ranks wait for its checkpoint when the copy is made, of 60 or already of 40: 60 is damaged. */
+/* Its ranks wait for its checkpoint when the copy is made, of 60 or already of 40: 60 is damaged */
 static void what_a_launch_gave_up_after_the_copy_is_given_up(void **state)
 {
     for (int gone_back = 0; gone_back < 2; gone_back++) {
@@ -608,7 +608,8 @@ static void also_for_one_that_the_copy_has_not_seen(void **state)
     assert_events(f, "freeze r1 termination m0,1");
 }
 
-/* Who does not come is waited for no longer than after any start; nor is anybody beyond what the deadline leaves. */
+/* Who does not come is waited for no longer than after any start; nor is anybody beyond what the
+ * deadline leaves. */
 static void but_not_for_ever(void **state)
 {
     static const struct {

@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-/* --- deletions ----------------------------------------------------------------------------------- */
+/* --- deletions -------------------------------------------------------------------------------- */
 
 /* R12.6 */
 static void a_deletion_is_on_record_before_it_is_told(void **state)
@@ -257,7 +257,8 @@ static void another_launch_keeps_all_until_it_tells_its_policies(void **state)
     assert_kept(f, "now it does not", "3 4");
 }
 
-/* A launch that had not told its policies yet removed for good what the one before it wanted moved. */
+/* A launch that had not told its policies yet removed for good what the one before it wanted moved.
+ */
 static void a_deletion_goes_where_the_launch_that_decided_it_said(void **state)
 {
     struct core_fixture *f = *state;

@@ -1,5 +1,5 @@
-/* The broker's core: opening with one resume choice, restoring, falling back, ending and what follows.
- * PROTOCOL.md R3. */
+/* The broker's core: opening with one resume choice, restoring, falling back, ending and what
+ * follows. PROTOCOL.md R3. */
 #include "schema/wire/wire_bytes.h"
 #include "tests/support/core_fixture.h"
 
@@ -79,7 +79,7 @@ static void two_checkpoints(struct core_fixture *f)
     all_finish(f);
 }
 
-/* --- joining ---------------------------------------------------------------------------------------- */
+/* --- joining ---------------------------------------------------------------------------------- */
 
 /* R3.5 */
 static void ranks_that_do_not_come_end_the_generation_by_name(void **state)
@@ -140,7 +140,8 @@ static void a_join_timeout_that_was_asked_for_outlives_a_start_of_the_broker(voi
     assert_non_null(core_event(f, EVENT_JOIN_FAILED));
 }
 
-/* A rank came in time, and its HELLO lay unread; or RESTORED was answered that nothing can be written. */
+/* A rank came in time, and its HELLO lay unread; or RESTORED was answered that nothing can be
+ * written. */
 static void the_brokers_own_absence_is_no_time_to_join(void **state)
 {
     struct core_fixture *f = *state;
@@ -278,7 +279,7 @@ static void a_rank_that_left_otherwise_before_the_others_came_ends_its_generatio
     assert_events(f, "generation ended");
 }
 
-/* --- the choice --------------------------------------------------------------------------------------- */
+/* --- the choice ------------------------------------------------------------------------------- */
 
 /* R3.1 */
 static void a_generation_resumes_from_the_newest_checkpoint_and_says_where(void **state)
@@ -563,7 +564,7 @@ static void a_fallback_that_finds_none_whole_changes_nothing(void **state)
     assert_int_equal(core_job(f)->checkpoints_count, 2);
 }
 
-/* --- the end ------------------------------------------------------------------------------------------- */
+/* --- the end ---------------------------------------------------------------------------------- */
 
 /* R3.12 */
 static void an_ending_generation_keeps_the_next_one_out_until_all_left_or_ten_seconds(void **state)

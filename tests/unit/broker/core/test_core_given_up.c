@@ -10,7 +10,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The next launch finds `damaged` (the newest first) damaged, and goes back to what is before them. */
+/* The next launch finds `damaged` (the newest first) damaged, and goes back to what is before them.
+ */
 static void fall_back(struct core_fixture *f, const uint64_t *damaged, size_t count,
                       const char *keep)
 {

@@ -1,5 +1,5 @@
-/* The broker's core: a supervisor's report that a process ended. A death that is one is known in a tenth
- * of a second; a report that is false, late or of another life changes nothing. */
+/* The broker's core: a supervisor's report that a process ended. A death that is one is known in a
+ * tenth of a second; a report that is false, late or of another life changes nothing. */
 #include "tests/support/core_fixture.h"
 
 #include <setjmp.h>

@@ -130,7 +130,7 @@ static void a_guess_a_wish_and_a_grace_that_is_needed_are_frozen_at_once(void **
     assert_events(f, "termination rank 1; freeze r2 termination m0,1,2");
 }
 
-/* What has to be kept free for a save that nobody measured, and for what else the line above has. */
+/* What has to be kept free for a save that nobody measured, and for what else the line above has */
 #define ASSUMED_MS (60000 + FREEZE_MS + MARGIN_MS + PLAN_SPARE_MS)
 
 static void what_was_not_measured_is_assumed_and_named(void **state)
@@ -508,7 +508,8 @@ static void two_saves_are_one_if_there_is_no_time_between(void **state)
     assert_events(f, "termination rank 1; freeze r2 termination m0,1,2");
 }
 
-/* One event that four machines tell 0.4 s apart, one of them taken back: one save now, one at the end. */
+/* One event that four machines tell 0.4 s apart, one of them taken back: one save now, one at the
+ * end. */
 static void two_saves_are_two_however_many_tell_of_the_end(void **state)
 {
     struct core_fixture *f = *state;
@@ -610,7 +611,8 @@ static void a_rank_that_is_lost_while_a_plan_waits_loses_no_save(void **state)
     assert_events(f, "commit r2 termination S8 c2 rank 0");
 }
 
-/* The save of the policy comes to nothing, and what follows is told to those who heard that (R8.2). */
+/* The save of the policy comes to nothing, and what follows is told to those who heard that (R8.2).
+ */
 static void nor_does_one_that_another_save_needs(void **state)
 {
     struct core_fixture *f = *state;

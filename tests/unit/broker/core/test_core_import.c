@@ -415,8 +415,8 @@ static void commit_one(struct core_fixture *f)
     core_leave(f, 1, LEAVE_FINISHED, 0);
 }
 
-/* It was refused for ever: a copy of the database, made while it was decided, had it aborted. A manifest is written behind a
- * commit alone (R11.2). */
+/* It was refused for ever: a copy of the database, made while it was decided, had it aborted. A
+ * manifest is written behind a commit alone (R11.2). */
 static void one_that_was_aborted_here_and_is_whole_on_disk_is_taken(void **state)
 {
     struct core_fixture *f = *state; /* running */
@@ -446,7 +446,8 @@ static void one_that_was_aborted_here_and_is_whole_on_disk_is_taken(void **state
     }
 }
 
-/* A launch was refused for what is to be imported, and a notice came before its first step; or nobody reported. */
+/* A launch was refused for what is to be imported, and a notice came before its first step; or
+ * nobody reported. */
 static void numbers_of_rounds_that_left_nothing_are_free(void **state)
 {
     struct core_fixture *f = *state; /* running */
@@ -599,7 +600,8 @@ static void a_launch_that_is_found_has_nothing_of_the_one_before(void **state)
     assert_int_equal(core_job(f)->gen.resume_step, 5);
 }
 
-/* A database was put back or lost while the job ran, and `muster import` came before its processes did. */
+/* A database was put back or lost while the job ran, and `muster import` came before its processes
+ * did. */
 static void a_launch_that_was_found_and_lives_goes_on(void **state)
 {
     struct core_fixture *f = *state;
@@ -625,7 +627,8 @@ static void a_launch_that_was_found_and_lives_goes_on(void **state)
     }
 }
 
-/* An evaluator of the launch before lives on, and a process of a wider launch claims to be of this one. */
+/* An evaluator of the launch before lives on, and a process of a wider launch claims to be of this
+ * one. */
 static void one_that_lives_goes_on_beside_what_is_left_of_another(void **state)
 {
     struct core_fixture *f = *state;
@@ -688,7 +691,8 @@ static void a_launch_before_the_one_that_was_found_does_not(void **state)
     assert_int_equal(core_job(f)->gen.state, GENERATION_ENDED);
 }
 
-/* Of launch 1 the steps 1 to 5 in rounds 1 to 5; launch 2 went back to step `from` and saved step `step`. */
+/* Of launch 1 the steps 1 to 5 in rounds 1 to 5; launch 2 went back to step `from` and saved step
+ * `step`. */
 static void import_two_launches(struct core_fixture *f, int64_t from, int64_t step, bool told)
 {
     uint64_t value = 0;

@@ -1,5 +1,5 @@
-/* The broker's core: HELLO and its refusals, numbered requests, taken ranks, stale processes, what a
- * restored database does. PROTOCOL.md R1, R3. */
+/* The broker's core: HELLO and its refusals, numbered requests, taken ranks, stale processes, what
+ * a restored database does. PROTOCOL.md R1, R3. */
 #include "tests/support/core_fixture.h"
 
 #include <setjmp.h>
@@ -32,7 +32,7 @@ static int close_core(void **state)
     return 0;
 }
 
-/* --- joining ------------------------------------------------------------------------------------- */
+/* --- joining ---------------------------------------------------------------------------------- */
 
 /* R3.1 */
 static void the_first_hello_opens_a_generation_and_every_row_precedes_the_answer(void **state)
@@ -241,7 +241,7 @@ static void another_directory_of_the_next_launch_is_not_compared_with_the_dead_o
     assert_int_equal(generation_live_count(core_job(f)), 2);
 }
 
-/* --- requests ------------------------------------------------------------------------------------- */
+/* --- requests --------------------------------------------------------------------------------- */
 
 /* R1.2 */
 static void requests_are_taken_once_and_in_number_order(void **state)
@@ -352,7 +352,7 @@ static void questions_are_answered_from_the_journal_and_the_rows(void **state)
     assert_core(f, "@500:ack #1 MUSTER_E_PROTOCOL");
 }
 
-/* --- a rank that is held ---------------------------------------------------------------------------- */
+/* --- a rank that is held ---------------------------------------------------------------------- */
 
 /* R3.10 */
 static void a_held_rank_is_free_after_two_seconds_of_silence_to_a_ping(void **state)
@@ -498,7 +498,7 @@ static void only_trainers_hold_the_generation_to_its_ranks(void **state)
     assert_int_equal(core_job(f)->gen.state, GENERATION_RUNNING);
 }
 
-/* --- who was away ------------------------------------------------------------------------------------ */
+/* --- who was away ----------------------------------------------------------------------------- */
 
 /* R1.3 */
 static void a_process_that_was_lost_is_stale_and_one_that_left_is_answered(void **state)

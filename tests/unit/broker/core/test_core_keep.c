@@ -1,5 +1,5 @@
-/* The broker's core: keep policies. The examples of policies run here through commits, deletions by the
- * chief's hand and restarts of the broker. */
+/* The broker's core: keep policies. The examples of policies run here through commits, deletions by
+ * the chief's hand and restarts of the broker. */
 #include "tests/unit/broker/core/core_keep_fixture.h"
 
 #include <setjmp.h>
@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-/* --- the examples -------------------------------------------------------------------------------- */
+/* --- the examples ----------------------------------------------------------------------------- */
 
 struct keep_case {
     const char *what;

@@ -136,7 +136,8 @@ static void an_old_process_opens_the_generation_after_one_that_took_steps(void *
     assert_int_equal(core_job(f)->gen.generation, 2);
 }
 
-/* The database was restored from a copy and never heard of rank 1, which had taken those steps, too (R3.8). */
+/* The database was restored from a copy and never heard of rank 1, which had taken those steps, too
+ * (R3.8). */
 static void nobody_is_late_for_a_launch_that_took_steps(void **state)
 {
     struct core_fixture *f = *state;

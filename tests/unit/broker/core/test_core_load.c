@@ -469,7 +469,7 @@ static void written_and_wished(struct core_fixture *f)
     assert_events(f, "freeze r2 period m0,1,2");
 }
 
-/* A manager's that is given up behind it comes to nothing once more, and was all that was wanted. */
+/* A manager's that is given up behind it comes to nothing once more, and was all that was wanted */
 static void a_save_that_is_owed_outranks_one_that_comes_by_itself(void **state)
 {
     struct core_fixture *f = *state;
@@ -512,7 +512,8 @@ static void a_save_that_is_owed_stays_so_behind_others_that_come_to_nothing(void
     assert_non_null(strstr(core_events(f), "operator"));
 }
 
-/* HELLO came first, and knows no reason: what had failed for a full disk was tried again and again. */
+/* HELLO came first, and knows no reason: what had failed for a full disk was tried again and again.
+ */
 static void a_save_that_failed_while_none_ran_fails_for_its_reason(void **state)
 {
     struct core_fixture *f = *state;
@@ -545,7 +546,8 @@ static void the_attempts_of_a_wanted_save_are_counted_over_two_starts(void **sta
     assert_false(core_row(f, RECORD_ROUND)->u.round.aborted_steps);
 }
 
-/* A termination's save is the last that there is: what an operator's attempts before it had does not go from its own. */
+/* A termination's save is the last that there is: what an operator's attempts before it had does
+ * not go from its own. */
 static void a_notice_that_joined_has_all_its_attempts_also_after_a_start(void **state)
 {
     struct core_fixture *f = *state;

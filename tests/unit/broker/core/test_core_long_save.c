@@ -1,4 +1,5 @@
-/* The broker's core: a save that takes longer than any before is waited for as long as it goes on. */
+/* The broker's core: a save that takes longer than any before is waited for as long as it goes on.
+ */
 #include "tests/support/core_fixture.h"
 
 #include <setjmp.h>
@@ -45,8 +46,8 @@ static const struct wire_event *aborted(struct core_fixture *f)
     return core_event(f, EVENT_ABORT);
 }
 
-/* The first save of a large state has no measured one before it: it was given up after 60 s, three times, and
- * the job never had a checkpoint. */
+/* The first save of a large state has no measured one before it: it was given up after 60 s, three
+ * times, and the job never had a checkpoint. */
 static void a_save_that_goes_on_is_waited_for(void **state)
 {
     struct core_fixture *f = *state;
@@ -115,7 +116,8 @@ static void nothing_keeps_a_round_for_longer_than_a_day(void **state)
     assert_non_null(aborted(f));
 }
 
-/* Who waits for its verdict is told that the save is awaited here, and by it: so its wait is as long as this one. */
+/* Who waits for its verdict is told that the save is awaited here, and by it: so its wait is as
+ * long as this one. */
 static uint64_t awaited(struct core_fixture *f, int node, uint64_t round)
 {
     struct wire_msg beat = core_msg(f, node, WIRE_HEARTBEAT);

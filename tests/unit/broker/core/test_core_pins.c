@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-/* --- what is never deleted ------------------------------------------------------------------------ */
+/* --- what is never deleted -------------------------------------------------------------------- */
 
 /* R12.3, R12.10 */
 static void a_pinned_checkpoint_stays_until_it_is_let_go(void **state)

@@ -41,7 +41,7 @@ static int close_core(void **state)
     return 0;
 }
 
-/* --- silence ------------------------------------------------------------------------------------- */
+/* --- silence ---------------------------------------------------------------------------------- */
 
 /* R8.3 */
 static void five_seconds_of_silence_and_not_less_lose_a_node(void **state)
@@ -291,7 +291,7 @@ static void what_a_newer_node_does_has_no_word_here_and_does_no_harm(void **stat
     assert_true(f->out.items[0].lazy);
 }
 
-/* --- repeats ------------------------------------------------------------------------------------- */
+/* --- repeats ---------------------------------------------------------------------------------- */
 
 /* R1.6 */
 static void what_is_not_acknowledged_is_repeated_to_that_node_alone(void **state)
@@ -352,7 +352,7 @@ static void a_slow_fan_out_delays_the_first_repeat(void **state)
     assert_answers(f, "0:events 5; 1:events 5");
 }
 
-/* --- leaving -------------------------------------------------------------------------------------- */
+/* --- leaving ---------------------------------------------------------------------------------- */
 
 struct leave_case {
     const char *what;
@@ -409,7 +409,7 @@ static void the_last_leave_ends_the_generation(void **state)
                    "!4 generation ended; +node 1 left #2; 1:ack #2 MUSTER_OK");
 }
 
-/* --- errors --------------------------------------------------------------------------------------- */
+/* --- errors ----------------------------------------------------------------------------------- */
 
 /* R8.1 */
 static void the_first_error_is_journaled_published_and_kept(void **state)
@@ -587,7 +587,7 @@ static void sharded_ends_when_a_step_fails_in_a_termination(void **state)
     assert_int_equal(core_job(f)->gen.end_status, MUSTER_E_NOT_SAVED);
 }
 
-/* --- snapshot --------------------------------------------------------------------------------------- */
+/* --- snapshot --------------------------------------------------------------------------------- */
 
 static const struct wire_snapshot *snapshot_of(struct core_fixture *f, int node)
 {

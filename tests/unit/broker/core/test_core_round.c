@@ -47,7 +47,7 @@ static void report_all(struct core_fixture *f, uint64_t round, int64_t at)
         core_report(f, n, round, at, at);
 }
 
-/* --- a notice and its freeze ------------------------------------------------------------------------ */
+/* --- a notice and its freeze ------------------------------------------------------------------ */
 
 /* R2.2 */
 static void a_notice_is_hinted_written_told_and_frozen_for_in_this_order(void **state)
@@ -79,7 +79,7 @@ static void a_notice_before_the_first_step_ends_unchanged(void **state)
     assert_int_equal(core_row(f, RECORD_NOTICE)->u.notice.state, RECORD_NOTICE_SERVED);
 }
 
-/* --- reports ------------------------------------------------------------------------------------------ */
+/* --- reports ---------------------------------------------------------------------------------- */
 
 struct decision_case {
     const char *what;
@@ -175,7 +175,7 @@ static void a_step_that_is_committed_already_is_not_saved_again(void **state)
     assert_int_equal(core_job(f)->gen.end_status, MUSTER_PREEMPTED);
 }
 
-/* --- bounds --------------------------------------------------------------------------------------------- */
+/* --- bounds ----------------------------------------------------------------------------------- */
 
 /* R5.14 */
 static void who_misses_a_freeze_is_left_out_of_the_next_and_only_of_that(void **state)
@@ -443,7 +443,7 @@ static void who_does_not_come_to_the_save_step_is_the_culprit(void **state)
                            "rank 0 did not reach step 4 in time (it stands at 3, stepping"));
 }
 
-/* --- notices and rounds that meet ------------------------------------------------------------------------- */
+/* --- notices and rounds that meet ------------------------------------------------------------- */
 
 /* R5.16 */
 static void a_notice_turns_an_open_round_into_a_termination(void **state)
@@ -493,7 +493,7 @@ static void attempts_of_another_cause_do_not_count_for_a_notice_that_joins(void 
                      "not saved r5 termination rank 0 MUSTER_E_SAVE");
 }
 
-/* --- saves of an operator ----------------------------------------------------------------------------------- */
+/* --- saves of an operator --------------------------------------------------------------------- */
 
 /* R5.1, R5.2 */
 static void an_operator_gets_one_round_for_one_id_and_an_open_one_is_good_enough(void **state)
@@ -575,8 +575,8 @@ static void behind_the_brokers_absence_bounds_are_as_ever(void **state)
     assert_events(f, "abort r1 operator rank 1 MUSTER_E_TIMEOUT retry; freeze r2 operator m0,2");
 }
 
-/* Rank 1 does not report, and every pass is slow, each followed by so many quick ones. How many slow ones until the
- * freeze ends: what is forgiven, then a second of each. */
+/* Rank 1 does not report, and every pass is slow, each followed by so many quick ones. How many
+ * slow ones until the freeze ends: what is forgiven, then a second of each. */
 static int slow_passes_of_a_freeze(struct core_fixture *f, int quick)
 {
     int passes = 0;

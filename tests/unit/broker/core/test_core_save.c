@@ -43,7 +43,7 @@ static void decided(struct core_fixture *f, enum wire_cause cause)
     assert_non_null(core_event(f, EVENT_DECISION));
 }
 
-/* --- the commit rule ---------------------------------------------------------------------------------- */
+/* --- the commit rule -------------------------------------------------------------------------- */
 
 static void a_replicated_checkpoint_is_committed_by_its_one_shard(void **state)
 {
@@ -181,9 +181,10 @@ static void a_shard_is_counted_once(void **state)
     assert_events(f, "");
 }
 
-/* --- failures ------------------------------------------------------------------------------------------- */
+/* --- failures --------------------------------------------------------------------------------- */
 
-/* A rank whose later requests a database forgot says of all its saves that they failed: this one is known there. */
+/* A rank whose later requests a database forgot says of all its saves that they failed: this one is
+ * known there. */
 static void a_shard_that_is_known_does_not_fail(void **state)
 {
     struct core_fixture *f = *state;
@@ -307,7 +308,7 @@ static void a_save_is_bounded_from_the_arrival_of_its_rank(void **state)
     assert_string_equal(core_event(f, EVENT_ABORT)->text, "rank 0 did not finish its save in 60 s");
 }
 
-/* --- writes behind --------------------------------------------------------------------------------------- */
+/* --- writes behind ---------------------------------------------------------------------------- */
 
 static void writing_begin(struct core_fixture *f)
 {
@@ -359,7 +360,8 @@ static void a_step_that_is_being_written_counts_if_it_is_there_in_time(void **st
     assert_int_equal(core_job(f)->gen.end_status, MUSTER_PREEMPTED);
 }
 
-/* Two are being written, each without another rank's shard; the termination waits for the later one. */
+/* Two are being written, each without another rank's shard; the termination waits for the later
+ * one. */
 static void at_the_margin_who_writes_the_awaited_step_is_named(void **state)
 {
     struct core_fixture *f = *state;
@@ -459,7 +461,7 @@ static void a_failing_write_behind_does_not_push_a_termination_aside(void **stat
                      "freeze r2 termination m0,1,2");
 }
 
-/* --- policy saves ------------------------------------------------------------------------------------------ */
+/* --- policy saves ----------------------------------------------------------------------------- */
 
 /* R5.1 */
 static void the_first_save_at_decides_and_the_others_hear_of_it(void **state)
@@ -512,7 +514,8 @@ static void a_save_at_is_answered_by_what_the_first_one_got(void **state)
     assert_answers(f, "2:ack #10 MUSTER_E_EXISTS");
 }
 
-/* The others heard that it is saved: whoever lags hears the same, whatever a keep policy did to it since. */
+/* The others heard that it is saved: whoever lags hears the same, whatever a keep policy did to it
+ * since. */
 static void a_save_that_was_deleted_since_is_a_save(void **state)
 {
     struct core_fixture *f = *state;
@@ -617,7 +620,7 @@ static void a_notice_takes_a_policy_save_as_its_own(void **state)
     assert_answers(f, "0:ack #6 MUSTER_E_ABORTED");
 }
 
-/* --- manifests ----------------------------------------------------------------------------------------------- */
+/* --- manifests -------------------------------------------------------------------------------- */
 
 /* R5.12 */
 static void the_lowest_live_writer_makes_the_manifest(void **state)

@@ -1,4 +1,5 @@
-/* The broker's core: rounds that save policies open, by time, cost and history; and what a save tells. */
+/* The broker's core: rounds that save policies open, by time, cost and history; and what a save
+ * tells. */
 #include "schema/rules/daly.h"
 #include "tests/unit/broker/core/core_keep_fixture.h"
 
@@ -10,7 +11,7 @@
 
 #include <string.h>
 
-/* --- rounds by time, cost and history --------------------------------------------------------------- */
+/* --- rounds by time, cost and history --------------------------------------------------------- */
 
 static void steps(struct core_fixture *f, int64_t done)
 {
@@ -349,7 +350,7 @@ static void the_chief_may_wish_for_a_save(void **state)
     assert_int_equal(core_ack_value(f, 0), 3);
 }
 
-/* --- what a save tells --------------------------------------------------------------------------------- */
+/* --- what a save tells ------------------------------------------------------------------------ */
 
 static void metrics_and_times_are_in_the_rows(void **state)
 {
@@ -374,8 +375,8 @@ static void metrics_and_times_are_in_the_rows(void **state)
     assert_string_equal(core_checkpoint(f, 2)->metrics, "");
 }
 
-/* Two ranks that wait for the commit: rank 1 stood at the step when the round began, rank 0 came 50 ms later and wrote
- * for 100 ms, rank 1 for 300. */
+/* Two ranks that wait for the commit: rank 1 stood at the step when the round began, rank 0 came 50
+ * ms later and wrote for 100 ms, rank 1 for 300. */
 static void who_waits_for_the_commit_stands_still_until_then(void **state)
 {
     struct core_fixture f;

@@ -1,4 +1,5 @@
-/* Parameter servers of a job with tasks: who is lost is missing until it is back, through launches and starts. */
+/* Parameter servers of a job with tasks: who is lost is missing until it is back, through launches
+ * and starts. */
 #include "tests/support/tasks_fixture.h"
 
 #include <setjmp.h>

@@ -1,4 +1,5 @@
-/* store_samples - one row of every kind, each field with a value of its own, and their comparison. */
+/* store_samples - one row of every kind, each field with a value of its own, and their comparison.
+ */
 #ifndef TESTS_UNIT_STORE_SAMPLES_H
 #define TESTS_UNIT_STORE_SAMPLES_H
 

@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* --- rows ------------------------------------------------------------------------------------------ */
+/* --- rows ------------------------------------------------------------------------------------- */
 
 struct loaded {
     int seen[RECORD_KIND_COUNT];
@@ -336,7 +336,7 @@ static void rows_that_do_not_fit_together_are_damage(void **state)
     free(whole);
 }
 
-/* --- transactions ---------------------------------------------------------------------------------- */
+/* --- transactions ----------------------------------------------------------------------------- */
 
 static void a_batch_that_breaks_a_rule_leaves_nothing(void **state)
 {
@@ -499,7 +499,7 @@ static void lazy_progress_on_a_full_disk_is_dropped_not_fatal(void **state)
     fixture_write(f, sample_of(RECORD_BROKER));
 }
 
-/* --- the file -------------------------------------------------------------------------------------- */
+/* --- the file --------------------------------------------------------------------------------- */
 
 /* Tries to open, expects `status` and a text that has `named`, and the file as it was. */
 static void refused(struct fixture *f, enum muster_status status, const char *named)
@@ -629,7 +629,7 @@ static void network_file_systems_are_known_by_their_magic(void **state)
     assert_null(store_network_name(0x794c7630)); /* overlayfs */
 }
 
-/* --- migrations ------------------------------------------------------------------------------------- */
+/* --- migrations ------------------------------------------------------------------------------- */
 
 static const struct sql_migration two[] = {
     {1, "0001_one", "CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;"},

@@ -1,5 +1,5 @@
-/* What is damage and what is not: a call to the disk that failed once is not; rows of tasks that contradict
- * one another are (those of rounds and nodes: test_store.c). */
+/* What is damage and what is not: a call to the disk that failed once is not; rows of tasks that
+ * contradict one another are (those of rounds and nodes: test_store.c). */
 #include "broker/store/store_internal.h"
 #include "tests/support/fault_vfs.h"
 #include "tests/unit/broker/store/store_fixture.h"
@@ -37,11 +37,12 @@ static void a_read_that_fails_once_is_not_called_damage(void **state)
     fixture_reopen(f); /* the fixture closes it */
 }
 
-/* --- tasks -------------------------------------------------------------------------------------- */
+/* --- tasks ------------------------------------------------------------------------------------ */
 
 #define T(number) "((1 << 40) + " #number ")"
 
-/* A queue that took six: one released, one done, one failed, one cancelled, one leased, one queued. */
+/* A queue that took six: one released, one done, one failed, one cancelled, one leased, one queued.
+ */
 static const char tasks[] =
     "INSERT INTO task_queue VALUES (1, 'train', 'main', 7, 6, 4, 1, 100, 3, 1, 3, 40, 17, 'no', 0, "
     "0, 0, 0);"

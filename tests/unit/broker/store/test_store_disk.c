@@ -1,5 +1,5 @@
-/* A start whose disk fails in one call, and goes on or does not: what is acknowledged after it must survive
- * the next power cut. The disk is one in memory; the lock and the mark are real files. */
+/* A start whose disk fails in one call, and goes on or does not: what is acknowledged after it must
+ * survive the next power cut. The disk is one in memory; the lock and the mark are real files. */
 #include "broker/store/store.h"
 #include "tests/support/fault_vfs.h"
 #include "tests/support/scratch.h"
@@ -75,7 +75,8 @@ static void write_samples(struct machine *m)
         fail_msg("%s", m->err.text);
 }
 
-/* The at-th of these calls of the start fails; a start that was refused is made again. False: it has fewer. */
+/* The at-th of these calls of the start fails; a start that was refused is made again. False: it
+ * has fewer. */
 static bool acknowledged_after_a_start_survives(unsigned calls, uint64_t at)
 {
     struct machine m;
@@ -102,7 +103,8 @@ static bool acknowledged_after_a_start_survives(unsigned calls, uint64_t at)
     return hit;
 }
 
-/* Found by six simulated clusters: the file was not in the log's mode, and the connection went on. */
+/* Found by six simulated clusters: the file was not in the log's mode, and the connection went on.
+ */
 static void no_sync_of_a_first_start_may_fail_unnoticed(void **state)
 {
     const unsigned calls = FAULT_CALL_SYNC | FAULT_CALL_DELETE | FAULT_CALL_OPEN;
@@ -188,7 +190,8 @@ static void a_checkpoint_whose_sync_fails_ends_the_broker(void **state)
     }
 }
 
-/* A batch whose commit did not return, which the next start told of: before that start wrote anything itself. */
+/* A batch whose commit did not return, which the next start told of: before that start wrote
+ * anything itself. */
 static void what_a_start_has_read_survives(void **state)
 {
     struct machine m;
@@ -268,8 +271,8 @@ static bool what_was_acknowledged_is_there(bool empty_log, uint64_t at, uint64_t
     return hit;
 }
 
-/* A start copied the log into the file, and what the disk had not taken of it, too. The power went meanwhile: pages from
- * behind the hole were in the file, and no log made them whole. */
+/* A start copied the log into the file, and what the disk had not taken of it, too. The power went
+ * meanwhile: pages from behind the hole were in the file, and no log made them whole. */
 static void what_no_sync_acknowledged_is_never_copied(void **state)
 {
     (void)state;
@@ -307,7 +310,7 @@ static void what_cannot_be_read_is_not_called_damaged(void **state)
     machine_end(&m);
 }
 
-/* --- beside a reader, on real files ----------------------------------------------------------------- */
+/* --- beside a reader, on real files ----------------------------------------------------------- */
 
 static int64_t look(sqlite3 *reader, const char *sql)
 {
@@ -342,8 +345,8 @@ static off_t log_size(const struct machine *m)
     return file.st_size;
 }
 
-/* Progress that no sync acknowledged is the last that the reader sees; the batch after it fails. Both are cut off, but
- * not while they are read. */
+/* Progress that no sync acknowledged is the last that the reader sees; the batch after it fails.
+ * Both are cut off, but not while they are read. */
 static void fail_behind_progress(struct machine *m, sqlite3 *reader, bool transaction)
 {
     struct action item;
@@ -399,7 +402,8 @@ static void a_failed_sync_beside_a_reader(bool transaction, bool reads_between)
     scratch_remove(m.dir);
 }
 
-/* The log was shorter than the index said that the reader kept alive: nobody could read any more, and no broker start. */
+/* The log was shorter than the index said that the reader kept alive: nobody could read any more,
+ * and no broker start. */
 static void a_broker_starts_again_beside_a_reader(void **state)
 {
     (void)state;

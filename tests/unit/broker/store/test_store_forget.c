@@ -133,7 +133,7 @@ static void a_job_that_begins_anew_meanwhile_has_none_of_the_old_rows(void **sta
     assert_int_equal(rows_of(f, SAMPLE_JOB), 1);
 }
 
-/* --- asleep ------------------------------------------------------------------------------------- */
+/* --- asleep ----------------------------------------------------------------------------------- */
 
 static void count_rows(void *arg, const struct record *row)
 {

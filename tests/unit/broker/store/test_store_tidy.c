@@ -1,4 +1,5 @@
-/* Rows of tasks that nobody reads any more: many go in slices, so that the broker serves others in between. */
+/* Rows of tasks that nobody reads any more: many go in slices, so that the broker serves others in
+ * between. */
 #include "tests/support/tasks_fixture.h"
 
 #include <setjmp.h>
@@ -24,7 +25,8 @@ static void by_hand(const struct tasks_fixture *f, const char *sql)
     sqlite3_close(db);
 }
 
-/* 60 tasks of 60,000 bytes; of the last three a result in parts besides; the very last is at the worker. */
+/* 60 tasks of 60,000 bytes; of the last three a result in parts besides; the very last is at the
+ * worker. */
 static void fill(struct tasks_fixture *f)
 {
     tasks_worker_begin(f, 0, 1, 1);

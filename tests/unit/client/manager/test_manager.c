@@ -40,7 +40,7 @@ static bool is_there(const char *name)
     return access(scratch_path(managed.directory, "%s/manifest.json", name), F_OK) == 0;
 }
 
-/* --- saving and restoring ---------------------------------------------------------------------------- */
+/* --- saving and restoring --------------------------------------------------------------------- */
 
 static void saves_by_interval_and_goes_on_behind_the_last(void **state)
 {
@@ -278,7 +278,7 @@ static void the_first_save_is_not_lost_when_it_fails(void **state)
     assert_string_equal(managed_steps(), "3");
 }
 
-/* --- reading ----------------------------------------------------------------------------------------- */
+/* --- reading ---------------------------------------------------------------------------------- */
 
 static void a_reader_lists_and_restores_any_step(void **state)
 {
@@ -400,7 +400,7 @@ static void leftovers_are_never_listed(void **state)
     assert_int_equal(managed_begin(), 0);
 }
 
-/* --- bad input --------------------------------------------------------------------------------------- */
+/* --- bad input -------------------------------------------------------------------------------- */
 
 static void an_existing_step_is_an_error_also_forced_and_leaves_nothing(void **state)
 {

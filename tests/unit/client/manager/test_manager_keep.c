@@ -63,7 +63,8 @@ static int restores_anything(const struct muster_restore_context *context)
     return 0;
 }
 
-/* Close gives up the newest where no rule wants it: not if a newer save was to be made and failed. */
+/* Close gives up the newest where no rule wants it: not if a newer save was to be made and failed.
+ */
 static void the_newest_stays_for_who_comes_after_a_failed_save(void **state)
 {
     struct muster_save_request request = MUSTER_SAVE_REQUEST_INIT;
@@ -199,7 +200,7 @@ static void a_deletion_that_fails_is_told_when_asked_and_at_the_end(void **state
     assert_non_null(strstr(managed.error.text, hindrance));
 }
 
-/* --- metrics ----------------------------------------------------------------------------------------- */
+/* --- metrics ---------------------------------------------------------------------------------- */
 
 static enum muster_status save_with(int64_t step, double loss, const char *custom)
 {
@@ -354,7 +355,7 @@ static void the_best_are_kept(void **state)
     assert_string_equal(managed_steps(), "1 3");
 }
 
-/* --- deleting, holding, waiting ---------------------------------------------------------------------- */
+/* --- deleting, holding, waiting --------------------------------------------------------------- */
 
 static void one_step_can_be_deleted_but_not_the_newest(void **state)
 {

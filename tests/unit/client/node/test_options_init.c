@@ -1,4 +1,5 @@
-/* The public calls as other languages make them: defaults by function, the version, and NULL for each handle. */
+/* The public calls as other languages make them: defaults by function, the version, and NULL for
+ * each handle. */
 #include <muster/muster.h>
 
 #include "client/node/options_take.h"
@@ -62,7 +63,7 @@ static void an_init_function_gives_what_the_macro_gives_and_no_more_bytes(void *
     SAME_AS_THE_MACRO(worker_options, MUSTER_WORKER_OPTIONS_INIT);
 }
 
-/* --- taking -------------------------------------------------------------------------------------- */
+/* --- taking ----------------------------------------------------------------------------------- */
 
 /* An older caller's structure ends before `last`; a newer one's has bytes behind ours. */
 #define TAKES_EVERY_SIZE(name, macro, last)                                          \
@@ -108,7 +109,7 @@ static void the_library_tells_its_version(void **state)
     assert_string_equal(muster_version(), MUSTER_VERSION);
 }
 
-/* --- NULL ---------------------------------------------------------------------------------------- */
+/* --- NULL ------------------------------------------------------------------------------------- */
 
 static void a_coordinators_call_with_null_is_refused(void **state)
 {

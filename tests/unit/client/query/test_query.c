@@ -62,7 +62,7 @@ static int tear_down(void **state)
     return 0;
 }
 
-/* --- the queries ---------------------------------------------------------------------------------- */
+/* --- the queries ------------------------------------------------------------------------------ */
 
 static void columns_are_those_of_the_selects(void **state)
 {
@@ -117,7 +117,7 @@ static void every_query_has_a_shape(void **state)
     assert_null(rows_create("drop"));
 }
 
-/* --- what a list costs ---------------------------------------------------------------------------- */
+/* --- what a list costs ------------------------------------------------------------------------ */
 
 #define LISTED 1000
 
@@ -175,7 +175,7 @@ static void a_page_of_checkpoints_costs_its_own_rows(void **state)
     db_close(&db);
 }
 
-/* --- pages by key --------------------------------------------------------------------------------- */
+/* --- pages by key ----------------------------------------------------------------------------- */
 
 #define TASKS 450 /* of each queue */
 
@@ -283,7 +283,7 @@ static void a_page_of_tasks_costs_its_own_rows(void **state)
     db_close(&db);
 }
 
-/* --- rows of a file ------------------------------------------------------------------------------- */
+/* --- rows of a file --------------------------------------------------------------------------- */
 
 static muster_client_t *open_file(void)
 {
@@ -493,7 +493,7 @@ static void wrong_arguments_are_named(void **state)
     muster_rows_destroy(NULL);
 }
 
-/* --- cells of a ROWS message ---------------------------------------------------------------------- */
+/* --- cells of a ROWS message ------------------------------------------------------------------ */
 
 #define BYTES(text) (const uint8_t *)(text), sizeof(text) - 1
 

@@ -1,5 +1,5 @@
-/* Eight times the rows cost eight times the work, not 64 times: counted in SQLite's own steps, so that no load of the
- * machine counts. */
+/* Eight times the rows cost eight times the work, not 64 times: counted in SQLite's own steps, so
+ * that no load of the machine counts. */
 #include <muster/client.h>
 
 #include "tests/support/db_fixture.h"

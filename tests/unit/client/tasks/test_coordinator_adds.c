@@ -1,6 +1,7 @@
-/* How a coordinator hands its tasks over when the connection takes no more for a moment: what could not be sent is sent in the
- * next turn, before what comes behind it. And what it makes of a result that is not the one that was told of. The link is this
- * program's: turns are taken where the test wants them. */
+/* How a coordinator hands its tasks over when the connection takes no more for a moment: what could
+ * not be sent is sent in the next turn, before what comes behind it. And what it makes of a result
+ * that is not the one that was told of. The link is this program's: turns are taken where the test
+ * wants them. */
 #include "client/tasks/task_link.h"
 
 #include <muster/coordinator.h>
@@ -35,7 +36,7 @@ static struct {
         has_bytes; /* of the result of task 1: as its end said, and as the broker has it */
 } world;
 
-/* --- in place of client/tasks/task_link.c --------------------------------------------------------------- */
+/* --- in place of client/tasks/task_link.c ----------------------------------------------------- */
 
 int64_t task_now_ms(void)
 {
@@ -210,7 +211,7 @@ void task_link_close(struct task_link **link)
     *link = NULL;
 }
 
-/* --- tests ----------------------------------------------------------------------------------------- */
+/* --- tests ------------------------------------------------------------------------------------ */
 
 static struct muster_error err;
 
@@ -301,7 +302,8 @@ static void a_result_is_fetched(void **state)
     assert_int_equal(fetch(*state, 40000, 40000), MUSTER_OK);
 }
 
-/* The database was put back to a copy in which another attempt gave another one: nobody waits for the first. */
+/* The database was put back to a copy in which another attempt gave another one: nobody waits for
+ * the first. */
 static void a_result_of_another_length_is_an_error(void **state)
 {
     assert_int_equal(fetch(*state, 40000, 30000), MUSTER_E_STORAGE);

@@ -1,5 +1,6 @@
-/* Parts of a long result over connections that are fast, slow or lossy, in a time of their own: a result comes whole, a
- * beat never waits long behind parts, and what waits in a queue is not sent into it again. */
+/* Parts of a long result over connections that are fast, slow or lossy, in a time of their own: a
+ * result comes whole, a beat never waits long behind parts, and what waits in a queue is not sent
+ * into it again. */
 #include "client/tasks/task_parts.h"
 
 #include "schema/limits.h"
@@ -22,7 +23,8 @@ struct frame {
     int64_t at_ms; /* when it is through */
 };
 
-/* One way: frames leave one behind the other, so many bytes in a ms; answers are small and need `back_ms`. */
+/* One way: frames leave one behind the other, so many bytes in a ms; answers are small and need
+ * `back_ms`. */
 static struct {
     uint64_t bytes_per_ms;
     int64_t back_ms;
@@ -135,7 +137,7 @@ static size_t spare_parts(void)
     return (size_t)((net.sent_bytes - net.have) / TASK_PART_MAX);
 }
 
-/* --- tests ----------------------------------------------------------------------------------------- */
+/* --- tests ------------------------------------------------------------------------------------ */
 
 /* R22.8 */
 static void on_a_fast_connection_answers_are_not_waited_for(void **state)
@@ -148,7 +150,8 @@ static void on_a_fast_connection_answers_are_not_waited_for(void **state)
     assert_int_equal(spare_parts(), 0);
 }
 
-/* 100 KB a second: sixteen parts would be eight seconds, and sent again each 200 ms a queue without end. */
+/* 100 KB a second: sixteen parts would be eight seconds, and sent again each 200 ms a queue without
+ * end. */
 static void on_a_slow_connection_a_beat_waits_a_second_and_parts_are_not_repeated(void **state)
 {
     (void)state;
@@ -326,7 +329,8 @@ static void one_that_is_never_answered_leaves_the_window_to_others(void **state)
 
 enum { UNHEARD = 12 };
 
-/* As many as one worker may well hold: while one leaves the place the next would take it, and the first again. */
+/* As many as one worker may well hold: while one leaves the place the next would take it, and the
+ * first again. */
 static void many_that_are_never_answered_leave_the_window_to_others(void **state)
 {
     struct task_parts bad[UNHEARD] = {{0}};
@@ -351,7 +355,8 @@ static void many_that_are_never_answered_leave_the_window_to_others(void **state
         assert_true(tries[i] > 0);
 }
 
-/* A broker that took nothing for minutes does again: what was paused for the others' sake is sent with the first answer. */
+/* A broker that took nothing for minutes does again: what was paused for the others' sake is sent
+ * with the first answer. */
 static void after_an_outage_nobody_waits_for_a_pause(void **state)
 {
     struct task_parts all[UNHEARD] = {{0}};

@@ -1,4 +1,5 @@
-/* interrupted_fn over real sockets: a program that has to go, in each kind of wait. The bound is a second. */
+/* interrupted_fn over real sockets: a program that has to go, in each kind of wait. The bound is a
+ * second. */
 #include "tests/support/lone_node.h"
 
 #include <setjmp.h>

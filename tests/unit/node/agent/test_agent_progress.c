@@ -151,7 +151,8 @@ static int write_in_close(const struct muster_save_context *context)
     return write_it(context);
 }
 
-/* A program has its node in one variable: what is written behind training tells by it how far it came. */
+/* A program has its node in one variable: what is written behind training tells by it how far it
+ * came. */
 static void a_save_that_close_waits_for_still_tells_its_progress(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* A program that saves by itself: it is told that it is its turn, saves, and says so (R5.8). The time that this takes
- * is the save's. */
+/* A program that saves by itself: it is told that it is its turn, saves, and says so (R5.8). The
+ * time that this takes is the save's. */
 #include "client/node/node_private.h"
 #include "node/agent/agent_state.h"
 #include "tests/support/lone_node.h"

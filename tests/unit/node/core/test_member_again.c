@@ -104,7 +104,7 @@ static void while_the_broker_is_away_no_manifest_is_given_up(void **state)
     assert_int_equal(f->m->manifest, 1);
 }
 
-/* --- its database was put back: answers were given that it does not know ------------------------- */
+/* --- its database was put back: answers were given that it does not know ---------------------- */
 
 static void put_back(struct member_fixture *f, uint64_t last_request)
 {

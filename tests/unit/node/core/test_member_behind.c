@@ -85,7 +85,8 @@ static void a_later_round_goes_its_way_while_one_is_written(void **state)
     assert_int_equal(member_sent(f, WIRE_SAVED)->u.saved.step, 7);
 }
 
-/* Round 2 is decided, and the broker is gone, while round 1 is still written; aborted: nobody wants it any more. */
+/* Round 2 is decided, and the broker is gone, while round 1 is still written; aborted: nobody wants
+ * it any more. */
 static void wait_for_the_one_before(struct member_fixture *f, bool aborted)
 {
     write_behind(f, CAUSE_OPERATOR);
@@ -252,7 +253,8 @@ static void who_did_not_run_does_not_call_the_broker_silent(void **state)
     assert_true(f->m->leave_request > 0);
 }
 
-/* Round 1 is told whole while another round concerns this node, which closed before that one's step. */
+/* Round 1 is told whole while another round concerns this node, which closed before that one's
+ * step. */
 static void saved_among_others(struct member_fixture *f, bool others_wait)
 {
     write_behind(f, CAUSE_OPERATOR);
@@ -312,7 +314,8 @@ static void an_outcome_that_does_not_come_is_not_waited_for_for_ever(void **stat
     assert_true(f->m->leave_request > 0);
 }
 
-/* Others wait only since they were told of a step that it does not come to: what it awaited may be under way. */
+/* Others wait only since they were told of a step that it does not come to: what it awaited may be
+ * under way. */
 static void a_save_that_others_decide_meanwhile_cuts_no_outcome_short(void **state)
 {
     struct member_fixture *f = *state;

@@ -1,4 +1,5 @@
-/* A node's core: once the checkpoint that ends the job is committed, no other round's end lets it go on. */
+/* A node's core: once the checkpoint that ends the job is committed, no other round's end lets it
+ * go on. */
 #include "tests/support/member_fixture.h"
 
 #include <setjmp.h>
@@ -9,7 +10,8 @@
 
 static struct member_fixture f;
 
-/* The state of round 1 is captured and being written; round 2 asks, and round 1's commit ends the job. */
+/* The state of round 1 is captured and being written; round 2 asks, and round 1's commit ends the
+ * job. */
 static int ended_by_round_1_and_asked_by_round_2(void **state)
 {
     (void)state;

@@ -32,7 +32,7 @@ static void bring(struct member_fixture *f, enum where where, enum wire_cause ca
     member_ack_all(f);
 }
 
-/* --- errors of others -------------------------------------------------------------------------------------- */
+/* --- errors of others ------------------------------------------------------------------------- */
 
 /* R8.1 */
 static void an_error_elsewhere_runs_on_error_at_once_and_ends_every_boundary(void **state)
@@ -150,7 +150,8 @@ static void a_round_that_follows_is_served_first_and_waited_for_with_a_bound(voi
     }
 }
 
-/* Let in, and back in its program: in a set-up of its own, that may wait for ranks that will not come. */
+/* Let in, and back in its program: in a set-up of its own, that may wait for ranks that will not
+ * come. */
 static void bring_into_setup(struct member_fixture *f, bool restored)
 {
     member_fixture_close(f);
@@ -293,7 +294,7 @@ static void a_step_that_cannot_be_broken_off_is_waited_for_with_a_bound(void **s
     assert_int_equal(member_seen(f)->mode, VIEW_OPEN);
 }
 
-/* --- own errors ------------------------------------------------------------------------------------------------ */
+/* --- own errors ------------------------------------------------------------------------------- */
 
 static void an_own_error_is_told_and_ends_every_boundary(void **state)
 {
@@ -343,7 +344,7 @@ static void who_cannot_come_to_the_save_step_any_more_says_so(void **state)
     assert_int_equal(member_sent(f, WIRE_REPORT)->u.report.begun, 7);
 }
 
-/* --- deadlines ---------------------------------------------------------------------------------------------------- */
+/* --- deadlines -------------------------------------------------------------------------------- */
 
 /* R7.7 */
 static void at_its_own_margin_a_node_leaves_with_the_restart_code(void **state)
@@ -378,7 +379,8 @@ static int64_t saves_before_its_margin(struct member_fixture *f)
     return at;
 }
 
-/* The training thread is in a save_fn that tells no bytes, or ever more: its process ends half a second later. */
+/* The training thread is in a save_fn that tells no bytes, or ever more: its process ends half a
+ * second later. */
 static void at_its_own_margin_a_save_that_does_not_return_is_ended_with_the_process(void **state)
 {
     struct member_fixture *f = *state;
@@ -557,7 +559,7 @@ static void events_that_end_the_generation_end_the_node(void **state)
     }
 }
 
-/* --- leaving ------------------------------------------------------------------------------------------------------- */
+/* --- leaving ---------------------------------------------------------------------------------- */
 
 struct close_case {
     const char *what;

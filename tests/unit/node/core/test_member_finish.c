@@ -56,8 +56,8 @@ static void with_nothing_new_to_save_who_has_finished_is_preempted(void **state)
     assert_int_equal(leaves_after(*state, LEAVE_FINISHED, EVENT_UNCHANGED), LEAVE_PREEMPTED);
 }
 
-/* Its process has saved and closes, and the broker is silent: of a termination's round it hears the verdict when that is
- * back; of another one it has nothing to wait for. */
+/* Its process has saved and closes, and the broker is silent: of a termination's round it hears the
+ * verdict when that is back; of another one it has nothing to wait for. */
 static void only_a_terminations_save_keeps_who_closes_without_a_broker(void **state)
 {
     static const struct {

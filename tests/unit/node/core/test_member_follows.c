@@ -1,4 +1,5 @@
-/* The node's core: a round that follows the error of another rank, while another one is open. PROTOCOL.md R8. */
+/* The node's core: a round that follows the error of another rank, while another one is open.
+ * PROTOCOL.md R8. */
 #include "tests/support/member_fixture.h"
 
 #include <setjmp.h>
@@ -9,7 +10,8 @@
 
 enum where { FROZEN, TO_STEP, CAPTURING, CAPTURED, WHERE_COUNT };
 
-/* An operator's round 1 at step 5, this node the writer; and rank 2, which it needs, is lost while a notice stands. */
+/* An operator's round 1 at step 5, this node the writer; and rank 2, which it needs, is lost while
+ * a notice stands. */
 static void lose_a_peer(struct member_fixture *f, enum where where)
 {
     member_stand(f, 5);

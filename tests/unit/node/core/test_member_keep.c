@@ -1,4 +1,5 @@
-/* The node's core: the program's questions to the broker, and the checkpoints that it has deleted here. */
+/* The node's core: the program's questions to the broker, and the checkpoints that it has deleted
+ * here. */
 #include "tests/support/member_fixture.h"
 
 #include <setjmp.h>
@@ -57,8 +58,8 @@ static void a_question_is_repeated_until_it_is_answered(void **state)
     assert_int_equal(member_sent(f, WIRE_SWEEP)->up.request, request);
 }
 
-/* The broker took it, and was restarted before its answer was heard: the number is taken, and what it was
- * answered nobody knows. */
+/* The broker took it, and was restarted before its answer was heard: the number is taken, and what
+ * it was answered nobody knows. */
 static void an_answer_that_is_lost_is_said_so(void **state)
 {
     struct member_fixture *f = *state;
@@ -74,7 +75,7 @@ static void an_answer_that_is_lost_is_said_so(void **state)
     assert_int_equal(member_get_view(f->m)->ask_code, MUSTER_E_HELLO);
 }
 
-/* --- deletion ------------------------------------------------------------------------------------ */
+/* --- deletion --------------------------------------------------------------------------------- */
 
 static struct wire_msg order(struct member_fixture *f, uint64_t checkpoint)
 {

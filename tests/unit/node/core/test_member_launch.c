@@ -1,4 +1,4 @@
-/* A process that slept through its launch's end hears of the next one, and acts on nothing of it. */
+/* A process that slept through its launch's end hears of the next one, and acts on nothing of it */
 #include "tests/support/member_fixture.h"
 
 #include <setjmp.h>

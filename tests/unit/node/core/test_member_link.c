@@ -17,7 +17,7 @@ static int fresh(void **state)
     return 0;
 }
 
-/* --- joining ------------------------------------------------------------------------------------------ */
+/* --- joining ---------------------------------------------------------------------------------- */
 
 static void hello_is_repeated_at_doubling_times_until_it_is_answered(void **state)
 {
@@ -206,8 +206,8 @@ static void without_the_brokers_verdict_joining_ends_by_itself_a_little_later(vo
     assert_int_equal(member_seen(f)->end.status, MUSTER_E_JOIN);
 }
 
-/* The broker's option may be longer than any that this node knows of: as long as it speaks, its verdict
- * counts. */
+/* The broker's option may be longer than any that this node knows of: as long as it speaks, its
+ * verdict counts. */
 static void who_asked_for_no_join_timeout_waits_for_the_brokers(void **state)
 {
     struct member_fixture *f = *state;
@@ -224,7 +224,7 @@ static void who_asked_for_no_join_timeout_waits_for_the_brokers(void **state)
     assert_int_equal(member_seen(f)->end.status, MUSTER_E_JOIN);
 }
 
-/* --- requests ------------------------------------------------------------------------------------------- */
+/* --- requests --------------------------------------------------------------------------------- */
 
 /* R1.1 */
 static void a_request_is_resent_at_doubling_times_until_it_is_answered(void **state)
@@ -350,7 +350,7 @@ static void being_stale_is_the_end_and_says_why(void **state)
     assert_true(member_seen(f)->left);
 }
 
-/* --- which broker ------------------------------------------------------------------------------------------ */
+/* --- which broker ----------------------------------------------------------------------------- */
 
 /* R1.8 */
 static void frames_of_a_past_broker_change_nothing(void **state)
@@ -386,7 +386,7 @@ static void a_new_broker_is_greeted_before_anything_of_it_is_applied(void **stat
     assert_int_equal(member_sent(f, WIRE_EVENTS_GET)->u.events_get.from_seq, 12);
 }
 
-/* --- events and gaps ------------------------------------------------------------------------------------------ */
+/* --- events and gaps -------------------------------------------------------------------------- */
 
 /* R1.5, R1.7 */
 static void what_comes_after_a_hole_waits_for_what_is_missing(void **state)
@@ -521,8 +521,8 @@ static void heartbeats_tell_how_far_a_save_came(void **state)
     assert_int_equal(member_sent(f, WIRE_HEARTBEAT)->u.heartbeat.saving_bytes, 0);
 }
 
-/* The wait for the others after a restore was taken for a step of some milliseconds: the way to S of a job
- * with long steps was then over after a minute. */
+/* The wait for the others after a restore was taken for a step of some milliseconds: the way to S
+ * of a job with long steps was then over after a minute. */
 static void what_comes_before_the_first_step_is_no_step(void **state)
 {
     struct member_fixture *f = *state;
@@ -545,7 +545,7 @@ static void what_comes_before_the_first_step_is_no_step(void **state)
     assert_int_equal(member_sent(f, WIRE_HEARTBEAT)->u.heartbeat.step_p95_ms, 9000);
 }
 
-/* --- snapshots ---------------------------------------------------------------------------------------------- */
+/* --- snapshots -------------------------------------------------------------------------------- */
 
 struct snapshot_case {
     const char *what;

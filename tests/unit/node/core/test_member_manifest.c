@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-/* --- the manifest ----------------------------------------------------------------------------------------------------- */
+/* --- the manifest ----------------------------------------------------------------------------- */
 
 static void chunk(struct member_fixture *f, uint64_t offset, uint64_t size, uint64_t total)
 {
@@ -156,7 +156,8 @@ static void a_commit_that_a_snapshot_tells_of_is_written_down_by_who_saved(void 
     }
 }
 
-/* It had put LEAVE behind its SAVED, for the broker was silent: both would be taken at once, and nobody be there to write. */
+/* It had put LEAVE behind its SAVED, for the broker was silent: both would be taken at once, and
+ * nobody be there to write. */
 static void
 a_leave_that_a_silent_broker_did_not_get_is_taken_back_when_it_is_heard_again(void **state)
 {
@@ -200,7 +201,8 @@ static void a_leave_that_was_taken_stays_said(void **state)
     assert_int_equal(member_sent_count(f, WIRE_LEAVE), 1);
 }
 
-/* Four rounds of steps that it does not come to came and went, and its save was the oldest of five. */
+/* Four rounds of steps that it does not come to came and went, and its save was the oldest of five.
+ */
 static void rounds_that_come_to_nothing_hide_no_save(void **state)
 {
     struct member_fixture *f = *state;
@@ -233,7 +235,8 @@ static void a_leave_is_not_taken_back_for_ever(void **state)
     assert_true(f->now - from <= (LEAVES_TAKEN_BACK_MAX + 1) * HEARTBEAT_MS);
 }
 
-/* ... and a broker whose disk is full for a while says so; it would have taken this process for lost. */
+/* ... and a broker whose disk is full for a while says so; it would have taken this process for
+ * lost. */
 static void a_leave_waits_for_a_broker_whose_disk_is_full(void **state)
 {
     struct member_fixture *f = *state;
@@ -249,7 +252,8 @@ static void a_leave_waits_for_a_broker_whose_disk_is_full(void **state)
     assert_in_range(f->now - from, ENDING_MS, ENDING_MS + HEARTBEAT_MS);
 }
 
-/* ... and the driver, which bounds a close by itself, is told that it is not to: from LEAVE until it has left. */
+/* ... and the driver, which bounds a close by itself, is told that it is not to: from LEAVE until
+ * it has left. */
 static void while_leave_waits_the_driver_is_told_to_wait(void **state)
 {
     struct member_fixture *f = *state;
@@ -289,7 +293,8 @@ static void a_deadline_that_comes_late_ends_the_wait_for_a_full_disk(void **stat
     assert_true(member_seen(f)->left);
 }
 
-/* It was on its way still when it was taken back: the broker answers whatever this process sends as one that has left. */
+/* It was on its way still when it was taken back: the broker answers whatever this process sends as
+ * one that has left. */
 static void a_leave_that_comes_behind_the_welcome_is_a_leave(void **state)
 {
     struct member_fixture *f = *state;
@@ -306,8 +311,8 @@ static void a_leave_that_comes_behind_the_welcome_is_a_leave(void **state)
     assert_true(member_seen(f)->left);
 }
 
-/* While it was not taken back its own number is answered, when it is on disk: the broker that waits for room there answers
- * a heartbeat at once. */
+/* While it was not taken back its own number is answered, when it is on disk: the broker that waits
+ * for room there answers a heartbeat at once. */
 static void a_heartbeats_answer_is_none_to_a_leave_that_waits_for_its_own(void **state)
 {
     struct member_fixture *f = *state;

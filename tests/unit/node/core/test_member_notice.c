@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-/* --- notices --------------------------------------------------------------------------------------------------- */
+/* --- notices ---------------------------------------------------------------------------------- */
 
 static void a_notice_is_told_at_once_and_again_in_every_hello_until_it_is_cancelled(void **state)
 {
@@ -210,8 +210,8 @@ static void only_eight_notices_are_kept_and_a_huge_time_left_is_no_trouble(void 
     assert_member(f, "log");
 }
 
-/* A broker that cannot write, or that is stopped, for many policy saves: what they left behind in the queue
- * must not cost the job its termination (R1.10). */
+/* A broker that cannot write, or that is stopped, for many policy saves: what they left behind in
+ * the queue must not cost the job its termination (R1.10). */
 static void saves_that_were_given_up_leave_room_for_a_notice(void **state)
 {
     struct member_fixture *f = *state;
@@ -231,8 +231,8 @@ static void withdraw(struct member_fixture *f, const char *id)
     member_feed(f, (struct member_input){.kind = MEMBER_NOTICE_CANCELLED, .id = id});
 }
 
-/* A file that comes and goes while the broker does not answer: a shard's files still find room, and what
- * counts in the end is told (R1.10). */
+/* A file that comes and goes while the broker does not answer: a shard's files still find room, and
+ * what counts in the end is told (R1.10). */
 static void notices_that_come_and_go_leave_room_for_a_shard(void **state)
 {
     struct member_fixture *f = *state;

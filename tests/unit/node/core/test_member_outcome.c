@@ -166,7 +166,7 @@ static void a_round_without_this_node_is_nothing_to_tell(void **state)
     assert_int_equal(outcome(f, 7)->state, OUTCOME_NONE);
 }
 
-/* The journal no longer reaches back: a snapshot tells the newest checkpoint and the named round. */
+/* The journal no longer reaches back: a snapshot tells the newest checkpoint and the named round */
 static void a_snapshot_tells_what_was_not_heard(void **state)
 {
     static const struct {

@@ -10,7 +10,7 @@
 #define W0 1u /* rank 0 writes */
 #define W1 2u /* this node does */
 
-/* --- policy saves -------------------------------------------------------------------------------------------------- */
+/* --- policy saves ----------------------------------------------------------------------------- */
 
 static void a_policy_save_waits_for_its_decision_and_is_walked_to(void **state)
 {
@@ -155,7 +155,8 @@ static void a_policy_save_is_over_as_soon_as_the_broker_says_so(void **state)
     }
 }
 
-/* Who captured for another round trains on while that one is being written: the answer lets it go. */
+/* Who captured for another round trains on while that one is being written: the answer lets it go.
+ */
 static void a_policy_save_is_over_for_who_captured_before_too(void **state)
 {
     struct member_fixture *f = *state;

@@ -18,7 +18,7 @@ static int joining(void **state)
     return 0;
 }
 
-/* --- restoring ---------------------------------------------------------------------------------------------------- */
+/* --- restoring -------------------------------------------------------------------------------- */
 
 static void joined_to(struct member_fixture *f, bool repair)
 {

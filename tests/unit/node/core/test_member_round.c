@@ -10,7 +10,7 @@
 #define W0 1u /* rank 0 writes */
 #define W1 2u /* this node does */
 
-/* --- freeze and report ----------------------------------------------------------------------------------- */
+/* --- freeze and report ------------------------------------------------------------------------ */
 
 /* R4.2 */
 static void a_freeze_closes_the_gate_and_reports_what_the_closing_gave(void **state)
@@ -109,7 +109,7 @@ static void an_answered_report_is_not_withdrawn(void **state)
     assert_int_equal(f->m->pending_count, 0);
 }
 
-/* --- the decision ----------------------------------------------------------------------------------------- */
+/* --- the decision ----------------------------------------------------------------------------- */
 
 struct decision_case {
     const char *what;
@@ -187,7 +187,7 @@ static void a_decision_that_comes_in_the_moment_of_the_thaw_is_walked_to(void **
     assert_int_equal(member_seen(f)->mode, VIEW_STEP_TO);
 }
 
-/* --- at S ---------------------------------------------------------------------------------------------------- */
+/* --- at S ------------------------------------------------------------------------------------- */
 
 struct capture_case {
     const char *what;
@@ -292,7 +292,7 @@ static void a_save_that_ends_after_its_round_is_not_told(void **state)
     assert_member(f, "");
 }
 
-/* --- outcomes ---------------------------------------------------------------------------------------------------- */
+/* --- outcomes --------------------------------------------------------------------------------- */
 
 enum where { FROZEN, THAWED, TO_STEP, CAPTURING, CAPTURED, WHERE_COUNT };
 

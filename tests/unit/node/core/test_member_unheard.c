@@ -1,4 +1,4 @@
-/* The node's core: what is said when no broker is heard, and what answers of it are worth a word. */
+/* The node's core: what is said when no broker is heard, and what answers of it are worth a word */
 #include "tests/support/member_fixture.h"
 
 #include <setjmp.h>

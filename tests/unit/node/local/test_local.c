@@ -393,8 +393,8 @@ static void a_damaged_checkpoint_is_an_error_or_with_fallback_the_older_is_taken
     assert_non_null(strstr(err.text, "no older checkpoint is left"));
 }
 
-/* A manifest is put in its place whole: one that cannot be read is a checkpoint that was damaged, not one that was never
- * there. Names that no checkpoint of this job has are none of ours. */
+/* A manifest is put in its place whole: one that cannot be read is a checkpoint that was damaged,
+ * not one that was never there. Names that no checkpoint of this job has are none of ours. */
 static void a_damaged_manifest_is_an_error_or_with_fallback_the_older_is_taken(void **state)
 {
     muster_node_t *node;
@@ -546,7 +546,7 @@ static void wrong_options_are_named(void **state)
     assert_int_equal(muster_node_close(&node, 0, NULL), MUSTER_OK);
 }
 
-/* --- with grace ---------------------------------------------------------------------------------- */
+/* --- with grace ------------------------------------------------------------------------------- */
 
 /* What a life before has measured. */
 static void measured(void)

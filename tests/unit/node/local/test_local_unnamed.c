@@ -1,5 +1,5 @@
-/* A node without a broker where a checkpoint was committed and has no name yet: its writer was killed behind the manifest,
- * or a power cut took the name back. */
+/* A node without a broker where a checkpoint was committed and has no name yet: its writer was
+ * killed behind the manifest, or a power cut took the name back. */
 #include <muster/node.h>
 
 #include "node/shard/dir.h"

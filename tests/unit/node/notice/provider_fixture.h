@@ -1,4 +1,5 @@
-/* provider_fixture - a provider without network and clock: what it asks, and what it makes of a reply. */
+/* provider_fixture - a provider without network and clock: what it asks, and what it makes of a
+ * reply. */
 #ifndef TESTS_UNIT_PROVIDER_FIXTURE_H
 #define TESTS_UNIT_PROVIDER_FIXTURE_H
 

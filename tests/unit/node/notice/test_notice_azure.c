@@ -140,7 +140,7 @@ static void what_is_no_name_is_anothers(void **state)
     assert_string_equal(f->memory, "my-vm_000002");
 }
 
-/* --- what comes after what ------------------------------------------------------------------------- */
+/* --- what comes after what -------------------------------------------------------------------- */
 
 static void the_name_comes_first_and_is_asked_once(void **state)
 {
@@ -233,7 +233,7 @@ static void another_clouds_server_is_absent_and_asked_for_nothing_more(void **st
     assert_int_equal(f->status.state, SOURCE_ABSENT);
 }
 
-/* --- acknowledging --------------------------------------------------------------------------------- */
+/* --- acknowledging ---------------------------------------------------------------------------- */
 
 static void with_event(struct provider_fixture *f, const char *body)
 {

@@ -160,7 +160,7 @@ static void a_rebalance_recommendation_is_no_end(void **state)
     assert_false(wire_notice_ends(set.items[0].kind));
 }
 
-/* --- provider.c ---------------------------------------------------------------------------------- */
+/* --- provider.c ------------------------------------------------------------------------------- */
 
 static struct provider_run run;
 static int64_t now;
@@ -347,7 +347,8 @@ static void with_an_expired_token_it_is_not_healthy_and_does_not_spin(void **sta
     assert_int_equal(status.retry_boot_ms, provider_wakeup_boot_ms(&run));
 }
 
-/* Another cloud, a proxy, a sign-in page: no token, and nothing there. It is no healthy EC2, but is asked on. */
+/* Another cloud, a proxy, a sign-in page: no token, and nothing there. It is no healthy EC2, but is
+ * asked on. */
 static void without_a_token_404_alone_is_no_proof(void **state)
 {
     (void)state;

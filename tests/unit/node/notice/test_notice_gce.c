@@ -1,4 +1,5 @@
-/* Compute Engine's parsers byte by byte, and long polls, identities and memory of provider.c through them. */
+/* Compute Engine's parsers byte by byte, and long polls, identities and memory of provider.c
+ * through them. */
 #include "node/notice/providers/gce.h"
 #include "node/notice/sources.h"
 #include "tests/unit/node/notice/provider_fixture.h"
@@ -27,7 +28,7 @@ static int set_up(void **state)
     return 0;
 }
 
-/* --- parsers --------------------------------------------------------------------------------------- */
+/* --- parsers ---------------------------------------------------------------------------------- */
 
 static void a_preemption_leaves_half_a_minute(void **state)
 {
@@ -178,7 +179,7 @@ static void garbage_is_no_notice(void **state)
     fixture_all_garbage(*state, gce_parse_machine_type, types, 4);
 }
 
-/* --- long polls ------------------------------------------------------------------------------------ */
+/* --- long polls ------------------------------------------------------------------------------- */
 
 static void the_rest_is_well(struct provider_fixture *f)
 {
@@ -278,7 +279,7 @@ static void waiting_in_vain_is_asked_anew_within_a_preemptions_time(void **state
     fixture_due_between(f, GCE_PREEMPTED, 800, 1200);
 }
 
-/* --- identity and filters -------------------------------------------------------------------------- */
+/* --- identity and filters --------------------------------------------------------------------- */
 
 static void what_does_not_say_that_it_is_google_is_another(void **state)
 {

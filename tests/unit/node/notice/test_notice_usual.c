@@ -1,4 +1,5 @@
-/* What is usual: the time from a signal to the end, by the launchers that are around this process. */
+/* What is usual: the time from a signal to the end, by the launchers that are around this process.
+ */
 #include "node/notice/usual.h"
 
 #include <setjmp.h>

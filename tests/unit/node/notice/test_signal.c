@@ -138,7 +138,7 @@ static void the_hosts_handler_still_runs_and_is_given_back(void **state)
     assert_int_equal(host_calls, 2);
 }
 
-/* --- a handler that does not return -------------------------------------------------------------- */
+/* --- a handler that does not return ----------------------------------------------------------- */
 
 static sigjmp_buf out_of_handler;
 
@@ -181,7 +181,7 @@ static void a_handler_that_jumps_out_runs_and_is_heard_each_time(void **state)
     set_plain(SIGUSR1, SIG_DFL);
 }
 
-/* --- the same signal in two threads at once ------------------------------------------------------ */
+/* --- the same signal in two threads at once --------------------------------------------------- */
 
 static sem_t inside[2], go_on[2], came_out;
 static _Atomic int turns;

@@ -1,5 +1,5 @@
-/* Signals as notices in forked children, which have them as before the node, whether they open one of their own or not;
- * and threads that stand still where a signal is told. */
+/* Signals as notices in forked children, which have them as before the node, whether they open one
+ * of their own or not; and threads that stand still where a signal is told. */
 #include "node/notice/signal.h"
 
 #include <setjmp.h>
@@ -130,7 +130,7 @@ static void must_die(int (*in_child)(void), int signo)
     assert_int_equal(WTERMSIG(status), signo);
 }
 
-/* --- a child without a node ------------------------------------------------------------------------ */
+/* --- a child without a node ------------------------------------------------------------------- */
 
 static int finds_its_signals(void)
 {
@@ -140,7 +140,8 @@ static int finds_its_signals(void)
                : 1;
 }
 
-/* An ignored one, too: a program that the child executes would find a default action in its place. */
+/* An ignored one, too: a program that the child executes would find a default action in its place.
+ */
 static void a_child_has_the_signals_of_the_time_before_the_node(void **state)
 {
     (void)state;
@@ -154,7 +155,7 @@ static void a_child_has_the_signals_of_the_time_before_the_node(void **state)
     assert_false(handled_by(SIGUSR2, host_handler));
 }
 
-/* --- a child with a node of its own ---------------------------------------------------------------- */
+/* --- a child with a node of its own ----------------------------------------------------------- */
 
 static int watches_and_is_told(void)
 {
@@ -235,7 +236,8 @@ static void a_signal_that_the_child_s_node_does_not_watch_ends_it(void **state)
     must_die(watches_another_signal, SIGTERM);
 }
 
-/* As a daemon does with what it inherited: where the parent's descriptors were are files of its own. */
+/* As a daemon does with what it inherited: where the parent's descriptors were are files of its
+ * own. */
 static int has_other_files_there(void)
 {
     int file = memfd_create("log", MFD_CLOEXEC), own_fd, high;
@@ -265,7 +267,7 @@ static void nothing_is_written_where_the_parent_s_descriptors_were(void **state)
     assert_false(readable(wake_fd));
 }
 
-/* --- a thread that stands still while it tells a signal ---------------------------------------------- */
+/* --- a thread that stands still while it tells a signal --------------------------------------- */
 
 struct full_pipe {
     int in, out;
@@ -300,7 +302,8 @@ static void *raise_usr1(void *arg)
     return NULL;
 }
 
-/* A thread marks the watch before it writes, so whoever has been told by a full one knows that it stands there. */
+/* A thread marks the watch before it writes, so whoever has been told by a full one knows that it
+ * stands there. */
 static pthread_t stand_still(struct signal_watch *watch, void *(*body)(void *))
 {
     struct signal_seen seen;

@@ -155,7 +155,8 @@ static void older_ones_that_cannot_be_read_are_passed_over_where_something_is_ne
     assert_int_equal(list.damaged_count, 0);
 }
 
-/* 40 was gone back to, and 50 saved since: who looks above 50 knows it, as who looks at all of them. */
+/* 40 was gone back to, and 50 saved since: who looks above 50 knows it, as who looks at all of
+ * them. */
 static void what_a_launch_gave_up_that_saved_no_more_steps_does_not_count(void **state)
 {
     int64_t step = 0;

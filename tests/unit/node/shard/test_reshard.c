@@ -1,4 +1,5 @@
-/* Shards of N ranks read by M: every part comes from where it was saved, damage and gaps are named. */
+/* Shards of N ranks read by M: every part comes from where it was saved, damage and gaps are named.
+ */
 #include "node/shard/shard_reshard.h"
 #include "tests/support/scratch.h"
 
@@ -183,7 +184,8 @@ static enum muster_status reshard(struct fixture *f, struct part_of_rank *p,
     return shard_reshard(&request, &f->manifest, err);
 }
 
-/* Parts of a length, as even as they can be, or (uneven) the first rank's empty and the last one's large. */
+/* Parts of a length, as even as they can be, or (uneven) the first rank's empty and the last one's
+ * large. */
 static struct world world_of(int ranks, int64_t length, bool uneven)
 {
     struct world w = {.ranks = ranks};

@@ -1,4 +1,5 @@
-/* test_safetensors - shard files: exact bytes, round trips, and damage that must not reach memory. */
+/* test_safetensors - shard files: exact bytes, round trips, and damage that must not reach memory.
+ */
 #include <muster/checkpoint.h>
 
 #include "node/shard/safetensors.h"
@@ -528,8 +529,8 @@ static void header_length_beyond_the_file_or_the_limit_is_refused(void **state)
     assert_int_equal(restore(f, NULL), MUSTER_OK);
 }
 
-/* The state's memory is a mapping of the file itself, so that restoring the first tensor changes the
- * second one after the file was found whole: as another process might, but at a known moment. */
+/* The state's memory is a mapping of the file itself, so that restoring the first tensor changes
+ * the second one after the file was found whole: as another process might, but at a known moment */
 static void file_that_changes_while_it_is_restored_is_noticed(void **state)
 {
     static const int64_t one[1] = {1};
@@ -606,7 +607,7 @@ static void full_disk_leaves_no_file_and_says_so(void **state)
     size_t left;
 
     assert_int_equal(fs_make_dirs(small, NULL), MUSTER_OK);
-    /* A mount of this process alone. Without the right to it, the case above shows the same path. */
+    /* A mount of this process alone. Without the right to it, the case above shows the same path */
     if (unshare(CLONE_NEWNS) != 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
         mount("tmpfs", small, "tmpfs", 0, "size=1m") != 0)
         skip();

@@ -37,7 +37,8 @@ static void commit_names_the_directory_after_its_step(void **state)
         shard_job_assert_restores(f, rank, (int64_t)rank);
 }
 
-/* Every state in which a crash can leave a commit; dir_commit must come to the same end from each. */
+/* Every state in which a crash can leave a commit; dir_commit must come to the same end from each.
+ */
 static void commit_is_finished_from_every_crash_point(void **state)
 {
     struct shard_job *f = *state;

@@ -1,5 +1,5 @@
-/* A committed checkpoint's directory goes away: removed, or into a folder of the user's; and never what
- * belongs to another, whatever its name. */
+/* A committed checkpoint's directory goes away: removed, or into a folder of the user's; and never
+ * what belongs to another, whatever its name. */
 #include "node/shard/dir_delete.h"
 #include "tests/unit/node/shard/shard_job.h"
 
@@ -147,7 +147,8 @@ static void one_of_its_name_in_the_users_folder_stays_beside_it(void **state)
     }
 }
 
-/* Told again after it is gone: what says it is the same round is of records that were lost, and was not imported. */
+/* Told again after it is gone: what says it is the same round is of records that were lost, and was
+ * not imported. */
 static void another_life_of_its_round_stays(void **state)
 {
     struct shard_job *f = *state;
@@ -239,7 +240,7 @@ static void what_is_anothers_stays(void **state)
     shard_job_assert_restores(f, 0, 0);
 }
 
-/* --- a hand that was frozen ---------------------------------------------------------------------- */
+/* --- a hand that was frozen ------------------------------------------------------------------- */
 
 static const char *becomes_another; /* this directory, before the next rename */
 
@@ -319,8 +320,8 @@ static void what_cannot_be_looked_at_is_not_gone(void **state)
     assert_false(scratch_exists(f->path));
 }
 
-/* Killed at any point of it, nothing is left that has the checkpoint's name and is not whole; the next
- * start of the job clears the rest (R12.7). */
+/* Killed at any point of it, nothing is left that has the checkpoint's name and is not whole; the
+ * next start of the job clears the rest (R12.7). */
 static void a_crash_leaves_all_of_it_or_nothing_that_lists(void **state)
 {
     struct shard_job *f = *state;

@@ -480,8 +480,8 @@ static void files_of_a_save_fn_are_walked_in_order_and_summed(void **state)
     shard_files_clear(&files);
 }
 
-/* Who waits for a save is told that it goes on while what save_fn wrote is made durable and summed, and can
- * break that off. */
+/* Who waits for a save is told that it goes on while what save_fn wrote is made durable and summed,
+ * and can break that off. */
 static void sealing_is_watched(void **state)
 {
     struct shard_job *f = *state;

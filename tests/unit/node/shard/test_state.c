@@ -1,4 +1,5 @@
-/* test_state - muster_state_*: what it takes, what it refuses, and that a refusal changes nothing. */
+/* test_state - muster_state_*: what it takes, what it refuses, and that a refusal changes nothing.
+ */
 #include <muster/checkpoint.h>
 
 #include "node/shard/state.h"

@@ -1,4 +1,5 @@
-/* test_manifest - manifest.json: rendered the same each time, read back, and hostile text refused. */
+/* test_manifest - manifest.json: rendered the same each time, read back, and hostile text refused.
+ */
 #include "schema/manifest/manifest.h"
 #include "schema/manifest/manifest_read.h"
 #include "schema/manifest/seal.h"
@@ -450,7 +451,7 @@ static void every_cut_of_the_text_is_refused(void **state)
     free(text);
 }
 
-/* --- its checksum ------------------------------------------------------------------------------- */
+/* --- its checksum ----------------------------------------------------------------------------- */
 
 /* The text without its checksum, as an older muster wrote it. */
 static char *unsealed(char *text)

@@ -1,5 +1,6 @@
-/* Policies as text, and what the keep policies want: the examples as a table, and properties that hold for
- * every list of rules. The same examples through a broker: test_core_keep.c; on disk: proc.keep_policies. */
+/* Policies as text, and what the keep policies want: the examples as a table, and properties that
+ * hold for every list of rules. The same examples through a broker: test_core_keep.c; on disk:
+ * proc.keep_policies. */
 #include "schema/manifest/metrics.h"
 #include "schema/rules/keep.h"
 #include "schema/rules/policies.h"
@@ -127,7 +128,7 @@ static void metrics_are_an_object_of_numbers(void **state)
     assert_false(metrics_get("", "loss", &value));
 }
 
-/* --- keep ------------------------------------------------------------------------------------------------ */
+/* --- keep ------------------------------------------------------------------------------------- */
 
 #define ITEMS_MAX 32
 struct keep_case {
@@ -150,7 +151,8 @@ static size_t numbers(const char *text, int64_t *ret)
     return count;
 }
 
-/* As a job lives: one is saved, what is not wanted goes, but for the newest; at the close that too. */
+/* As a job lives: one is saved, what is not wanted goes, but for the newest; at the close that too.
+ */
 static void live(const struct keep_policies *policies, struct keep_item *held, size_t *count,
                  bool close)
 {
@@ -223,8 +225,8 @@ static void the_examples_hold(void **state)
         check_case(&cases[i]);
 }
 
-/* Whatever the rules: any-of is the union of its rules, and what was given up is not wanted again by what
- * is left (so deleting as the job lives, or at its end, comes to the same wishes). */
+/* Whatever the rules: any-of is the union of its rules, and what was given up is not wanted again
+ * by what is left (so deleting as the job lives, or at its end, comes to the same wishes). */
 static void any_of_is_the_union_and_choosing_again_changes_nothing(void **state)
 {
     static const char *const rules[] = {"latest 3",         "every 3",           "near 4",

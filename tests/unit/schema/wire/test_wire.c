@@ -1,6 +1,6 @@
 /* The codec against golden frames, random messages, damaged frames and hostile ones.
- * With MUSTER_WRITE_VECTORS=1 in the environment the program writes schema/vectors/ and the fuzzer's
- * corpus anew instead of testing; look at the difference before you keep it. */
+ * With MUSTER_WRITE_VECTORS=1 in the environment the program writes schema/vectors/ and the
+ * fuzzer's corpus anew instead of testing; look at the difference before you keep it. */
 #include "schema/wire/wire.h"
 #include "tests/unit/schema/wire/wire_samples.h"
 
@@ -110,7 +110,7 @@ static size_t golden(struct wire_msg *msg, unsigned type)
     return size;
 }
 
-/* --- golden frames ----------------------------------------------------------------------------- */
+/* --- golden frames ---------------------------------------------------------------------------- */
 
 static const char *path_of(const char *folder, unsigned type, const char *suffix)
 {
@@ -201,7 +201,7 @@ static void golden_frames_decode_to_what_their_files_say(void **state)
     }
 }
 
-/* --- round trips ------------------------------------------------------------------------------- */
+/* --- round trips ------------------------------------------------------------------------------ */
 
 static void random_messages_come_back_as_they_were(void **state)
 {
@@ -294,7 +294,7 @@ static void a_full_arena_is_no_malformed_frame(void **state)
     }
 }
 
-/* --- damaged frames ---------------------------------------------------------------------------- */
+/* --- damaged frames --------------------------------------------------------------------------- */
 
 static void every_truncation_is_refused(void **state)
 {
@@ -413,7 +413,7 @@ static void elements_of_a_newer_sender_are_skipped(void **state)
     }
 }
 
-/* --- limits and types -------------------------------------------------------------------------- */
+/* --- limits and types ------------------------------------------------------------------------- */
 
 /* Sets the field to its limit, plus `over`. */
 static bool set_to_limit(const struct sample_field *field, size_t over)
@@ -597,7 +597,7 @@ static void text_must_be_utf8_in_both_directions(void **state)
     }
 }
 
-/* --- hostile frames ---------------------------------------------------------------------------- */
+/* --- hostile frames --------------------------------------------------------------------------- */
 
 static void bombs_are_refused_by_the_scan(void **state)
 {
@@ -669,7 +669,7 @@ static void the_fullest_decision_fits_a_frame(void **state)
     assert_decodes_to(buffer, size, &msg);
 }
 
-/* --- versions and types ------------------------------------------------------------------------ */
+/* --- versions and types ----------------------------------------------------------------------- */
 
 static void another_version_is_told_whatever_else_the_frame_holds(void **state)
 {

@@ -21,7 +21,7 @@ struct walk {
     bool in_entry;
 };
 
-/* --- the walk ---------------------------------------------------------------------------------- */
+/* --- the walk --------------------------------------------------------------------------------- */
 
 #define U(name, max) w->u(w, #name, &m->name, max);
 #define I(name) w->i(w, #name, &m->name);
@@ -153,7 +153,7 @@ static void no_list_end(struct walk *w)
     (void)w;
 }
 
-/* --- values ------------------------------------------------------------------------------------ */
+/* --- values ----------------------------------------------------------------------------------- */
 
 struct filler {
     struct arena *arena;
@@ -299,7 +299,7 @@ void sample_fill(struct wire_msg *msg, unsigned type, uint64_t seed, struct aren
     walk_body(&w, msg);
 }
 
-/* --- a list of the fields ---------------------------------------------------------------------- */
+/* --- a list of the fields --------------------------------------------------------------------- */
 
 struct lister {
     struct sample_field *fields;
@@ -362,7 +362,7 @@ size_t sample_fields(struct wire_msg *msg, struct sample_field fields[SAMPLE_FIE
     return lister.count;
 }
 
-/* --- cleared trailing fields ------------------------------------------------------------------- */
+/* --- cleared trailing fields ------------------------------------------------------------------ */
 
 struct clearer {
     size_t from;
@@ -433,7 +433,7 @@ void sample_clear_from(struct wire_msg *msg, size_t from)
     walk_body(&w, msg);
 }
 
-/* --- text -------------------------------------------------------------------------------------- */
+/* --- text ------------------------------------------------------------------------------------- */
 
 /* Not stdio: a random event has 7,500 numbers, and printf under a sanitizer is most of the time. */
 struct writer {
@@ -587,7 +587,7 @@ const char *sample_text(const struct wire_msg *msg, struct arena *arena)
     return text;
 }
 
-/* --- an encoder without limits ----------------------------------------------------------------- */
+/* --- an encoder without limits ---------------------------------------------------------------- */
 
 struct packer {
     uint8_t *bytes;

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-/* --- from schedule to result ---------------------------------------------------------------------- */
+/* --- from schedule to result ------------------------------------------------------------------ */
 
 static void a_task_goes_to_a_worker_and_its_end_back(void **state)
 {
@@ -72,7 +72,7 @@ static void a_full_queue_takes_no_more(void **state)
     assert_sent(f, "c:taken 3");
 }
 
-/* --- credit --------------------------------------------------------------------------------------- */
+/* --- credit ----------------------------------------------------------------------------------- */
 
 /* R20.3 */
 static void a_worker_gets_what_it_takes_and_no_more(void **state)
@@ -137,7 +137,7 @@ static void workers_of_another_job_get_nothing(void **state)
     assert_sent(f, "c:taken 1");
 }
 
-/* --- lost workers --------------------------------------------------------------------------------- */
+/* --- lost workers ----------------------------------------------------------------------------- */
 
 /* R21.1 */
 static void a_lost_workers_task_goes_to_another_at_once(void **state)
@@ -258,7 +258,7 @@ static void a_worker_that_is_leaving_is_given_no_more(void **state)
     assert_sent(f, "w1:welcome; w1:work 2.1");
 }
 
-/* --- restarts ------------------------------------------------------------------------------------- */
+/* --- restarts --------------------------------------------------------------------------------- */
 
 /* R20.7 */
 static void a_restarted_broker_knows_every_task(void **state)
@@ -334,7 +334,7 @@ static void an_error_that_is_pending_survives_a_restart(void **state)
     assert_sent(f, "c:raised 1 #1 MUSTER_E_TASK to 2 2");
 }
 
-/* --- coordinators --------------------------------------------------------------------------------- */
+/* --- coordinators ----------------------------------------------------------------------------- */
 
 /* R20.2 */
 static void another_coordinator_attaches_and_the_former_is_stale(void **state)
@@ -394,7 +394,7 @@ static void what_is_released_is_forgotten(void **state)
     assert_sent(f, "c:chunk 1 0+0/0/MUSTER_E_NOT_FOUND");
 }
 
-/* --- long results --------------------------------------------------------------------------------- */
+/* --- long results ----------------------------------------------------------------------------- */
 
 static void send_part(struct tasks_fixture *f, uint64_t offset, size_t size)
 {

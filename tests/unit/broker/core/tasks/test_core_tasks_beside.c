@@ -82,7 +82,7 @@ static void a_preemption_is_not_counted_against_the_task(void **state)
     assert_int_equal(tasks_find(f->core, 1, 1)->losses, 0);
 }
 
-/* --- the next attempt ----------------------------------------------------------------------------- */
+/* --- the next attempt ------------------------------------------------------------------------- */
 
 /* Of a result of so many bytes the part at this offset; what the broker says that it has. */
 static uint64_t send_part(struct core_fixture *f, uint64_t who, uint64_t attempt, uint64_t offset,
@@ -120,7 +120,8 @@ static uint64_t send_end(struct core_fixture *f, uint64_t who, uint64_t attempt,
     return core_sent(f, who, WIRE_WORK_TAKEN)->u.work_taken.tasks.items[0].code;
 }
 
-/* The first has sent a part of its result when its node is preempted; the next has one of so many bytes. */
+/* The first has sent a part of its result when its node is preempted; the next has one of so many
+ * bytes. */
 static void goes_to_the_next(struct core_fixture *f, uint64_t size)
 {
     assert_int_equal(send_part(f, WORKER, 1, 0, 60000), TASK_PART_MAX);
@@ -160,7 +161,7 @@ static void what_its_worker_did_not_begin_may_have_been_begun_if_it_sent_of_it(v
     assert_int_equal(tasks_find(f->core, 1, 1)->losses, 0);
 }
 
-/* --- how its node went ---------------------------------------------------------------------------- */
+/* --- how its node went ------------------------------------------------------------------------ */
 
 static void a_failure_is(void **state)
 {

@@ -1,4 +1,5 @@
-/* The broker's core: the first error of a task stops its queue until it was raised; what is cancelled is none. */
+/* The broker's core: the first error of a task stops its queue until it was raised; what is
+ * cancelled is none. */
 #include "tests/support/tasks_fixture.h"
 
 #include <setjmp.h>

@@ -1,4 +1,5 @@
-/* The broker's core: who holds a queue, what makes room for new ones, and what one that attached asks for. */
+/* The broker's core: who holds a queue, what makes room for new ones, and what one that attached
+ * asks for. */
 #include "tests/support/tasks_fixture.h"
 
 #include <setjmp.h>
@@ -37,7 +38,7 @@ static void the_number_of_a_dropped_queue_is_not_the_next_ones(void **state)
     assert_int_equal(f->queue, 2);
 }
 
-/* --- room ----------------------------------------------------------------------------------------- */
+/* --- room ------------------------------------------------------------------------------------- */
 
 /* As coordinator 1000 + n, of a queue of its own. */
 static unsigned open_nth(struct tasks_fixture *f, unsigned n)

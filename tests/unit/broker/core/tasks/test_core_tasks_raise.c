@@ -136,8 +136,8 @@ static void what_a_dead_coordinator_wanted_cancelled_is_not_the_next_ones(void *
     assert_sent(f, "c:taken 3; w1:work 3.1");
 }
 
-/* The first one's word never came back; the second is another error, and the next coordinator raises it with that
- * number or the next. */
+/* The first one's word never came back; the second is another error, and the next coordinator
+ * raises it with that number or the next. */
 static void a_second_error_is_not_taken_for_the_first(void **state)
 {
     struct tasks_fixture *f = *state;

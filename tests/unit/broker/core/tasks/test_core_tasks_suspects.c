@@ -1,5 +1,5 @@
-/* The broker's core: what becomes of tasks whose worker was lost. The one that ends its workers is failed by name;
- * its neighbours are not, and go on at once. */
+/* The broker's core: what becomes of tasks whose worker was lost. The one that ends its workers is
+ * failed by name; its neighbours are not, and go on at once. */
 #include "tests/support/tasks_fixture.h"
 
 #include <setjmp.h>
@@ -22,7 +22,7 @@ static void is_lost(struct tasks_fixture *f, int w)
     tasks_pass(f, 5000);
 }
 
-/* --- together ------------------------------------------------------------------------------------- */
+/* --- together --------------------------------------------------------------------------------- */
 
 static void they_go_on_at_once_and_together(void **state)
 {
@@ -159,7 +159,7 @@ static void a_suspect_is_given_ahead_of_nothing_after_a_start_either(void **stat
     assert_sent(f, "w1:welcome; w1:work 1.2");
 }
 
-/* --- alone ---------------------------------------------------------------------------------------- */
+/* --- alone ------------------------------------------------------------------------------------ */
 
 /* R21.3 */
 static void the_one_that_does_it_is_failed_and_no_other(void **state)
@@ -251,7 +251,7 @@ static void another_cap_counts_for_what_is_queued(void **state)
     assert_sent(f, "w1:taken 1.2; c:ended @0 1.2=done; w1:work 2.2 3.2");
 }
 
-/* --- pauses and the end --------------------------------------------------------------------------- */
+/* --- pauses and the end ----------------------------------------------------------------------- */
 
 /* 500 ms from the second loss on, doubling (R21.4). */
 static void it_waits_longer_each_time(void **state)

@@ -1,4 +1,5 @@
-/* The broker's core: how long a task may be without a word, also when it waits behind others at its worker. */
+/* The broker's core: how long a task may be without a word, also when it waits behind others at its
+ * worker. */
 #include "tests/support/tasks_fixture.h"
 
 #include <setjmp.h>
@@ -9,7 +10,7 @@
 
 #include <string.h>
 
-/* --- by itself ------------------------------------------------------------------------------------ */
+/* --- by itself -------------------------------------------------------------------------------- */
 
 /* R21.6 */
 static void a_task_without_a_word_for_too_long_goes_to_another(void **state)
@@ -102,7 +103,7 @@ static void one_that_is_silent_loses_its_index_where_every_pass_is_slow(void **s
     assert_int_equal(passes, GAPS_FORGIVEN + TAKEOVER_MS / LOOP_GAP_MS + 1);
 }
 
-/* --- behind others --------------------------------------------------------------------------------- */
+/* --- behind others ---------------------------------------------------------------------------- */
 
 static void add_timed(struct tasks_fixture *f, size_t count)
 {

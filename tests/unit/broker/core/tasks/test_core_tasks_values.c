@@ -7,9 +7,10 @@
 
 #include <cmocka.h>
 
-/* --- made by each worker before its tasks ---------------------------------------------------------- */
+/* --- made by each worker before its tasks ----------------------------------------------------- */
 
-/* The database was lost, the worker lives on: its values of the old queue were used for the new one, silently. */
+/* The database was lost, the worker lives on: its values of the old queue were used for the new
+ * one, silently. */
 static void a_value_of_a_lost_database_is_none_of_a_new_queue(void **state)
 {
     struct tasks_fixture *f = *state;
@@ -107,7 +108,7 @@ static void a_number_that_means_another_value_is_refused(void **state)
     assert_sent(f, "c:resource 1/MUSTER_E_EXISTS");
 }
 
-/* --- one that ends its workers -------------------------------------------------------------------- */
+/* --- one that ends its workers ---------------------------------------------------------------- */
 
 static void add_user(struct tasks_fixture *f, uint8_t value)
 {

@@ -1,4 +1,5 @@
-/* The broker's core: what makes no progress at a worker is named, once, in the journal and in its row. */
+/* The broker's core: what makes no progress at a worker is named, once, in the journal and in its
+ * row. */
 #include "tests/support/tasks_fixture.h"
 
 #include <setjmp.h>
