@@ -9,11 +9,13 @@ import pathlib
 import threading
 import warnings
 
+from ._errors import Error, SaveError
 from ._manager import Manager
 from ._native import lib
 
 log = logging.getLogger("muster")
 
+_OVER = (lib.MUSTER_E_BUSY, lib.MUSTER_E_EXISTS)  # the step was over, or saved, already
 _PERIOD = 5.0  # seconds; muster gives up a save that tells nothing for 60
 
 
@@ -27,6 +29,16 @@ def check_version(module: str, framework: str, version: str, tested: str) -> Non
             RuntimeWarning,
             stacklevel=3,
         )
+
+
+def was_not_saved(raised: BaseException | None) -> bool:
+    """A save that failed, after which training goes on; it is logged."""
+    if not isinstance(raised, SaveError) and not (
+        isinstance(raised, Error) and raised.status in _OVER
+    ):
+        return False
+    log.warning("%s", raised)
+    return True
 
 
 def _files(path: pathlib.Path) -> list[pathlib.Path]:

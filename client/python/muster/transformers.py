@@ -22,19 +22,15 @@ from transformers import TrainerCallback
 from transformers.trainer_utils import rotate_checkpoints
 
 from . import _framework
-from ._errors import Error, Preempted, SaveError
+from ._errors import Preempted
 from ._manager import Manager, _Policy
 from ._member import RestoreContext, SaveContext
-from ._native import lib
 from ._signals import shield
 
 _framework.check_version("muster.transformers", "transformers", transformers.__version__, "5.23")
 
 _POINTER = "trainer.json"  # muster's checkpoint: where the Trainer wrote its own
 _SEAL = "muster.json"  # in the Trainer's checkpoint: which save of muster's it belongs to
-
-
-_NOT_SAVED = (lib.MUSTER_E_BUSY, lib.MUSTER_E_EXISTS)  # a step that was over already
 
 
 @dataclasses.dataclass(frozen=True)
@@ -279,16 +275,11 @@ class _Leaving:
         pass
 
     def __exit__(self, kind: Any, raised: BaseException | None, trace: Any) -> bool:
-        if isinstance(raised, SaveError) or (
-            isinstance(raised, Error) and raised.status in _NOT_SAVED
-        ):
-            _framework.log.warning("%s", raised)
-            return True
         if isinstance(raised, Preempted):
             manager = self._callback._stop()
             if manager is not None:
                 manager.__exit__(kind, raised, trace)
-        return False
+        return _framework.was_not_saved(raised)
 
 
 __all__ = ["Muster"]

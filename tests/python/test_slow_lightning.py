@@ -1,0 +1,77 @@
+"""Lightning on two ranks, preempted and resumed."""
+# needs: lightning
+# needs: torchdata
+
+import os
+import signal
+
+import pytest
+from conftest import World, await_that, digests
+
+import muster.lightning
+
+PATIENCE = 180.0  # two launches that each import PyTorch, on two loaded cores
+
+
+def train(world, seconds, kind="one", *steps):
+    program = ("train_lightning.py", world.directory, seconds, kind, *steps)
+    return world.run(2, *program, options=("--max-failures", "0"))
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(tmp_path_factory):
+    found = {}
+    for kind in ("one", "two"):
+        world = World(tmp_path_factory.mktemp(kind))
+        train(world, 0, kind).finish(PATIENCE)
+        world.end()
+        found[kind] = digests(world.directory / "digests")
+    return found
+
+
+@pytest.mark.parametrize(
+    ("how", "kind"), [("notice", "two"), ("one rank", "one"), ("groups", "one")]
+)
+def test_a_trainer_is_preempted_and_ends_with_the_bits_of_an_uninterrupted_run(
+    world, uninterrupted, how, kind
+):
+    launch = train(world, 0.1, kind)
+    nodes = world.await_step(50, ranks=2)  # the second epoch of five
+    if how == "notice":
+        world.muster("notify", "--job", "job", "1", "--text", "the host goes away")
+    elif how == "one rank":
+        os.kill(nodes[1].pid, signal.SIGTERM)
+    else:
+        for node in nodes:
+            os.killpg(os.getpgid(node.pid), signal.SIGTERM)
+    launch.finish(PATIENCE)
+    assert digests(world.directory / "digests") == uninterrupted[kind]
+    assert {row.exit_code for row in world.client.nodes("job", 1)} == {42}
+    (checkpoint,) = world.client.checkpoints("job")
+    for rank in range(2):
+        assert f"resumed {checkpoint.path}/" in launch.log(rank)
+    own = [text.split() for text in uninterrupted[kind].values()]
+    assert own[0][0] == own[1][0] and own[0][1] != own[1][1]  # weights alike, random numbers not
+    assert own[0][2] == {"one": "200", "two": "400"}[kind]
+
+
+def test_a_killed_trainer_goes_on_at_the_end_of_an_epoch(world, uninterrupted):
+    launch = train(world, 0.1, "one", 79)
+    world.await_step(85, ranks=2)
+    await_that("the checkpoint", lambda: world.client.checkpoints("job"))
+    launch.kill()
+    launch = train(world, 0, "one")
+    launch.finish(PATIENCE)
+    assert "checkpoints/79/" in launch.log(0) and "checkpoints/79/" in launch.log(1)
+    assert digests(world.directory / "digests") == uninterrupted["one"]
+
+
+def test_SLURMs_requeue_is_refused_by_name():
+    class Environment:
+        auto_requeue = True
+
+    class Trainer:
+        strategy = type("Strategy", (), {"cluster_environment": Environment()})
+
+    with pytest.raises(ValueError, match="auto_requeue=False"):
+        muster.lightning.Muster(directory="x").setup(Trainer(), None, "fit")
