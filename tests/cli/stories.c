@@ -546,15 +546,6 @@ static void make_broker_blocked_at_the_end(struct db_fixture *db)
            " FROM round WHERE round = 4");
 }
 
-static void make_stuck(struct db_fixture *db)
-{
-    make_periodic(db);
-    db_event(db, 11,
-             "kind = 'stuck', rank = 1, step = 44, unix_ms = %lld, text ="
-             " 'rank 1 has been in step 44 for 61 s'",
-             DB_T0 + 4000);
-}
-
 static void make_step_failed(struct db_fixture *db)
 {
     make_periodic(db);

@@ -28,6 +28,7 @@ void make_collective_broke(struct db_fixture *db);
 void make_killed_behind(struct db_fixture *db);
 
 /* stories_stuck.c */
+void make_stuck(struct db_fixture *db);
 void make_stuck_all(struct db_fixture *db);
 void make_stuck_later(struct db_fixture *db);
 void make_stuck_no_more(struct db_fixture *db);

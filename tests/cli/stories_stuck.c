@@ -12,6 +12,15 @@ static void says_stuck(struct db_fixture *db, int seq, int rank, int step, const
              rank, step, DB_T0 + 4000, rank, where, step);
 }
 
+void make_stuck(struct db_fixture *db)
+{
+    make_periodic(db);
+    db_event(db, 11,
+             "kind = 'stuck', rank = 1, step = 44, unix_ms = %lld, text ="
+             " 'rank 1 has been in step 44 for 61 s'",
+             DB_T0 + 4000);
+}
+
 /* Rank 1 hangs in step 44; a save that was asked for later failed. */
 void make_stuck_later(struct db_fixture *db)
 {

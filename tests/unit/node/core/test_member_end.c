@@ -748,20 +748,6 @@ static void closing_ends_also_when_the_broker_is_away(void **state)
     }
 }
 
-static void a_program_that_closes_is_not_called_preempted_by_its_own_deadline(void **state)
-{
-    struct member_fixture *f = *state;
-
-    member_notice(f, "n1", 3000);
-    member_ack_all(f);
-    member_tick_at(f, f->now + 1900);
-    member_close(f, LEAVE_FINISHED);
-    member_pass(f, 500, false);
-    assert_true(member_seen(f)->mode != VIEW_END);
-    member_ack_all(f);
-    assert_true(member_seen(f)->left);
-}
-
 #define T(test, setup) cmocka_unit_test_setup_teardown(test, setup, member_tear_down)
 
 int main(void)
@@ -804,7 +790,6 @@ int main(void)
         T(closing_ends_also_when_the_broker_is_away, member_set_up),
         T(closing_ends_also_when_no_further_request_can_be_kept, member_set_up),
         T(a_leave_is_said_as_soon_as_there_is_room_for_it, member_set_up),
-        T(a_program_that_closes_is_not_called_preempted_by_its_own_deadline, member_set_up),
     };
 
     return cmocka_run_group_tests_name("member_end", tests, NULL, NULL);

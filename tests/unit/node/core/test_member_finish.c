@@ -91,11 +91,28 @@ static void who_closes_waits_for_no_verdict_for_ever(void **state)
     assert_non_null(member_sent(f, WIRE_LEAVE));
 }
 
+static void a_program_that_closes_is_not_called_preempted_by_its_own_deadline(void **state)
+{
+    struct member_fixture *f = *state;
+
+    member_notice(f, "n1", 3000);
+    member_ack_all(f);
+    member_tick_at(f, f->now + 1900);
+    member_close(f, LEAVE_FINISHED);
+    member_pass(f, 500, false);
+    assert_true(member_seen(f)->mode != VIEW_END);
+    member_ack_all(f);
+    assert_true(member_seen(f)->left);
+}
+
 #define T(test) cmocka_unit_test_setup_teardown(test, running, member_tear_down)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(
+            a_program_that_closes_is_not_called_preempted_by_its_own_deadline, member_set_up,
+            member_tear_down),
         T(who_closes_waits_for_no_verdict_for_ever),
         T(who_has_finished_leaves_so_when_nothing_was_saved),
         T(who_has_not_finished_is_preempted),

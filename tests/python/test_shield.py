@@ -1,0 +1,67 @@
+"""muster.shield: a helper process ends by its parent's SIGTERM alone."""
+
+import os
+import signal
+import subprocess
+import sys
+
+from conftest import BUILD
+
+PROGRAM = """
+import os, signal, sys, time
+import muster
+signal.signal(signal.SIGTERM, lambda *_: print("the handler of before", flush=True))
+muster.shield()
+muster.shield(1)  # once more changes nothing
+print(os.getpid(), flush=True)
+sys.stdin.readline()
+"""
+
+
+def helper():
+    env = {**os.environ, "PYTHONPATH": str(BUILD / "client/python"), "PYTHONUNBUFFERED": "1"}
+    process = subprocess.Popen(
+        [sys.executable, "-c", PROGRAM],
+        env=env,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert int(process.stdout.readline()) == process.pid
+    return process
+
+
+def test_a_strangers_signal_is_ignored_and_the_parents_is_not():
+    process = helper()
+    subprocess.run(["kill", "-TERM", str(process.pid)], check=True)  # a stranger: not the parent
+    process.send_signal(signal.SIGTERM)
+    assert process.stdout.readline() == "the handler of before\n"
+    text, _ = process.communicate("end\n", timeout=60)
+    assert process.returncode == 0 and text == ""  # heard once
+
+
+ORPHAN = """
+import os, signal, time
+import muster
+ready, tell = os.pipe()
+parent = os.getpid()
+if os.fork() == 0:
+    muster.shield()
+    os.write(tell, b"x")
+    while os.getppid() == parent:
+        time.sleep(0.01)
+    print(os.getpid(), flush=True)
+    signal.pause()
+os.read(ready, 1)
+os._exit(0)
+"""
+
+
+def test_without_its_parent_a_helper_ends_by_any_signal():
+    env = {**os.environ, "PYTHONPATH": str(BUILD / "client/python")}
+    process = subprocess.Popen(
+        [sys.executable, "-c", ORPHAN], env=env, stdout=subprocess.PIPE, text=True
+    )
+    os.kill(int(process.stdout.readline()), signal.SIGTERM)
+    text, _ = process.communicate(timeout=60)  # until the orphan has gone too
+    assert text == "" and process.returncode == 0
