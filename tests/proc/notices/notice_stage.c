@@ -226,6 +226,18 @@ static void look_at_notices(struct notice_stage *stage, struct stage_job *job)
     muster_rows_destroy(&rows);
 }
 
+/* A notice that ends the job is a "termination"; a notice that ends nobody is told by its kind. */
+static bool is_event_of(const json_t *event, const json_t *notice)
+{
+    const char *kind = json_string_value(json_object_get(notice, "kind"));
+    char words[64] = "termination";
+
+    if (kind != NULL && !wire_notice_ends(wire_notice_kind_from_name(kind)))
+        snprintf(words, sizeof words, "%s notice", kind);
+    return is(event, "kind", words) &&
+           is(event, "text", json_string_value(json_object_get(notice, "id")));
+}
+
 static void look_at_events(struct notice_stage *stage, struct stage_job *job)
 {
     json_t *json = ask(stage, "events", job->name);
@@ -233,11 +245,9 @@ static void look_at_events(struct notice_stage *stage, struct stage_job *job)
 
     for (size_t i = 0; i < CLOUD_COUNT; i++) {
         struct stage_place *place = &job->places[i];
-        const char *id = json_string_value(json_object_get(place->notice, "id"));
 
-        for (size_t k = 0; id != NULL && k < json_array_size(events); k++)
-            if (is(json_array_get(events, k), "kind", "termination") &&
-                is(json_array_get(events, k), "text", id))
+        for (size_t k = 0; place->notice != NULL && k < json_array_size(events); k++)
+            if (is_event_of(json_array_get(events, k), place->notice))
                 place->journaled = true;
     }
     json_decref(json);
