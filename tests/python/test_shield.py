@@ -14,7 +14,8 @@ signal.signal(signal.SIGTERM, lambda *_: print("the handler of before", flush=Tr
 muster.shield()
 muster.shield(1)  # once more changes nothing
 print(os.getpid(), flush=True)
-sys.stdin.readline()
+while sys.stdin.readline() == "go on\\n":
+    print("goes on", flush=True)
 """
 
 
@@ -34,6 +35,9 @@ def helper():
 def test_a_strangers_signal_is_ignored_and_the_parents_is_not():
     process = helper()
     subprocess.run(["kill", "-TERM", str(process.pid)], check=True)  # a stranger: not the parent
+    process.stdin.write("go on\n")  # two signals that wait are one: the first is taken by then
+    process.stdin.flush()
+    assert process.stdout.readline() == "goes on\n"
     process.send_signal(signal.SIGTERM)
     assert process.stdout.readline() == "the handler of before\n"
     text, _ = process.communicate("end\n", timeout=60)
