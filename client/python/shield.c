@@ -37,14 +37,18 @@ static void shield_handle(int signo, siginfo_t *info, void *context)
 
 static int muster_py_shield(void)
 {
-    struct sigaction action = {.sa_sigaction = shield_handle,
-                               .sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK};
+    struct sigaction action = {.sa_sigaction = shield_handle, .sa_flags = SA_SIGINFO | SA_ONSTACK};
 
     if (atomic_load(&shield_parent) == getppid())
         return 0;
     if (sigaction(SIGTERM, NULL, &shield_before) != 0)
         return errno;
     action.sa_mask = shield_before.sa_mask;
+    /* A handler written in Python runs once a call that waits has returned. */
+    if (shield_before.sa_flags & SA_SIGINFO || shield_before.sa_handler != SIG_DFL)
+        action.sa_flags |= shield_before.sa_flags & SA_RESTART;
+    else
+        action.sa_flags |= SA_RESTART;
     atomic_store(&shield_parent, getppid());
     return sigaction(SIGTERM, &action, NULL) == 0 ? 0 : errno;
 }

@@ -38,7 +38,7 @@ def test_a_strangers_signal_is_ignored_and_the_parents_is_not():
     process.stdin.write("go on\n")  # two signals that wait are one: the first is taken by then
     process.stdin.flush()
     assert process.stdout.readline() == "goes on\n"
-    process.send_signal(signal.SIGTERM)
+    process.send_signal(signal.SIGTERM)  # while it waits for its next line
     assert process.stdout.readline() == "the handler of before\n"
     text, _ = process.communicate("end\n", timeout=60)
     assert process.returncode == 0 and text == ""  # heard once
