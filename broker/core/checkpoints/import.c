@@ -512,6 +512,12 @@ static bool is_repeat(const struct import *import, const struct wire_import *m)
            m->offset < import->have && (m->offset > 0 || import->manifest != NULL);
 }
 
+/* What the order names was what its sender may order: see authority.h. */
+static bool import_is_of_another(const char *job, const struct manifest *manifest)
+{
+    return job[0] != '\0' && strcmp(job, manifest->job) != 0;
+}
+
 /* The last part is there. */
 static bool import_take_whole(struct core *core, const struct input *in, struct answer *ret_answer)
 {
@@ -529,7 +535,14 @@ static bool import_take_whole(struct core *core, const struct input *in, struct 
     }
     import->route = in->route;
     import->request = in->message->up.request;
-    answered = import_add(core, &manifest, ret_answer);
+    if (import_is_of_another(in->message->up.job, manifest)) {
+        *ret_answer = import_refuse(
+            MUSTER_E_ARGUMENT,
+            out_printf(core, "the manifest is of job '%s'; import it as that", manifest->job));
+        answered = true;
+    } else {
+        answered = import_add(core, &manifest, ret_answer);
+    }
     if (answered)
         keep_answer(import, ret_answer); /* path and counts stay: the last part may be repeated */
     manifest_destroy(&manifest);
