@@ -5,8 +5,9 @@
 
 /* --- sizes -------------------------------------------------------------------------------- */
 #define WIRE_VERSION 1
-#define WIRE_FRAME_MAX 65536 /* one frame; longer things travel in parts */
-#define WIRE_DEPTH_MAX 4     /* message > list > entry, and one to spare */
+#define WIRE_FRAME_MAX 65536                  /* one frame; longer things travel in parts */
+#define WIRE_SEALED_MAX (WIRE_FRAME_MAX + 64) /* with what CURVE puts around it: 33 bytes */
+#define WIRE_DEPTH_MAX 4                      /* message > list > entry, and one to spare */
 #define WIRE_ITEMS_MAX 32768 /* msgpack items in a frame: 4096 members x 4 + head, rounded up */
 
 #define JOB_NAME_MAX                                                            \
