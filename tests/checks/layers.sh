@@ -3,7 +3,7 @@
 #
 #   schema <- broker        schema <- node <- client <- tools, tests        nothing but tests includes broker
 #
-# Inside broker/core: core.h (the contract) <- state <- checkpoints, tasks <- rounds <- members <- what is in broker/core
+# Inside broker/core: core.h, authority.h (the contract) <- state <- checkpoints, tasks <- rounds <- members <- what is in broker/core
 # itself; of tasks, members knows queues.h.
 #
 # and on a library's header outside the one place it belongs to. <muster/status.h> and <muster/status.def> are
@@ -26,7 +26,7 @@ function folder_of(path) { return substr(path, 1, index(path, "/") - 1) }
 
 # The layer of a file: its folder, or the two pure cores and what only users\047 headers may serve: examples and Python.
 function layer_of(path) {
-    if (path == "broker/core/core.h") return "broker/core.h"
+    if (path == "broker/core/core.h" || path == "broker/core/authority.h") return "broker/core.h"
     if (match(path, /^broker\/core\/[a-z]+\//)) return substr(path, 1, RLENGTH - 1)
     if (path ~ /^(broker|node)\/core\//) return folder_of(path) "/core"
     if (path ~ /^client\/(examples|python)\//) return "examples"
