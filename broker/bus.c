@@ -5,8 +5,11 @@
  */
 #include "broker/bus.h"
 
+#include "broker/bus_zap.h"
+#include "broker/core/authority.h"
 #include "broker/dirs.h"
 #include "broker/failpoint.h"
+#include "broker/log.h"
 #include "schema/error.h"
 #include "schema/limits.h"
 
@@ -20,6 +23,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 #define COMMAND_HWM 1000
@@ -30,6 +34,7 @@
 #define HANDSHAKE_MS 3000 /* 5,000 idle connections hold 4,500 descriptors for 30 s by default */
 #define LINGER_MS 1000
 #define IO_THREADS 2
+#define LOOK_MS 1000 /* how long a key that was revoked still counts, at most */
 #define EVENTS_SUFFIX ".events"
 #define ROUTING_ID_SIZE 5             /* an automatic one: a zero byte and 32 bits */
 #define ROUTE_BIT (UINT64_C(1) << 32) /* so that no route is 0 */
@@ -41,7 +46,13 @@ struct bus {
     void *publisher;
     int router_fd, publisher_fd; /* readable when there may be something */
     bool published;              /* since the publisher was last asked for subscriptions */
-    zmq_msg_t frame;             /* what the last bus_receive lent */
+    bool ipv6;
+    struct bus_keys *keys; /* borrowed */
+    struct bus_zap *zap;   /* NULL: nobody is asked for a key */
+    int64_t now_unix_ms;   /* as last told */
+    int64_t looked_unix_ms;
+    bool keys_unread; /* and that was said */
+    zmq_msg_t frame;  /* what the last bus_receive lent */
     char command_endpoint[ENDPOINT_MAX + 1];
     char events_endpoint[ENDPOINT_MAX + 1];
     struct socket_file {
@@ -110,7 +121,7 @@ static long port_of(const char *text)
     return *end == '\0' && port >= 1 && port <= 65534 ? port : -2;
 }
 
-static enum muster_status check_tcp(const char *listen, bool insecure, struct muster_error *err)
+static enum muster_status check_tcp(const char *listen, bool others, struct muster_error *err)
 {
     const char *host = listen + strlen("tcp://");
     const char *colon = strrchr(host, ':');
@@ -121,23 +132,25 @@ static enum muster_status check_tcp(const char *listen, bool insecure, struct mu
             "listen address %s: write tcp://HOST:PORT with a port from 1 to 65534 (the "
             "next one is for events), or * for any",
             listen);
-    if (insecure || is_loopback(host, (size_t)(colon - host)))
+    if (others || is_loopback(host, (size_t)(colon - host)))
         return MUSTER_OK;
     return error_set(err, MUSTER_E_ARGUMENT,
-                     "listen address %s can be reached from other hosts, and anybody there could "
-                     "command this broker: listen on tcp://127.0.0.1:PORT or ipc:///PATH, or give "
-                     "--insecure if everybody on that network is trusted",
+                     "listen address %s can be reached from other hosts, and this broker has no "
+                     "keys, so anybody there could command it. Make one first: "
+                     "`muster key add NAME --job JOB`; or listen on ipc:///PATH or "
+                     "tcp://127.0.0.1:PORT; or give --insecure if everybody on that network is "
+                     "trusted",
                      listen);
 }
 
-enum muster_status bus_check_listen(const char *listen, bool insecure, struct muster_error *err)
+enum muster_status bus_check_listen(const char *listen, bool others, struct muster_error *err)
 {
     if (strlen(listen) > ENDPOINT_MAX - sizeof EVENTS_SUFFIX)
         return error_set(err, MUSTER_E_ARGUMENT, "listen address %.60s... is too long", listen);
     if (bus_starts(listen, "ipc://") && listen[6] != '\0')
         return check_ipc(listen, err);
     if (bus_starts(listen, "tcp://"))
-        return check_tcp(listen, insecure, err);
+        return check_tcp(listen, others, err);
     return error_set(err, MUSTER_E_ARGUMENT,
                      "listen address %s: write ipc:///PATH or tcp://HOST:PORT", listen);
 }
@@ -256,10 +269,10 @@ static void remove_file(const struct socket_file *file)
         unlink(file->path);
 }
 
-static void set_common(zsock_t *socket, bool ipv6)
+static void set_common(const struct bus *bus, zsock_t *socket)
 {
     zsock_set_linger(socket, LINGER_MS);
-    zsock_set_maxmsgsize(socket, WIRE_FRAME_MAX);
+    zsock_set_maxmsgsize(socket, bus->zap != NULL ? WIRE_SEALED_MAX : WIRE_FRAME_MAX);
     zsock_set_handshake_ivl(socket, HANDSHAKE_MS);
     zsock_set_backlog(socket, BACKLOG);
     zsock_set_tcp_keepalive(socket, 1);
@@ -267,7 +280,8 @@ static void set_common(zsock_t *socket, bool ipv6)
     zsock_set_tcp_keepalive_intvl(socket, 5);
     zsock_set_tcp_keepalive_cnt(socket, 3);
     zsock_set_tcp_maxrt(socket, 20000);
-    zsock_set_ipv6(socket, ipv6 ? 1 : 0);
+    zsock_set_ipv6(socket, bus->ipv6 ? 1 : 0);
+    zsock_set_rcvhwm(socket, UNREAD_MAX);
 }
 
 static bool bus_get_fd(void *socket, int *ret_fd)
@@ -277,30 +291,63 @@ static bool bus_get_fd(void *socket, int *ret_fd)
     return zmq_getsockopt(socket, ZMQ_FD, ret_fd, &size) == 0;
 }
 
-static bool make_sockets(struct bus *bus, bool ipv6)
+static enum muster_status no_socket(struct muster_error *err)
 {
-    zsys_handler_set(NULL);
-    zsys_set_io_threads(IO_THREADS);
+    return error_set_code(err, MUSTER_E_IO, zmq_errno(),
+                          "cannot make the sockets: %s; raise the limit of open files",
+                          zmq_strerror(zmq_errno()));
+}
+
+static enum muster_status make_router(struct bus *bus, struct muster_error *err)
+{
     bus->commands = zsock_new(ZMQ_ROUTER);
-    bus->events = zsock_new(ZMQ_XPUB);
-    if (bus->commands == NULL || bus->events == NULL)
-        return false;
-    set_common(bus->commands, ipv6);
-    set_common(bus->events, ipv6);
-    zsock_set_rcvhwm(bus->commands, UNREAD_MAX);
-    zsock_set_rcvhwm(bus->events, UNREAD_MAX);
+    if (bus->commands == NULL)
+        return no_socket(err);
+    set_common(bus, bus->commands);
     zsock_set_sndhwm(bus->commands, COMMAND_HWM);
     zsock_set_router_mandatory(bus->commands, 1); /* else what cannot be sent vanishes unseen */
     zsock_set_router_handover(bus->commands, 0);
+    bus->router = zsock_resolve(bus->commands);
+    if (!bus_get_fd(bus->router, &bus->router_fd))
+        return no_socket(err);
+    return bus->zap == NULL || bus_zap_guard(bus->zap, bus->router, err) ? MUSTER_OK
+                                                                         : MUSTER_E_UNSUPPORTED;
+}
+
+static enum muster_status make_publisher(struct bus *bus, struct muster_error *err)
+{
+    bus->events = zsock_new(ZMQ_XPUB);
+    if (bus->events == NULL)
+        return no_socket(err);
+    set_common(bus, bus->events);
     zsock_set_sndhwm(bus->events, failpoint_small_queue() ? 1 : EVENTS_HWM);
     if (failpoint_small_queue())
         zsock_set_sndbuf(bus->events, 1);
     zsock_set_xpub_nodrop(bus->events, 0); /* one slow node must not hold up the others */
-    bus->router = zsock_resolve(bus->commands);
+    if (bus->zap != NULL)
+        zsock_set_xpub_manual(bus->events, 1); /* a topic is heard by those who may */
     bus->publisher = zsock_resolve(bus->events);
     bus->published = true; /* a socket that was never asked may say nothing by its descriptor */
-    return bus_get_fd(bus->router, &bus->router_fd) &&
-           bus_get_fd(bus->publisher, &bus->publisher_fd);
+    if (!bus_get_fd(bus->publisher, &bus->publisher_fd))
+        return no_socket(err);
+    return bus->zap == NULL || bus_zap_guard(bus->zap, bus->publisher, err) ? MUSTER_OK
+                                                                            : MUSTER_E_UNSUPPORTED;
+}
+
+/* With keys, TCP asks for them. A local socket's directory says who may use it. */
+static enum muster_status make_sockets(struct bus *bus, const struct bus_options *options,
+                                       struct muster_error *err)
+{
+    enum muster_status status = MUSTER_OK;
+
+    zsys_handler_set(NULL);
+    zsys_set_io_threads(IO_THREADS);
+    bus->ipv6 = strchr(options->listen, '[') != NULL;
+    if (bus->keys != NULL && bus_keys_count(bus->keys) > 0 && bus_starts(options->listen, "tcp://"))
+        status = bus_zap_open(zsys_init(), bus->keys, &bus->zap, err);
+    if (status == MUSTER_OK)
+        status = make_publisher(bus, err);
+    return status == MUSTER_OK ? make_router(bus, err) : status;
 }
 
 enum muster_status bus_open(const struct bus_options *options, struct bus **ret_bus,
@@ -308,7 +355,8 @@ enum muster_status bus_open(const struct bus_options *options, struct bus **ret_
 {
     char events[ENDPOINT_MAX + 1];
     char events_what[2 * ENDPOINT_MAX + 32];
-    enum muster_status status = bus_check_listen(options->listen, options->insecure, err);
+    bool others = options->insecure || (options->keys != NULL && bus_keys_count(options->keys) > 0);
+    enum muster_status status = bus_check_listen(options->listen, others, err);
     struct bus *bus;
 
     if (status != MUSTER_OK)
@@ -317,14 +365,13 @@ enum muster_status bus_open(const struct bus_options *options, struct bus **ret_
     if (bus == NULL)
         return error_set(err, MUSTER_E_NOMEM, "no memory for the sockets");
     zmq_msg_init(&bus->frame);
+    bus->keys = options->keys;
+    bus->now_unix_ms = (int64_t)time(NULL) * 1000;
     events_listen(options->listen, events);
     snprintf(events_what, sizeof events_what, "%s's events %s %s", options->listen,
              bus_starts(events, "ipc://") ? "socket" : "port",
              bus_starts(events, "ipc://") ? events + strlen("ipc://") : strrchr(events, ':') + 1);
-    if (!make_sockets(bus, strchr(options->listen, '[') != NULL))
-        status = error_set_code(err, MUSTER_E_IO, zmq_errno(),
-                                "cannot make the sockets: %s; raise the limit of open files",
-                                zmq_strerror(zmq_errno()));
+    status = make_sockets(bus, options, err);
     if (status == MUSTER_OK)
         status = bind_one(bus->publisher, events, events_what, bus->events_endpoint, err);
     if (status == MUSTER_OK)
@@ -351,6 +398,7 @@ void bus_close(struct bus **bus)
     zmq_msg_close(&(*bus)->frame);
     zsock_destroy(&(*bus)->commands);
     zsock_destroy(&(*bus)->events);
+    bus_zap_close(&(*bus)->zap);
     free(*bus);
     *bus = NULL;
 }
@@ -372,14 +420,40 @@ const struct bus_counters *bus_counters(const struct bus *bus)
 
 /* --- receive ---------------------------------------------------------------------------------- */
 
-/* libzmq keeps the subscriptions; what it tells of them here is only thrown away. */
+/* Whose key the connection has that this came over. NULL: none that is on the list now. */
+static const struct key_grant *grant_of(const struct bus *bus, zmq_msg_t *message)
+{
+    const char *user = zmq_msg_gets(message, "User-Id");
+
+    return user == NULL || user[0] == '\0' ? NULL : bus_keys_named(bus->keys, user);
+}
+
+/* Who may hear the topic is put on it; all others hear nothing. */
+static void grant_topic(struct bus *bus, zmq_msg_t *message)
+{
+    const struct key_grant *grant = grant_of(bus, message);
+    const char *bytes = zmq_msg_data(message);
+    size_t size = zmq_msg_size(message);
+    bool ends = size >= 2 && size <= JOB_NAME_MAX + 2 && bytes[size - 1] == '\0'; /* as a string */
+
+    if (ends && bytes[0] == 1 && grant != NULL &&
+        authority_hears(grant, bytes + 1, bus->now_unix_ms))
+        zmq_setsockopt(bus->publisher, ZMQ_SUBSCRIBE, bytes + 1, size - 1);
+    else if (ends && bytes[0] == 0)
+        zmq_setsockopt(bus->publisher, ZMQ_UNSUBSCRIBE, bytes + 1, size - 1);
+    else
+        bus->counters.dropped_topics++;
+}
+
+/* Without keys libzmq keeps the subscriptions, and what it tells of them is only thrown away. */
 static void drain_subscriptions(struct bus *bus)
 {
     zmq_msg_t message;
 
     zmq_msg_init(&message);
-    while (zmq_msg_recv(&message, bus->publisher, ZMQ_DONTWAIT) >= 0) {
-    }
+    while (bus->publisher != NULL && zmq_msg_recv(&message, bus->publisher, ZMQ_DONTWAIT) >= 0)
+        if (bus->zap != NULL)
+            grant_topic(bus, &message);
     zmq_msg_close(&message);
 }
 
@@ -400,13 +474,17 @@ bool bus_wait(struct bus *bus, int fd, int64_t timeout_ms)
         {.fd = bus->router_fd, .events = POLLIN},
         {.fd = bus->publisher_fd, .events = POLLIN},
         {.fd = fd, .events = POLLIN}, /* below 0: passed over */
+        {.fd = bus->zap != NULL ? bus_zap_fd(bus->zap) : -1, .events = POLLIN},
     };
-    bool subscribed = bus->published && has_message(bus->publisher);
+    bool subscribed = bus->published && bus->publisher != NULL && has_message(bus->publisher);
 
     bus->published = false;
+    if (bus->zap != NULL && bus_zap_serve(bus->zap, bus->now_unix_ms))
+        timeout_ms = 0;
     if (subscribed || has_message(bus->router))
         timeout_ms = 0;
-    if (poll(items, 3, timeout_ms > INT_MAX ? INT_MAX : (int)timeout_ms) < 0)
+    if (poll(items, sizeof items / sizeof *items,
+             timeout_ms > INT_MAX ? INT_MAX : (int)timeout_ms) < 0)
         return false; /* EINTR: the caller comes again */
     if (subscribed || items[1].revents != 0)
         drain_subscriptions(bus);
@@ -458,7 +536,13 @@ enum bus_received bus_receive(struct bus *bus, struct bus_frame *ret_frame)
     }
     *ret_frame = (struct bus_frame){
         .route = route, .data = zmq_msg_data(&bus->frame), .size = zmq_msg_size(&bus->frame)};
-    return BUS_FRAME;
+    if (bus->zap == NULL)
+        return BUS_FRAME;
+    ret_frame->grant = grant_of(bus, &bus->frame);
+    if (ret_frame->grant != NULL)
+        return BUS_FRAME;
+    bus->counters.dropped_keys++;
+    return BUS_DROPPED;
 }
 
 /* --- send ------------------------------------------------------------------------------------- */
@@ -485,10 +569,67 @@ bool bus_send(struct bus *bus, uint64_t route, const uint8_t *frame, size_t size
 
 void bus_publish(struct bus *bus, const char *job, const uint8_t *frame, size_t size)
 {
+    if (bus->publisher == NULL)
+        return; /* it is made anew: nodes ask for what they lack */
     bus->published = true;
     /* the topic's own end, so that job "a" does not hear job "ab" */
     if (zmq_send(bus->publisher, job, strlen(job) + 1, ZMQ_SNDMORE | ZMQ_DONTWAIT) < 0)
         return;
     if (zmq_send(bus->publisher, frame, size, ZMQ_DONTWAIT) >= 0)
         bus->counters.published++;
+}
+
+/* --- keys that change ------------------------------------------------------------------------- */
+
+/* Who hears a topic keeps hearing it as long as its connection lasts, and libzmq can end none: all
+ * end. Those who may connect again, and ask for the events that they lack. */
+static void drop_listeners(struct bus *bus)
+{
+    zsock_destroy(&bus->events);
+    bus->publisher = NULL;
+    bus->publisher_fd = -1;
+}
+
+static void bus_publish_again(struct bus *bus)
+{
+    struct muster_error err;
+    enum muster_status status = MUSTER_OK;
+
+    if (bus->events == NULL)
+        status = make_publisher(bus, &err);
+    if (status == MUSTER_OK && zmq_bind(bus->publisher, bus->events_endpoint) != 0)
+        status = error_set_code(&err, MUSTER_E_IO, zmq_errno(), "%s", zmq_strerror(zmq_errno()));
+    if (status == MUSTER_OK)
+        return;
+    drop_listeners(bus); /* the port may be taken for a moment more */
+    bus->counters.rebinds_failed++;
+}
+
+bool bus_asks_for_keys(const struct bus *bus)
+{
+    return bus->zap != NULL;
+}
+
+void bus_look_at_keys(struct bus *bus, int64_t now_unix_ms)
+{
+    struct muster_error err;
+    bool lost = false;
+
+    bus->now_unix_ms = now_unix_ms;
+    if (bus->zap == NULL)
+        return;
+    if (bus->publisher == NULL)
+        bus_publish_again(bus);
+    if (now_unix_ms - bus->looked_unix_ms < LOOK_MS && now_unix_ms >= bus->looked_unix_ms)
+        return;
+    bus->looked_unix_ms = now_unix_ms;
+    if (bus_keys_look(bus->keys, now_unix_ms, &lost, &err) == MUSTER_OK)
+        bus->keys_unread = false;
+    else if (!bus->keys_unread) {
+        bus->keys_unread = true;
+        broker_log(LOG_LEVEL_ERROR, "nobody is let in until the list of keys is mended: %s",
+                   err.text);
+    }
+    if (lost)
+        drop_listeners(bus);
 }

@@ -8,6 +8,7 @@
 #ifndef BROKER_BUS_H
 #define BROKER_BUS_H
 
+#include "broker/bus_keys.h"
 #include "schema/status.h"
 
 #include <stdbool.h>
@@ -18,13 +19,17 @@ struct bus;
 
 struct bus_options {
     const char *listen; /* "tcp://127.0.0.1:7700", "tcp://127.0.0.1:*" or "ipc:///path"; borrowed */
-    bool insecure;      /* allow addresses that other hosts reach */
+    bool insecure;      /* allow addresses that other hosts reach, without keys */
+    struct bus_keys *keys; /* borrowed; NULL, or none in it: nobody is asked for one */
 };
 
 struct bus_counters {
     uint64_t received;
     uint64_t dropped_shape;    /* not exactly [routing id][frame] */
     uint64_t dropped_identity; /* a peer that chose its own routing id */
+    uint64_t dropped_keys;     /* a key that is not on the list any more */
+    uint64_t dropped_topics;   /* subscriptions to what the key may not hear */
+    uint64_t rebinds_failed;
     uint64_t sent;
     uint64_t unreachable; /* the peer is gone */
     uint64_t full;        /* the peer does not read */
@@ -32,13 +37,15 @@ struct bus_counters {
 };
 
 struct bus_frame {
-    uint64_t route; /* never 0 */
+    uint64_t route;                /* never 0 */
+    const struct key_grant *grant; /* the sender's; NULL: nobody is asked for one. Borrowed */
     const uint8_t *data;
     size_t size;
 };
 
-/* Is `listen` something that bus_open may bind? MUSTER_E_ARGUMENT says what to write instead. */
-enum muster_status bus_check_listen(const char *listen, bool insecure, struct muster_error *err);
+/* Is `listen` something that bus_open may bind? others: also one that other hosts reach, for there
+ * are keys, or nobody minds. MUSTER_E_ARGUMENT says what to write instead. */
+enum muster_status bus_check_listen(const char *listen, bool others, struct muster_error *err);
 
 /* Binds both sockets. The state lock must be held: binding an ipc path takes it over.
  * The events' endpoint: the next port for tcp (a free one if the port is `*`), path + ".events" for
@@ -51,6 +58,12 @@ void bus_close(struct bus **bus);
 /* As bound, wildcards resolved. */
 const char *bus_command_endpoint(const struct bus *bus);
 const char *bus_events_endpoint(const struct bus *bus);
+
+bool bus_asks_for_keys(const struct bus *bus);
+
+/* Once a pass of the loop. With keys: reads the list again if it changed, each second, and ends the
+ * connections of those who may hear no more. */
+void bus_look_at_keys(struct bus *bus, int64_t now_unix_ms);
 
 /* Waits until a command is there or `fd` is readable, at most timeout_ms. True if fd is readable */
 bool bus_wait(struct bus *bus, int fd, int64_t timeout_ms);

@@ -43,7 +43,7 @@ static bool frame_begins(struct bus_guard_stream *stream)
 {
     stream->at = 0;
     stream->state = stream->size > 0 ? GUARD_BODY : GUARD_FLAGS;
-    if (stream->size > WIRE_FRAME_MAX)
+    if (stream->size > WIRE_SEALED_MAX)
         return false;
     return (stream->flags & FLAG_COMMAND) == 0 || stream->size <= GUARD_COMMAND_BYTES;
 }

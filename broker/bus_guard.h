@@ -9,7 +9,9 @@
  * no further thread, no further descriptor.
  *
  * What always holds: a connection is closed at the first frame that a peer of ours never sends. An
- * unfinished message takes at most WIRE_FRAME_MAX bytes, a connection GUARD_TOPICS_MAX topics. */
+ * unfinished message takes at most WIRE_SEALED_MAX bytes, a connection GUARD_TOPICS_MAX topics.
+ * What CURVE encrypts cannot be judged here but for its size: parts and topics of a client that has
+ * a key are not counted. */
 #ifndef BROKER_BUS_GUARD_H
 #define BROKER_BUS_GUARD_H
 
@@ -23,7 +25,7 @@
 
 #define GUARD_TOPICS_MAX 16 /* SUBSCRIBE and CANCEL in a connection's life; a node sends one */
 #define GUARD_TOPIC_BYTES (JOB_NAME_MAX + 2) /* how, name, end */
-#define GUARD_COMMAND_BYTES 256              /* a READY of ours has some 40 */
+#define GUARD_COMMAND_BYTES 512              /* a READY of ours has some 40, CURVE's INITIATE 300 */
 
 enum bus_guard_state { GUARD_GREETING, GUARD_FLAGS, GUARD_LENGTH, GUARD_BODY };
 

@@ -57,8 +57,8 @@ static const char help[] =
     "\n"
     "  --listen ADDRESS       ipc:///PATH, tcp://127.0.0.1:PORT (events use PORT + 1) or\n"
     "                         tcp://127.0.0.1:* for any free ports\n"
-    "  --insecure             allow addresses that other hosts can reach; nobody is\n"
-    "                         authenticated, so only on a network where everybody is trusted\n"
+    "  --insecure             allow addresses that other hosts can reach without keys: only on\n"
+    "                         a network where everybody is trusted; see `muster key`\n"
     "  --db PATH              the database; one musterd a database\n"
     "  --allow-network-fs     allow a database on a network file system; only if no other\n"
     "                         host uses it\n"
@@ -402,7 +402,8 @@ static enum muster_status fill_defaults(struct config *config, struct muster_err
     if (status == MUSTER_OK && config->listen == NULL)
         status = config_default_listen(uid, &config->listen, err);
     if (status == MUSTER_OK)
-        status = bus_check_listen(config->listen, config->insecure, err);
+        status =
+            bus_check_listen(config->listen, true, err); /* bus_open knows whether there are keys */
     return status;
 }
 

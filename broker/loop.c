@@ -9,6 +9,7 @@
 #include "broker/loop.h"
 
 #include "broker/announce.h"
+#include "broker/core/authority.h"
 #include "broker/failpoint.h"
 #include "broker/log.h"
 #include "broker/outbox.h"
@@ -517,6 +518,18 @@ static void refuse_for_storage(struct loop *loop, uint64_t route, const struct w
         loop_refuse(loop, route, message, MUSTER_E_STORAGE, loop->blocked_by.text);
 }
 
+/* A member whose key does not count any more says HELLO again, and is refused there. */
+static void loop_refuse_key(struct loop *loop, uint64_t route, const struct wire_msg *message,
+                            const struct muster_error *why)
+{
+    bool member = message->up.role != ROLE_TOOL && message->type != WIRE_HELLO &&
+                  !wire_is_task(message->type);
+
+    loop->counters.denied++;
+    loop_refuse(loop, route, message, member ? MUSTER_E_HELLO : MUSTER_E_AUTH,
+                member ? "" : why->text);
+}
+
 static void load_row(void *arg, const struct record *row)
 {
     struct loop *loop = arg;
@@ -567,6 +580,9 @@ static void take_frame(struct loop *loop, const struct bus_frame *frame)
         loop->counters.malformed++;
     } else if (!wire_is_up(message.type)) {
         loop->counters.unexpected++;
+    } else if (frame->grant != NULL &&
+               authority_check(frame->grant, &message, loop->now_unix_ms, &err) != MUSTER_OK) {
+        loop_refuse_key(loop, frame->route, &message, &err);
     } else if (!loop->blocked) {
         if (!wake_job(loop, &message))
             return;
@@ -665,6 +681,7 @@ enum muster_status loop_pass(struct loop *loop, int64_t timeout_ms, bool *ret_st
     enum muster_status status = MUSTER_OK;
 
     read_clocks(loop);
+    bus_look_at_keys(loop->bus, loop->now_unix_ms);
     if (readable && signal_came(loop))
         *ret_stop = true;
     failpoint_pass(FAILPOINT_RECEIVE_BEFORE);

@@ -16,6 +16,7 @@ struct loop_counters {
     uint64_t malformed;
     uint64_t version;    /* another protocol version */
     uint64_t unexpected; /* of a type that only a broker sends */
+    uint64_t denied;     /* that their sender's key may not send */
     uint64_t refused;    /* answered MUSTER_E_STORAGE */
 };
 

@@ -35,6 +35,7 @@ enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
 struct program {
     struct config config;
     int signal_fd;
+    struct bus_keys *keys;
     struct store *store;
     struct bus *bus;
     struct core *core;
@@ -162,12 +163,18 @@ static enum muster_status main_start(struct program *program, struct muster_erro
 {
     const struct store_options store_options = {
         .allow_network_fs = program->config.allow_network_fs, .lock_wait_ms = LOCK_WAIT_MS};
-    const struct bus_options bus_options = {.listen = program->config.listen,
-                                            .insecure = program->config.insecure};
+    struct bus_options bus_options = {.listen = program->config.listen,
+                                      .insecure = program->config.insecure};
     enum muster_status status = take_files(err);
 
     if (status == MUSTER_OK)
         status = take_signals(&program->signal_fd, err);
+    if (status == MUSTER_OK)
+        status = bus_keys_open(program->config.db, &program->keys, err);
+    bus_options.keys = program->keys;
+    if (status == MUSTER_OK)
+        status = bus_check_listen(bus_options.listen,
+                                  bus_options.insecure || bus_keys_count(program->keys) > 0, err);
     if (status == MUSTER_OK)
         status = store_open(program->config.db, &store_options, &program->store, err);
     if (status == MUSTER_OK)
@@ -187,6 +194,7 @@ static void stop(struct program *program, bool refused)
     loop_destroy(&program->loop);
     core_destroy(&program->core);
     bus_close(&program->bus);
+    bus_keys_close(&program->keys);
     if (refused)
         store_discard(&program->store);
     store_close(&program->store); /* gives up the lock, so it is the last */
@@ -204,13 +212,14 @@ static int main_run(struct program *program)
     if (status != MUSTER_OK) {
         broker_log(LOG_LEVEL_ERROR, "%s: %s", muster_status_name(status), err.text);
         stop(program, true);
-        return EXIT_FAILED;
+        return status == MUSTER_E_ARGUMENT ? EXIT_USAGE : EXIT_FAILED;
     }
     broker_log(LOG_LEVEL_INFO,
                "musterd " MUSTER_VERSION " is ready: commands at %s, events at %s, database %s, "
-               "broker epoch %" PRIu64,
+               "broker epoch %" PRIu64 "%s",
                bus_command_endpoint(program->bus), bus_events_endpoint(program->bus),
-               program->config.db, core_epoch(program->core));
+               program->config.db, core_epoch(program->core),
+               bus_asks_for_keys(program->bus) ? ", clients need a key" : "");
     if (store_is_older(program->store))
         broker_log(LOG_LEVEL_WARNING,
                    "database %s was put back to a copy that is older than what was done with it; "

@@ -7,7 +7,23 @@
 
 #define REPORT_EVERY_MS 10000
 
-/* True if there was something to say. */
+/* This and the next: true if there was something to say. */
+static bool report_denied(const struct report *report, const struct loop_counters *loop,
+                          const struct bus_counters *bus)
+{
+    uint64_t denied = loop->denied - report->loop.denied;
+    uint64_t dropped = bus->dropped_keys - report->bus.dropped_keys;
+    uint64_t topics = bus->dropped_topics - report->bus.dropped_topics;
+
+    if (denied + dropped + topics == 0)
+        return false;
+    broker_log(LOG_LEVEL_WARNING,
+               "refused messages: %" PRIu64 " that their key may not send, %" PRIu64
+               " of keys that are gone, %" PRIu64 " subscriptions to other jobs",
+               denied, dropped, topics);
+    return true;
+}
+
 static bool report_dropped(struct report *report, const struct loop_counters *loop,
                            const struct bus_counters *bus)
 {
@@ -75,7 +91,8 @@ void report_say(struct report *report, const struct loop_counters *loop,
 
     if (now_boot_ms < report->next_boot_ms)
         return;
-    said = report_dropped(report, loop, bus);
+    said = report_denied(report, loop, bus);
+    said |= report_dropped(report, loop, bus);
     said |= report_closed(report);
     said |= report_unguarded(report);
     if (said)

@@ -78,6 +78,12 @@ void bus_publish(struct bus *unused, const char *job, const uint8_t *frame, size
     keep(bus.published, &bus.published_count, frame, size);
 }
 
+void bus_look_at_keys(struct bus *unused, int64_t now_unix_ms)
+{
+    (void)unused;
+    (void)now_unix_ms;
+}
+
 const struct bus_counters *bus_counters(const struct bus *unused)
 {
     static const struct bus_counters none;

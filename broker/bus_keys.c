@@ -1,0 +1,265 @@
+#include "broker/bus_keys.h"
+
+#include "schema/error.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zmq.h>
+
+struct bus_keys {
+    char list_path[PATH_MAX], secret_path[PATH_MAX];
+    char secret[KEY_TEXT_BYTES + 1];
+    struct key_grant *items;
+    size_t count;
+    struct timespec changed; /* of the list's file, with inode and size: which one was read */
+    ino_t inode;
+    off_t size;
+    int64_t looked_unix_ms;
+};
+
+/* --- files ------------------------------------------------------------------------------------ */
+
+static enum muster_status key_file_is_ours(const char *path, const struct stat *info, mode_t others,
+                                           struct muster_error *err)
+{
+    if (info->st_uid != geteuid() && info->st_uid != 0)
+        return error_set(err, MUSTER_E_AUTH, "%s belongs to another user: `chown` it to this one",
+                         path);
+    if ((info->st_mode & others) != 0)
+        return error_set(err, MUSTER_E_AUTH, "other users can %s %s: `chmod 600 %s`",
+                         (others & S_IROTH) != 0 ? "read" : "write", path, path);
+    return MUSTER_OK;
+}
+
+static enum muster_status key_bytes_read(int fd, const char *path, size_t most, char **ret_text,
+                                         struct muster_error *err)
+{
+    char *text = malloc(most + 1);
+    size_t size = 0;
+    ssize_t got = 1;
+
+    if (text == NULL)
+        return error_set(err, MUSTER_E_NOMEM, "no memory to read %s", path);
+    while (size < most && (got = read(fd, text + size, most - size)) > 0)
+        size += (size_t)got;
+    text[size] = '\0';
+    if (got == 0 && strlen(text) == size) {
+        *ret_text = text;
+        return MUSTER_OK;
+    }
+    explicit_bzero(text, most);
+    free(text);
+    if (got < 0)
+        return error_set_code(err, MUSTER_E_IO, errno, "cannot read %s: %s", path, strerror(errno));
+    return error_set(err, MUSTER_E_CORRUPT,
+                     "%s is no text of at most %zu bytes: `muster key` did "
+                     "not write it; put back the right file",
+                     path, most);
+}
+
+/* others: what nobody else may do with it. *ret_text NULL: there is no such file. */
+static enum muster_status key_text_read(const char *path, mode_t others, size_t most,
+                                        char **ret_text, struct stat *ret_info,
+                                        struct muster_error *err)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    enum muster_status status;
+
+    *ret_text = NULL;
+    *ret_info = (struct stat){0};
+    if (fd < 0 && errno == ENOENT)
+        return MUSTER_OK;
+    if (fd < 0 || fstat(fd, ret_info) != 0)
+        status = error_set_code(err, MUSTER_E_IO, errno,
+                                "cannot open %s: %s; `chown` it to the user who runs musterd", path,
+                                strerror(errno));
+    else
+        status = key_file_is_ours(path, ret_info, others, err);
+    if (status == MUSTER_OK)
+        status = key_bytes_read(fd, path, most, ret_text, err);
+    if (fd >= 0)
+        close(fd);
+    return status;
+}
+
+static enum muster_status bus_keys_read(struct bus_keys *keys, struct muster_error *err)
+{
+    struct key_grant *items = NULL;
+    struct muster_error why;
+    enum muster_status status;
+    struct stat info;
+    size_t count = 0;
+    char *text;
+
+    status = key_text_read(keys->list_path, S_IWGRP | S_IWOTH, KEYS_BYTES_MAX, &text, &info, err);
+    keys->changed = info.st_mtim;
+    keys->inode = info.st_ino;
+    keys->size = info.st_size;
+    if (status == MUSTER_OK && text != NULL) {
+        status = key_list_read(text, &items, &count, &why);
+        if (status != MUSTER_OK)
+            error_set(err, status,
+                      "%s, %s: mend it; `muster key list` shows all keys once it can "
+                      "be read",
+                      keys->list_path, why.text);
+    }
+    free(text);
+    free(keys->items);
+    keys->items = items;
+    keys->count = count;
+    return status;
+}
+
+static enum muster_status bus_keys_read_secret(struct bus_keys *keys, struct muster_error *err)
+{
+    enum muster_status status;
+    struct stat info;
+    char *text;
+
+    status =
+        key_text_read(keys->secret_path, S_IRWXG | S_IRWXO, KEY_FILE_BYTES_MAX, &text, &info, err);
+    if (status != MUSTER_OK)
+        return status;
+    if (text == NULL)
+        return error_set(err, MUSTER_E_AUTH,
+                         "%s lists keys, but the broker's own key %s is missing: put it back, or "
+                         "remove the list and make all keys anew with `muster key add`",
+                         keys->list_path, keys->secret_path);
+    text[strcspn(text, "\n")] = '\0';
+    if (key_text_ok(text))
+        memcpy(keys->secret, text, sizeof keys->secret);
+    else
+        status = error_set(err, MUSTER_E_CORRUPT,
+                           "%s does not hold a broker's key: put back the right file",
+                           keys->secret_path);
+    explicit_bzero(text, strlen(text));
+    free(text);
+    return status;
+}
+
+/* --- open and close --------------------------------------------------------------------------- */
+
+enum muster_status bus_keys_open(const char *db, struct bus_keys **ret_keys,
+                                 struct muster_error *err)
+{
+    struct bus_keys *keys = calloc(1, sizeof *keys);
+    enum muster_status status;
+
+    if (keys == NULL)
+        return error_set(err, MUSTER_E_NOMEM, "no memory for the keys");
+    snprintf(keys->secret_path, sizeof keys->secret_path, "%s.key", db);
+    if (snprintf(keys->list_path, PATH_MAX, "%s.keys", db) >= PATH_MAX)
+        status = error_set(err, MUSTER_E_ARGUMENT, "the database's path %.60s... is too long", db);
+    else
+        status = bus_keys_read(keys, err);
+    if (status == MUSTER_OK && keys->count > 0)
+        status = bus_keys_read_secret(keys, err);
+    if (status != MUSTER_OK) {
+        bus_keys_close(&keys);
+        return status;
+    }
+    *ret_keys = keys;
+    return MUSTER_OK;
+}
+
+void bus_keys_close(struct bus_keys **keys)
+{
+    if (*keys == NULL)
+        return;
+    explicit_bzero((*keys)->secret, sizeof(*keys)->secret);
+    free((*keys)->items);
+    free(*keys);
+    *keys = NULL;
+}
+
+size_t bus_keys_count(const struct bus_keys *keys)
+{
+    return keys->count;
+}
+
+const char *bus_keys_path(const struct bus_keys *keys)
+{
+    return keys->list_path;
+}
+
+const char *bus_keys_secret(const struct bus_keys *keys)
+{
+    return keys->secret;
+}
+
+/* --- a list that changes ---------------------------------------------------------------------- */
+
+static bool is_the_same(const struct bus_keys *keys, const struct stat *info)
+{
+    return info->st_mtim.tv_sec == keys->changed.tv_sec &&
+           info->st_mtim.tv_nsec == keys->changed.tv_nsec && info->st_ino == keys->inode &&
+           info->st_size == keys->size;
+}
+
+static bool does_less(const struct key_grant *before, const struct key_grant *after,
+                      int64_t now_unix_ms)
+{
+    if (key_trouble(before, now_unix_ms) != NULL)
+        return false;
+    return after == NULL || key_trouble(after, now_unix_ms) != NULL ||
+           after->role != before->role || strcmp(after->jobs, before->jobs) != 0 ||
+           strcmp(after->public_key, before->public_key) != 0;
+}
+
+static bool one_expired(struct bus_keys *keys, int64_t now_unix_ms)
+{
+    bool expired = false;
+
+    for (size_t i = 0; i < keys->count; i++)
+        expired |= key_trouble(&keys->items[i], keys->looked_unix_ms) == NULL &&
+                   key_trouble(&keys->items[i], now_unix_ms) != NULL;
+    keys->looked_unix_ms = now_unix_ms;
+    return expired;
+}
+
+enum muster_status bus_keys_look(struct bus_keys *keys, int64_t now_unix_ms, bool *ret_lost,
+                                 struct muster_error *err)
+{
+    struct key_grant *before = keys->items;
+    size_t count = keys->count;
+    enum muster_status status;
+    struct stat info = {0};
+
+    *ret_lost = one_expired(keys, now_unix_ms);
+    if (stat(keys->list_path, &info) != 0 && errno != ENOENT)
+        info = (struct stat){0}; /* to be read: that tells why it cannot be */
+    else if (is_the_same(keys, &info))
+        return MUSTER_OK;
+    keys->items = NULL;
+    keys->count = 0;
+    status = bus_keys_read(keys, err);
+    for (size_t i = 0; i < count; i++)
+        *ret_lost |= does_less(&before[i], bus_keys_named(keys, before[i].name), now_unix_ms);
+    free(before);
+    return status;
+}
+
+const struct key_grant *bus_keys_named(const struct bus_keys *keys, const char *name)
+{
+    for (size_t i = 0; i < keys->count; i++)
+        if (strcmp(keys->items[i].name, name) == 0)
+            return &keys->items[i];
+    return NULL;
+}
+
+const struct key_grant *bus_keys_public(const struct bus_keys *keys, const uint8_t bytes[32])
+{
+    char text[KEY_TEXT_BYTES + 1];
+
+    zmq_z85_encode(text, bytes, 32);
+    for (size_t i = 0; i < keys->count; i++)
+        if (strcmp(keys->items[i].public_key, text) == 0)
+            return &keys->items[i];
+    return NULL;
+}

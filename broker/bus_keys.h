@@ -1,0 +1,34 @@
+/* bus_keys - the keys of a broker: its own, and those of the clients that it lets in over TCP.
+ * Owns: the copies in memory of DATABASE.key (the broker's secret) and DATABASE.keys (the list).
+ * `muster key` makes both.
+ * They are files beside the database and not rows in it: a database that is put back from a backup
+ * must not bring back a key that was revoked since.
+ * Never: writes one of them; a secret in a log or an error. One thread. */
+#ifndef BROKER_BUS_KEYS_H
+#define BROKER_BUS_KEYS_H
+
+#include "schema/keys/keys.h"
+
+struct bus_keys;
+
+/* Reads the list; one that is not there is empty. The broker's own key is read if the list has
+ * one. MUSTER_E_AUTH: another user could write or read what is this broker's alone.
+ * MUSTER_E_CORRUPT, MUSTER_E_IO, MUSTER_E_NOMEM. */
+enum muster_status bus_keys_open(const char *db, struct bus_keys **ret_keys,
+                                 struct muster_error *err);
+void bus_keys_close(struct bus_keys **keys); /* NULL-safe; wipes the secret */
+
+size_t bus_keys_count(const struct bus_keys *keys);
+const char *bus_keys_path(const struct bus_keys *keys);   /* of the list */
+const char *bus_keys_secret(const struct bus_keys *keys); /* Z85; "" if the list was empty */
+
+/* Reads the list again if the file has changed. *ret_lost: a key that was good is not any more, or
+ * a key does something else. A list that cannot be read lets nobody in until it can. */
+enum muster_status bus_keys_look(struct bus_keys *keys, int64_t now_unix_ms, bool *ret_lost,
+                                 struct muster_error *err);
+
+/* NULL: there is none. Borrowed until the next bus_keys_look. */
+const struct key_grant *bus_keys_public(const struct bus_keys *keys, const uint8_t bytes[32]);
+const struct key_grant *bus_keys_named(const struct bus_keys *keys, const char *name);
+
+#endif
