@@ -2,6 +2,7 @@
 #include "node/link.h"
 
 #include "node/clock.h"
+#include "node/link_key.h"
 #include "node/link_socket.h"
 #include "schema/error.h"
 
@@ -44,6 +45,7 @@ struct link {
     bool dealer_turn;  /* which socket link_receive looks at first */
     uint64_t jitter;
     unsigned monitor_count;
+    char *key_path; /* NULL: no key is shown */
 #ifdef MUSTER_FAIL_POINTS
     unsigned drop_every; /* MUSTER_TEST_SUB_DROP: every n-th event frame is lost */
     unsigned event_count;
@@ -118,7 +120,7 @@ static bool link_get_fd(void *socket, int *ret_fd)
 static bool set_options(const struct link *link, const struct half *half)
 {
     void *socket = half->socket;
-    int64_t frame_max = WIRE_FRAME_MAX;
+    int64_t frame_max = WIRE_SEALED_MAX;
     bool ok = set(socket, ZMQ_LINGER, SOCKET_LINGER_MS) && set(socket, ZMQ_SNDHWM, 1000) &&
               set(socket, ZMQ_RCVHWM, 1000) && set(socket, ZMQ_RECONNECT_IVL, -1) &&
               set(socket, ZMQ_HANDSHAKE_IVL, HANDSHAKE_MS) && set(socket, ZMQ_TCP_KEEPALIVE, 1) &&
@@ -191,23 +193,37 @@ static void half_hear(struct link *link, struct half *half)
     zmq_msg_close(&part);
 }
 
-/* On failure there is no socket; errno says why. */
-static bool half_open(struct link *link, struct half *half)
+static enum muster_status endpoint_fails(const struct half *half, struct muster_error *err)
 {
-    int code;
+    int code = zmq_errno();
+
+    return error_set_code(err, MUSTER_E_ARGUMENT, code,
+                          "cannot connect to the %s address \"%s\": %s; write tcp://HOST:PORT or "
+                          "ipc://PATH",
+                          half->type == ZMQ_DEALER ? "broker's" : "events'", half->endpoint,
+                          zmq_strerror(code));
+}
+
+/* On failure there is no socket. */
+static enum muster_status half_open(struct link *link, struct half *half, struct muster_error *err)
+{
+    enum muster_status status = MUSTER_OK;
 
     half->up = false;
     half->retry_mono_ms = clock_ms(CLOCK_MONOTONIC) + HANDSHAKE_MS;
     half->socket = zmq_socket(link->context, half->type);
-    if (half->socket != NULL && set_options(link, half) && watch_connection(link, half) &&
-        link_get_fd(half->socket, &half->fd) && socket_connect(half->socket, half->endpoint) == 0) {
+    if (half->socket != NULL)
+        status = link_key_use(half->socket, half->endpoint, link->key_path, err);
+    if (status == MUSTER_OK &&
+        (half->socket == NULL || !set_options(link, half) || !watch_connection(link, half) ||
+         !link_get_fd(half->socket, &half->fd) ||
+         socket_connect(half->socket, half->endpoint) != 0))
+        status = endpoint_fails(half, err);
+    if (status == MUSTER_OK)
         half_hear(link, half); /* a monitor that was never read says nothing by its descriptor */
-        return true;
-    }
-    code = zmq_errno();
-    half_close(half);
-    errno = code;
-    return false;
+    else
+        half_close(half);
+    return status;
 }
 
 static void half_mend(struct link *link, struct half *half)
@@ -219,22 +235,12 @@ static void half_mend(struct link *link, struct half *half)
     if (half->up || clock_ms(CLOCK_MONOTONIC) < half->retry_mono_ms)
         return;
     half_close(half);
-    if (check_descriptors(DESCRIPTORS_OF_SOCKET, NULL) != MUSTER_OK || !half_open(link, half))
+    if (check_descriptors(DESCRIPTORS_OF_SOCKET, NULL) != MUSTER_OK ||
+        half_open(link, half, NULL) != MUSTER_OK)
         half->retry_mono_ms = clock_ms(CLOCK_MONOTONIC) + next_pause_ms(link);
 }
 
 /* --- both ------------------------------------------------------------------------------------- */
-
-static enum muster_status endpoint_fails(struct muster_error *err, const char *what,
-                                         const char *endpoint)
-{
-    int code = errno;
-
-    return error_set_code(err, MUSTER_E_ARGUMENT, code,
-                          "cannot connect to the %s address \"%s\": %s; write tcp://HOST:PORT or "
-                          "ipc://PATH",
-                          what, endpoint, zmq_strerror(code));
-}
 
 static enum muster_status link_start(struct link *link, struct muster_error *err)
 {
@@ -245,8 +251,7 @@ static enum muster_status link_start(struct link *link, struct muster_error *err
     zmq_ctx_set(link->context, ZMQ_BLOCKY, 0);
     zmq_ctx_set(link->context, ZMQ_IO_THREADS, 1);
     link->dealer.wanted = true;
-    return half_open(link, &link->dealer) ? MUSTER_OK
-                                          : endpoint_fails(err, "broker's", link->dealer.endpoint);
+    return half_open(link, &link->dealer, err);
 }
 
 #ifdef MUSTER_FAIL_POINTS
@@ -302,7 +307,10 @@ enum muster_status link_open(const char *endpoint, const char *job, struct link 
         ((uint64_t)getpid() << 32 | (uint64_t)clock_ms(CLOCK_MONOTONIC)) ^ (uintptr_t)link;
     link->jitter |= 1;
     read_switches(link);
-    status = link_start(link, err);
+    if (link_key_path() != NULL && (link->key_path = strdup(link_key_path())) == NULL)
+        status = error_set(err, MUSTER_E_NOMEM, "no memory to connect to the broker; free some");
+    else
+        status = link_start(link, err);
     if (status == MUSTER_OK)
         *ret_link = link;
     else
@@ -322,12 +330,14 @@ void link_close(struct link **link)
     half_close(&l->sub);
     if (l->context != NULL)
         socket_end(l->context);
+    free(l->key_path);
     free(l);
 }
 
 enum muster_status link_subscribe(struct link *link, const char *endpoint, struct muster_error *err)
 {
     char resolved[ENDPOINT_MAX + 1];
+    enum muster_status status;
 
     if (!link_resolve(link->dealer.endpoint, endpoint, resolved))
         return error_set(err, MUSTER_E_ARGUMENT,
@@ -339,10 +349,9 @@ enum muster_status link_subscribe(struct link *link, const char *endpoint, struc
     half_close(&link->sub);
     memcpy(link->sub.endpoint, resolved, sizeof resolved);
     link->sub.wanted = true;
-    if (half_open(link, &link->sub))
-        return MUSTER_OK;
-    link->sub.wanted = false;
-    return endpoint_fails(err, "events'", resolved);
+    status = half_open(link, &link->sub, err);
+    link->sub.wanted = status == MUSTER_OK;
+    return status;
 }
 
 bool link_is_up(const struct link *link)

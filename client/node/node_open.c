@@ -1,6 +1,6 @@
 /* node_open - joining the job: directory, agent or local mode, restore; and the way back. */
 #include "client/node/node_private.h"
-#include "client/query/query_address.h"
+#include "client/query/query_door.h"
 
 #include "node/started.h"
 #include "schema/error.h"
@@ -585,7 +585,7 @@ enum muster_status node_open(const struct muster_node_options *options,
     if (status == MUSTER_OK)
         status = prepare_directory(node, &error);
     if (status == MUSTER_OK)
-        status = open_agent(node, &error);
+        status = query_door_explain(node->broker, open_agent(node, &error), &error);
     if (status == MUSTER_E_BROKER && node->options.offline_ok)
         status = open_local(node, &error);
     if (status == MUSTER_OK && !node->options.restore_later)
@@ -594,7 +594,6 @@ enum muster_status node_open(const struct muster_node_options *options,
         *ret_node = node;
         return MUSTER_OK;
     }
-    query_address_explain(node->broker, &error);
     node_tell_error(node, &error);
     if (ret_error != NULL)
         *ret_error = error;

@@ -102,14 +102,3 @@ bool query_address_trouble(const char *address, char ret_text[ADDRESS_TROUBLE_MA
     errno = error;
     return trouble;
 }
-
-void query_address_explain(const char *address, struct muster_error *err)
-{
-    char trouble[ADDRESS_TROUBLE_MAX];
-    struct muster_error plain;
-
-    if (err == NULL || err->status != MUSTER_E_BROKER || !query_address_trouble(address, trouble))
-        return;
-    plain = *err;
-    error_set(err, MUSTER_E_BROKER, "%s: %s", trouble, plain.text);
-}

@@ -17,7 +17,4 @@ enum muster_status query_address_check(const char *address, struct muster_error 
 /* Why nobody can be reached there: no such host, no such socket, permission denied. False: nothing
  * is known against it; then ret_text is "". Asks the resolver, which may take seconds. */
 bool query_address_trouble(const char *address, char ret_text[ADDRESS_TROUBLE_MAX]);
-/* Puts that before the text of an err (may be NULL) that says that no broker answered. */
-void query_address_explain(const char *address, struct muster_error *err);
-
 #endif

@@ -1,7 +1,9 @@
 #include "client/query/query_link.h"
 
 #include "client/query/query_address.h"
+#include "client/query/query_door.h"
 #include "node/clock.h"
+#include "node/link_key.h"
 #include "node/link_socket.h"
 #include "schema/error.h"
 #include "schema/sql/queries.h"
@@ -30,8 +32,9 @@ struct query_link {
 static enum muster_status query_link_connect_to(struct query_link *link, struct muster_error *err)
 {
     int linger_ms = 0;
-    int64_t frame_max = WIRE_FRAME_MAX;
+    int64_t frame_max = WIRE_SEALED_MAX;
     int reconnect_ms = RESEND_MIN_MS;
+    enum muster_status status;
 
     link->context = zmq_ctx_new();
     if (link->context == NULL)
@@ -45,6 +48,9 @@ static enum muster_status query_link_connect_to(struct query_link *link, struct 
     zmq_setsockopt(link->socket, ZMQ_LINGER, &linger_ms, sizeof linger_ms);
     zmq_setsockopt(link->socket, ZMQ_MAXMSGSIZE, &frame_max, sizeof frame_max);
     zmq_setsockopt(link->socket, ZMQ_RECONNECT_IVL, &reconnect_ms, sizeof reconnect_ms);
+    status = link_key_use(link->socket, link->address, link_key_path(), err);
+    if (status != MUSTER_OK)
+        return status;
     if (socket_connect(link->socket, link->address) != 0)
         return error_set_code(err, MUSTER_E_ARGUMENT, errno,
                               "%s is not a broker's address (%s): give tcp://host:port or "
@@ -161,22 +167,34 @@ static bool is_put_off(const struct wire_msg *answer)
     return answer->type == WIRE_ACK && answer->u.ack.code == MUSTER_E_STORAGE;
 }
 
-static enum muster_status nobody_there(const struct query_link *link, const char *trouble,
-                                       struct muster_error *err)
+/* MUSTER_OK: nothing is known that keeps a broker from answering. */
+static enum muster_status query_link_trouble(const struct query_link *link,
+                                             struct muster_error *err)
 {
-    return error_set(err, MUSTER_E_BROKER,
-                     "%s: no broker can answer at %s. Start one with `musterd`, correct the "
-                     "address (--broker, MUSTER_BROKER), or read its database (--db PATH)",
-                     trouble, link->address);
+    char trouble[ADDRESS_TROUBLE_MAX], door[DOOR_TEXT_MAX];
+
+    if (query_address_trouble(link->address, trouble))
+        return error_set(err, MUSTER_E_BROKER,
+                         "%s: no broker can answer at %s. Start one with `musterd`, correct the "
+                         "address (--broker, MUSTER_BROKER), or read its database (--db PATH)",
+                         trouble, link->address);
+    if (query_door_look(link->address, door) == DOOR_SHUT)
+        return error_set(err, MUSTER_E_AUTH, "%s", door);
+    return MUSTER_OK;
 }
 
 static enum muster_status no_answer(const struct query_link *link, const char *put_off,
                                     struct muster_error *err)
 {
+    char door[DOOR_TEXT_MAX];
+
     if (put_off[0] != '\0')
         return error_set(err, MUSTER_E_STORAGE,
                          "%s; the order may still be carried out when the broker can write again",
                          put_off);
+    if (query_door_look(link->address, door) != DOOR_OPEN)
+        return error_set(err, MUSTER_E_BROKER, "no answer within %.1f s: %s",
+                         link->timeout_ms / 1000.0, door);
     return error_set(
         err, MUSTER_E_BROKER,
         "no broker answered at %s within %.1f s: start one with `musterd`, correct the "
@@ -192,9 +210,10 @@ static bool query_link_is_over(const struct query_link *link)
 static enum muster_status query_link_ask(struct query_link *link, struct wire_msg *msg,
                                          struct wire_msg *ret_answer, struct muster_error *err)
 {
-    char put_off[MUSTER_ERROR_TEXT_MAX - 128] = "", trouble[ADDRESS_TROUBLE_MAX];
+    char put_off[MUSTER_ERROR_TEXT_MAX - 128] = "";
     int64_t end_ms = clock_ms(CLOCK_MONOTONIC) + link->timeout_ms;
     int64_t wait_ms = RESEND_MIN_MS;
+    enum muster_status trouble = MUSTER_OK;
     bool looked = false;
     size_t size;
     uint8_t frame[WIRE_FRAME_MAX];
@@ -205,7 +224,8 @@ static enum muster_status query_link_ask(struct query_link *link, struct wire_ms
     size = wire_encode(msg, frame, sizeof frame);
     if (size == 0)
         return error_set(err, MUSTER_E_ARGUMENT, "a name or text is longer than a broker accepts");
-    while (clock_ms(CLOCK_MONOTONIC) < end_ms && !query_link_is_over(link)) {
+    while (trouble == MUSTER_OK && clock_ms(CLOCK_MONOTONIC) < end_ms &&
+           !query_link_is_over(link)) {
         int64_t again_ms = clock_ms(CLOCK_MONOTONIC) + wait_ms;
 
         if (again_ms > end_ms)
@@ -223,12 +243,12 @@ static enum muster_status query_link_ask(struct query_link *link, struct wire_ms
             else if (status != MUSTER_OK || got)
                 return status;
         }
-        if (!looked && put_off[0] == '\0' && query_address_trouble(link->address, trouble))
-            return nobody_there(link, trouble, err);
+        if (!looked && put_off[0] == '\0')
+            trouble = query_link_trouble(link, err);
         looked = true;
         wait_ms = wait_ms * 2 > HEARTBEAT_MS ? HEARTBEAT_MS : wait_ms * 2;
     }
-    return no_answer(link, put_off, err);
+    return trouble != MUSTER_OK ? trouble : no_answer(link, put_off, err);
 }
 
 enum muster_status query_link_order(struct query_link *link, struct wire_msg *order,

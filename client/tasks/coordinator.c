@@ -1,6 +1,6 @@
 /* coordinator - the public handle of a coordinator: options, schedule, join, done. */
 #include "client/node/options_take.h"
-#include "client/query/query_address.h"
+#include "client/query/query_door.h"
 #include "client/tasks/coordinator_private.h"
 
 #include "node/thread.h"
@@ -615,9 +615,7 @@ static enum muster_status wait_until_opened(struct muster_coordinator *c, struct
                            "correct the address (option broker, MUSTER_BROKER)",
                            c->broker, (double)c->connect_timeout_ms / 1000.0);
     pthread_mutex_unlock(&c->mutex);
-    if (status == MUSTER_E_BROKER)
-        query_address_explain(c->broker, err);
-    return status;
+    return query_door_explain(c->broker, status, err);
 }
 
 static enum muster_status connect_it(struct muster_coordinator *c, struct muster_error *err)

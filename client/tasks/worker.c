@@ -3,7 +3,7 @@
 #include "client/tasks/worker_private.h"
 
 #include "client/node/node_private.h"
-#include "client/query/query_address.h"
+#include "client/query/query_door.h"
 #include "node/thread.h"
 #include "schema/error.h"
 
@@ -347,8 +347,7 @@ static enum muster_status worker_begin(struct muster_worker *worker, size_t thre
         pthread_mutex_lock(&worker->mutex);
         status = wait_for_welcome(worker, err);
         pthread_mutex_unlock(&worker->mutex);
-        if (status == MUSTER_E_BROKER)
-            query_address_explain(worker->broker, err);
+        status = query_door_explain(worker->broker, status, err);
     }
     if (status == MUSTER_OK)
         status = begin_threads(worker, threads, err);

@@ -1,5 +1,6 @@
 /* What is told of a broker's address before anybody is asked. */
 #include "client/query/query_address.h"
+#include "client/query/query_door.h"
 
 #include "schema/error.h"
 #include "tests/support/scratch.h"
@@ -73,12 +74,13 @@ static void only_the_word_that_no_broker_answered_is_explained(void **state)
 
     (void)state;
     error_set(&err, MUSTER_E_BROKER, "no broker answered");
-    query_address_explain("ipc:///nowhere/s", &err);
+    assert_int_equal(query_door_explain("ipc:///nowhere/s", MUSTER_E_BROKER, &err),
+                     MUSTER_E_BROKER);
     assert_string_equal(err.text, "no such socket: /nowhere/s: no broker answered");
     error_set(&err, MUSTER_E_STALE, "taken over");
-    query_address_explain("ipc:///nowhere/s", &err);
+    assert_int_equal(query_door_explain("ipc:///nowhere/s", MUSTER_E_STALE, &err), MUSTER_E_STALE);
     assert_string_equal(err.text, "taken over");
-    query_address_explain("ipc:///nowhere/s", NULL);
+    query_door_explain("ipc:///nowhere/s", MUSTER_E_BROKER, NULL);
 }
 
 int main(void)

@@ -1,0 +1,27 @@
+/* query_door - does the broker at an address ask for a key, and is that why it does not answer?
+ * Connects, reads the greeting that each ZeroMQ peer sends (rfc.zeromq.org/spec/23), and leaves.
+ * Blocks up to DOOR_WAIT_MS. */
+#ifndef CLIENT_QUERY_DOOR_H
+#define CLIENT_QUERY_DOOR_H
+
+#include <muster/status.h>
+
+#define DOOR_WAIT_MS 1000
+#define DOOR_TEXT_MAX 1024
+
+enum query_door {
+    DOOR_OPEN,    /* that is not why; or nobody greets there */
+    DOOR_PERHAPS, /* it asks for a key and we have one: it stands still, or does not accept the key
+                   */
+    DOOR_SHUT     /* a key is missing, or one too many */
+};
+
+/* Of a broker that did not answer: why, unless it is open. */
+enum query_door query_door_look(const char *address, char ret_text[DOOR_TEXT_MAX]);
+
+/* Of an err (may be NULL) that says that no broker answered: puts before its text why nobody can be
+ * reached, or makes it MUSTER_E_AUTH if it is for a key. Returns its status. */
+enum muster_status query_door_explain(const char *address, enum muster_status status,
+                                      struct muster_error *err);
+
+#endif
