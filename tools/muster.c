@@ -45,6 +45,8 @@ const struct tool_verb tool_verbs[] = {
      1, cmd_import},
     {"tasks", "[STATE | N | workers]",
      "queues of tasks; tasks in a state, or all; one; the workers", 0, 0, 1, cmd_tasks},
+    {"key", "add|list|revoke|show", "who may use this host's broker over TCP",
+     OPTION_BIT(OPTION_ROLE) | OPTION_BIT(OPTION_EXPIRES) | OPTION_BIT(OPTION_FILE), 1, 2, cmd_key},
     {"why", "[notice|round|task N]", "the whole story of a notice, a round, a task, or the newest",
      0, 0, 2, cmd_why},
     {.name = NULL},
@@ -233,7 +235,7 @@ static int run_verb(const struct tool_verb *verb, int argc, char **argv)
     tool.out = open_memstream(&collected, &collected_size);
     if (tool.out == NULL)
         return tool_fail(TOOL_NO, "no memory for the answer");
-    code = tool_connect(&tool);
+    code = verb->run == cmd_key ? TOOL_DONE : tool_connect(&tool);
     if (code == TOOL_DONE)
         code = verb->run(&tool);
     written = tool_flush(&tool);

@@ -37,6 +37,11 @@ const struct tool_option tool_option_table[OPTION_COUNT] = {
     [OPTION_ALL] = {"all", NULL, NULL, "also what is left out of the list"},
     [OPTION_EXIT_CODE] = {"exit-code", NULL, NULL,
                           "exit 0 if JOB finished, 42: start it again, 1: it failed, 5: it runs"},
+    [OPTION_ROLE] = {"role", "ROLE", NULL, "what it may do: node (the default), operator, viewer"},
+    [OPTION_EXPIRES] = {"expires", "TIME", NULL, "until when, as 30d or 12h from now (for ever)"},
+    [OPTION_FILE] = {"file", "FILE", NULL, "where the new key is written (NAME.key)"},
+    [OPTION_KEY] = {"key", "FILE", "MUSTER_KEY_FILE",
+                    "the key that a broker at a tcp address asks for"},
     [OPTION_HELP] = {"help", NULL, NULL, "describe the verb"},
 };
 
@@ -161,6 +166,8 @@ int tool_parse(struct tool *tool, const struct tool_verb *verb, int argc, char *
     if (tool->values[OPTION_HELP] != NULL)
         return TOOL_DONE;
     options_take_environment(tool);
+    if (tool->values[OPTION_KEY] != NULL && setenv("MUSTER_KEY_FILE", tool->values[OPTION_KEY], 1))
+        return tool_fail(TOOL_NO, "no memory for --key");
     return options_check(tool, verb);
 }
 

@@ -33,6 +33,10 @@ enum tool_option_id {
     OPTION_ID,
     OPTION_ALL,
     OPTION_EXIT_CODE,
+    OPTION_ROLE,
+    OPTION_EXPIRES,
+    OPTION_FILE,
+    OPTION_KEY,
     OPTION_HELP,
     OPTION_COUNT
 };
@@ -74,9 +78,10 @@ struct tool_verb {
 extern const struct tool_verb tool_verbs[]; /* ends with name NULL */
 
 #define OPTION_BIT(id) (1u << (id))
-#define OPTIONS_COMMON                                                            \
-    (OPTION_BIT(OPTION_BROKER) | OPTION_BIT(OPTION_DB) | OPTION_BIT(OPTION_JOB) | \
-     OPTION_BIT(OPTION_JSON) | OPTION_BIT(OPTION_TIMEOUT) | OPTION_BIT(OPTION_HELP))
+#define OPTIONS_COMMON                                                               \
+    (OPTION_BIT(OPTION_BROKER) | OPTION_BIT(OPTION_DB) | OPTION_BIT(OPTION_JOB) |    \
+     OPTION_BIT(OPTION_JSON) | OPTION_BIT(OPTION_TIMEOUT) | OPTION_BIT(OPTION_KEY) | \
+     OPTION_BIT(OPTION_HELP))
 
 /* --- options.c --- */
 
@@ -143,6 +148,7 @@ int cmd_verify(struct tool *tool);
 int cmd_import(struct tool *tool);
 int cmd_why(struct tool *tool);
 int cmd_tasks(struct tool *tool);
+int cmd_key(struct tool *tool);
 int cmd_why_task(struct tool *tool, int64_t number);
 int cmd_run(int argc, char **argv); /* parses its own words; argv[0] is "run" */
 
