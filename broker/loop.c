@@ -14,6 +14,7 @@
 #include "broker/log.h"
 #include "broker/outbox.h"
 #include "broker/report.h"
+#include "broker/service.h"
 #include "schema/error.h"
 
 #include <inttypes.h>
@@ -709,6 +710,7 @@ enum muster_status loop_pass(struct loop *loop, int64_t timeout_ms, bool *ret_st
         store_manifest_work(loop->store, NULL); /* who asks for it hears what is wrong */
     send_held(loop, *ret_stop ? INT64_MAX : loop->now_boot_ms);
     report_say(&loop->report, &loop->counters, bus_counters(loop->bus), loop->now_boot_ms);
+    service_alive(loop->now_boot_ms);
     return status;
 }
 

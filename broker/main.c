@@ -10,6 +10,7 @@
 #include "broker/json_memory.h"
 #include "broker/log.h"
 #include "broker/loop.h"
+#include "broker/service.h"
 #include "broker/store/store.h"
 #include "schema/error.h"
 
@@ -220,6 +221,7 @@ static int main_run(struct program *program)
                bus_command_endpoint(program->bus), bus_events_endpoint(program->bus),
                program->config.db, core_epoch(program->core),
                bus_asks_for_keys(program->bus) ? ", clients need a key" : "");
+    service_ready();
     if (store_is_older(program->store))
         broker_log(LOG_LEVEL_WARNING,
                    "database %s was put back to a copy that is older than what was done with it; "
@@ -232,6 +234,7 @@ static int main_run(struct program *program)
                    muster_status_name(status), err.text);
         _exit(EXIT_FAILED);
     }
+    service_stopping();
     stop(program, false);
     broker_log(LOG_LEVEL_INFO, "musterd has ended");
     return EXIT_DONE;
