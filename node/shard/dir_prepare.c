@@ -19,8 +19,8 @@
 #define MAKE_TRIES 5
 #define LOCK_TRIES 100
 #define LOCK_PAUSE_MS 10
-#define ROOT_TRIES 5
-#define TEMP_AGE_S 3600 /* no writer needs an hour between creating and naming a small file */
+#define ROOT_MARKER "ROOT" /* in a .muster: muster made the directory around it, too */
+#define TEMP_AGE_S 3600    /* no writer needs an hour between creating and naming a small file */
 
 /* Proves that files can be created, filled and renamed here; *ret_now_s is the file system's own
  * clock, against which the age of its files can be told. */
@@ -294,46 +294,51 @@ static bool dir_prepare_is_gone(int removed)
     return removed == 0 || errno == ENOENT;
 }
 
+/* Whoever takes this .muster back takes its root back too. */
+static void mark_root(const char *marker)
+{
+    int fd = fs_open(marker, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
+
+    if (fd >= 0)
+        fs_close(fd);
+}
+
 /* With the lock. */
 static void take_back(const char *root, const char *muster, const struct dir_made *made)
 {
-    char job[FS_PATH_MAX], number[FS_PATH_MAX];
+    char job[FS_PATH_MAX], number[FS_PATH_MAX], marker[FS_PATH_MAX];
+    bool root_too = made->root;
 
     if (fs_path(job, NULL, "%s/JOB", muster) != MUSTER_OK ||
-        fs_path(number, NULL, "%s/NUMBER", muster) != MUSTER_OK)
+        fs_path(number, NULL, "%s/NUMBER", muster) != MUSTER_OK ||
+        fs_path(marker, NULL, "%s/" ROOT_MARKER, muster) != MUSTER_OK)
         return;
+    if (fs_is_dir(muster) && (made->number == 0 || dir_number(root) != made->number)) {
+        if (made->root) /* another rank made it in our root, and will take it back */
+            mark_root(marker);
+        return;
+    }
+    root_too |= fs_exists(marker);
     if (fs_is_dir(muster) &&
-        (made->number == 0 || dir_number(root) != made->number ||
-         !dir_prepare_is_gone(unlink(job)) || !dir_prepare_is_gone(unlink(number)) ||
-         !dir_prepare_is_gone(rmdir(muster))))
+        (!dir_prepare_is_gone(unlink(job)) || !dir_prepare_is_gone(unlink(number)) ||
+         !dir_prepare_is_gone(unlink(marker)) || !dir_prepare_is_gone(rmdir(muster))))
         return;
-    if (made->root)
+    if (root_too)
         (void)rmdir(root);
 }
 
 void dir_take_back(const char *root, const struct dir_made *made)
 {
-    static const struct timespec pause = {.tv_nsec = LOCK_PAUSE_MS * 1000000};
     char muster[FS_PATH_MAX];
     int lock;
 
     if ((!made->root && !made->muster) || dir_muster_path(root, muster, NULL) != MUSTER_OK)
         return;
-    /* Another rank may have made its .muster in our root just now: once that is taken back, root is
-     * ours to remove. */
-    for (int i = 0; i < ROOT_TRIES && fs_is_dir(root); i++) {
-        bool ours;
-
-        lock = lock_root(root, LOCK_EX); /* another rank prepares it just now, or takes it back */
-        if (lock < 0)
-            return;
-        ours =
-            has_only(root, ".muster", ".muster", NULL) && has_only(muster, "JOB", "NUMBER", NULL);
-        if (ours)
-            take_back(root, muster, made);
-        close(lock);
-        if (!ours || !made->root)
-            return;
-        nanosleep(&pause, NULL);
-    }
+    lock = lock_root(root, LOCK_EX); /* another rank prepares it just now, or takes it back */
+    if (lock < 0)
+        return;
+    if (has_only(root, ".muster", ".muster", NULL) &&
+        has_only(muster, "JOB", "NUMBER", ROOT_MARKER))
+        take_back(root, muster, made);
+    close(lock);
 }

@@ -110,6 +110,26 @@ static void what_two_ranks_made_is_taken_back_in_any_order(void **state)
     }
 }
 
+/* A rank made .muster anew in the root of another, which leaves before it: however long it stays,
+ * it takes root with it. */
+static void who_leaves_last_takes_back_what_another_made_first(void **state)
+{
+    struct shard_job *f = *state;
+    struct dir_made first, late;
+    char root[FS_PATH_MAX];
+
+    assert_int_equal(fs_path(root, NULL, "%s/new", f->root), MUSTER_OK);
+    assert_int_equal(dir_prepare(root, JOB, &first, NULL), MUSTER_OK);
+    assert_true(first.root);
+    assert_int_equal(fs_remove_tree(scratch_path(root, ".muster"), NULL), MUSTER_OK);
+    assert_int_equal(dir_prepare(root, JOB, &late, NULL), MUSTER_OK);
+    assert_true(late.muster && !late.root && late.number != first.number);
+    dir_take_back(root, &first);
+    assert_true(scratch_exists(scratch_path(root, ".muster/JOB"))); /* the late one's */
+    dir_take_back(root, &late);
+    assert_false(scratch_exists(root));
+}
+
 /* A rank that stood still meanwhile. */
 static void what_another_launch_made_is_not_taken_back(void **state)
 {
@@ -624,6 +644,7 @@ int main(void)
         T(each_directory_has_a_number_of_its_own),
         T(what_was_made_is_taken_back_while_nothing_else_is_in_it),
         T(what_two_ranks_made_is_taken_back_in_any_order),
+        T(who_leaves_last_takes_back_what_another_made_first),
         T(what_another_launch_made_is_not_taken_back),
         T(who_comes_while_it_is_taken_back_keeps_it),
         T(the_step_of_a_name_is_read_back),
