@@ -32,7 +32,8 @@ END
 # --- the unit
 grep -q '^ExecStart=.*/musterd --listen ' "$unit" || { echo "no ExecStart in $unit"; exit 1; }
 command -v systemd-analyze >/dev/null || { echo "skipped: the rating, systemd-analyze is not installed"; exit 77; }
-sed "s|^ExecStart=[^ ]*|ExecStart=$MUSTERD|" "$unit" >"$dir/musterd.service" # where it is not installed
+ln -s "$MUSTERD" "$dir/musterd" # it is not installed, and its path may have a space
+sed "s|^ExecStart=[^ ]*|ExecStart=$dir/musterd|" "$unit" >"$dir/musterd.service"
 said=$(systemd-analyze verify --man=no "$dir/musterd.service" 2>&1 | grep musterd.service || true)
 [ -z "$said" ] || { echo "$said"; exit 1; }
 systemd-analyze security --offline=true --threshold=15 "$dir/musterd.service" >"$dir/rating" 2>&1 ||
