@@ -183,6 +183,11 @@ static enum muster_status query_link_trouble(const struct query_link *link,
     return MUSTER_OK;
 }
 
+static bool query_link_is_over(const struct query_link *link)
+{
+    return link->over != NULL && link->over(link->over_arg);
+}
+
 static enum muster_status no_answer(const struct query_link *link, const char *put_off,
                                     struct muster_error *err)
 {
@@ -192,7 +197,7 @@ static enum muster_status no_answer(const struct query_link *link, const char *p
         return error_set(err, MUSTER_E_STORAGE,
                          "%s; the order may still be carried out when the broker can write again",
                          put_off);
-    if (query_door_look(link->address, door) != DOOR_OPEN)
+    if (!query_link_is_over(link) && query_door_look(link->address, door) != DOOR_OPEN)
         return error_set(err, MUSTER_E_BROKER, "no answer within %.1f s: %s",
                          link->timeout_ms / 1000.0, door);
     return error_set(
@@ -200,11 +205,6 @@ static enum muster_status no_answer(const struct query_link *link, const char *p
         "no broker answered at %s within %.1f s: start one with `musterd`, correct the "
         "address (--broker, MUSTER_BROKER), or read its database (--db PATH)",
         link->address, link->timeout_ms / 1000.0);
-}
-
-static bool query_link_is_over(const struct query_link *link)
-{
-    return link->over != NULL && link->over(link->over_arg);
 }
 
 static enum muster_status query_link_ask(struct query_link *link, struct wire_msg *msg,
