@@ -377,6 +377,14 @@ static enum muster_status restore_alone(struct muster_node *node, struct muster_
     return MUSTER_OK;
 }
 
+/* The launch is over for all ranks, whichever of them found its checkpoint gone: what each made in
+ * place of the directory is in nobody's way. (They go on without a bystander.) */
+static void node_open_take_back(struct muster_node *node)
+{
+    if (role_is_trainer(node->role))
+        dir_take_back(node->checkpoint_dir, &node->made);
+}
+
 enum muster_status node_restore(struct muster_node *node, struct muster_error *err)
 {
     enum muster_status status;
@@ -386,10 +394,8 @@ enum muster_status node_restore(struct muster_node *node, struct muster_error *e
     status = node->local != NULL ? restore_alone(node, err) : restore_with_broker(node, err);
     if (status == MUSTER_OK)
         node_clear_left(node);
-    /* The launch is over for all ranks, whichever of them found its checkpoint gone: what each made
-     * in place of the directory is in nobody's way. (They go on without a bystander.) */
-    if (status == MUSTER_E_RESTORE && node->agent != NULL && role_is_trainer(node->role))
-        dir_take_back(node->checkpoint_dir, &node->made);
+    if (status == MUSTER_E_RESTORE && node->agent != NULL)
+        node_open_take_back(node);
     return status;
 }
 
@@ -586,6 +592,8 @@ enum muster_status node_open(const struct muster_node_options *options,
         status = prepare_directory(node, &error);
     if (status == MUSTER_OK)
         status = query_door_explain(node->broker, open_agent(node, &error), &error);
+    if (status == MUSTER_E_RESTORE) /* that was so before it came */
+        node_open_take_back(node);
     if (status == MUSTER_E_BROKER && node->options.offline_ok)
         status = open_local(node, &error);
     if (status == MUSTER_OK && !node->options.restore_later)

@@ -396,7 +396,9 @@ static bool a_rank_speaks(const struct job *job)
 /* It opens no generation: its peers have left, and it would wait for them in vain. */
 static void refuse_late(struct core *core, const struct input *in, const struct job *job)
 {
-    hello_refuse(core, in, MUSTER_PREEMPTED, false,
+    unsigned code = job->gen.end_status == MUSTER_E_RESTORE ? MUSTER_E_RESTORE : MUSTER_PREEMPTED;
+
+    hello_refuse(core, in, code, false,
                  out_printf(core, "rank %llu came after its launch had ended (generation %llu, %s)",
                             (unsigned long long)in->message->up.rank,
                             (unsigned long long)job->gen.generation, job->gen.end_text));

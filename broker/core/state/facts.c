@@ -25,17 +25,19 @@ static bool rank_joined(const struct job *job, uint64_t rank)
     return false;
 }
 
-/* The launch ended as terminated before this rank came, and its process is older than that end. A
- * rank that had joined is never late: its process was restarted. So one rank at least can open the
- * next generation, whatever the clocks say. */
+/* The launch ended before this rank came, and its process is older than that end: terminated, or
+ * because what it was to resume from could not be restored. A rank that had joined is never late:
+ * its process was restarted. So one rank at least can open the next generation, whatever the clocks
+ * say. */
 bool generation_rank_is_late(const struct core *core, const struct job *job, uint64_t rank,
                              uint64_t age_ms)
 {
     const struct generation *gen = &job->gen;
     bool terminated = gen->end_status == MUSTER_PREEMPTED || gen->end_status == MUSTER_E_NOT_SAVED;
+    bool for_all = (terminated && gen->error_rank < 0) || gen->end_status == MUSTER_E_RESTORE;
 
-    return generation_is_over(job) && terminated && gen->started_unix_ms == 0 &&
-           gen->error_rank < 0 && rank < gen->world_size && !rank_joined(job, rank) && age_ms > 0 &&
+    return generation_is_over(job) && for_all && gen->started_unix_ms == 0 &&
+           rank < gen->world_size && !rank_joined(job, rank) && age_ms > 0 &&
            age_ms <= (uint64_t)core->now_unix &&
            core->now_unix - (int64_t)age_ms < gen->ending_unix_ms;
 }

@@ -165,7 +165,7 @@ bool job_has_row(const struct job *job); /* else nothing of it was ever persiste
 /* facts.c */
 bool generation_began_is_known(const struct job *job); /* from which checkpoint */
 bool generation_is_over(const struct job *job);        /* it ends, or has ended */
-/* The launch of this rank has ended as terminated. age_ms: of its process, 0 = not known. */
+/* The launch of this rank has ended before it came. age_ms: of its process, 0 = not known. */
 bool generation_rank_is_late(const struct core *core, const struct job *job, uint64_t rank,
                              uint64_t age_ms);
 bool generation_is_found(

@@ -21,6 +21,16 @@ broker_start
 ranks_start 2 --steps 8
 ranks_end 1
 says "$(error_of 0)" MUSTER_E_RESTORE "knows of no checkpoint of job $job at step" "muster import"
+# A rank whose program takes longer to start than its launch lasts hears the same, and waits for nobody (R3.8).
+world=2 launch=$((launch + 1)) pids=()
+rank_through=(bash -c 'until [ -e "$0" ]; do sleep 0.01; done; exec "$@"' "$dir/begin")
+rank_start 1 --steps 8
+rank_through=()
+rank_start 0 --steps 8
+ranks_end 1 0
+touch "$dir/begin"
+ranks_end 1 1
+says "$(error_of 1)" MUSTER_E_RESTORE 'came after its launch had ended' "muster import"
 ranks_start 2 --steps 3 --restore 1
 ranks_end 0
 each_has resumed 1

@@ -47,6 +47,37 @@ static void a_late_rank_leaves_with_its_launch_that_is_ending(void **state)
                         "new was to be saved)");
 }
 
+/* Rank 0 could not restore and left before rank 1 came, which would wait for it in vain (R3.8). */
+static void a_rank_that_is_late_for_a_failed_restore_hears_of_that(void **state)
+{
+    struct core_fixture *f = *state;
+    struct wire_msg failed;
+
+    core_fixture_close(f);
+    core_fixture_running(f, 2, LAYOUT_REPLICATED);
+    core_commit_at(f, 7);
+    core_leave(f, 0, LEAVE_FAILED, 1);
+    core_leave(f, 1, LEAVE_ERROR, 1);
+    assert_int_equal(core_job(f)->gen.state, GENERATION_ENDED);
+    for (int n = 0; n < 2; n++) {
+        f->nodes[n].incarnation += 100;
+        f->nodes[n].generation = f->nodes[n].request = 0;
+    }
+    late(f, 0, 100);
+    failed = core_msg(f, 0, WIRE_RESTORE_FAILED);
+    failed.u.restore_failed = (struct wire_restore_failed){
+        .checkpoint = core_job(f)->gen.resume_checkpoint, .step = 7, .text = "no such file"};
+    core_say(f, 0, failed);
+    core_leave(f, 0, LEAVE_ERROR, 1);
+    assert_int_equal(core_job(f)->gen.state, GENERATION_ENDED);
+    core_pass(f, 1500);
+    late(f, 1, 3000);
+    assert_answers(f, "1:refused MUSTER_E_RESTORE");
+    assert_false(core_sent(f, 101, WIRE_REFUSED)->u.refused.retry);
+    late(f, 1, 100); /* its supervisor starts it again */
+    assert_int_equal(core_job(f)->gen.generation, 3);
+}
+
 /* R3.8 */
 static void a_late_rank_opens_no_generation_when_the_others_have_left(void **state)
 {
@@ -167,6 +198,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         T(a_late_rank_leaves_with_its_launch_that_is_ending),
         T(a_late_rank_opens_no_generation_when_the_others_have_left),
+        T(a_rank_that_is_late_for_a_failed_restore_hears_of_that),
         T(a_broker_that_starts_between_knows_when_the_launch_ended),
         T(a_rank_of_the_next_launch_opens_a_generation),
         T(a_rank_whose_age_is_not_known_opens_a_generation),
