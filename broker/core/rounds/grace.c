@@ -236,7 +236,8 @@ void grace_consider(struct core *core, struct job *job)
     struct round *round = round_awaited(job);
 
     if ((job->gen.state != GENERATION_RUNNING && job->gen.state != GENERATION_JOINING) ||
-        job->want.cause == CAUSE_TERMINATION || (round == NULL && job->gen.error_rank >= 0) ||
+        job->want.cause == CAUSE_TERMINATION ||
+        (round == NULL && job->want.cause == CAUSE_NONE && job->gen.error_rank >= 0) ||
         (round != NULL && round->cause == CAUSE_TERMINATION) || !notice_any_active(job))
         return;
     if (grace_is_due(core, job)) {

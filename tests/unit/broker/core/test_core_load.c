@@ -495,6 +495,29 @@ static void so_it_does_behind_an_older_copy(void **state)
     assert_int_equal(core_job(f)->want.cause, CAUSE_OPERATOR);
 }
 
+/* A rank had failed behind its part of a save, and an older copy of the database has to try that
+ * save again. A notice finds it owed, and makes it the last in the same input (R2.6). */
+static void a_notice_joins_a_save_that_is_owed_also_where_a_rank_failed(void **state)
+{
+    struct core_fixture *f = *state;
+
+    core_save_now(f, "a");
+    for (int n = 0; n < 3; n++)
+        core_report(f, n, 1, 20, 20);
+    core_at_step(f, 1, 1, 20, true);
+    core_error(f, 1, 21, "no memory");
+    core_copy(f);
+    core_restart_from_older_copy(f);
+    assert_int_equal(core_job(f)->gen.error_rank, 1);
+    assert_int_equal(core_job(f)->want.cause, CAUSE_OPERATOR);
+    core_hello(f, 0);
+    core_notice(f, 0, "n1", -1);
+    assert_int_equal(core_job(f)->want.cause, CAUSE_TERMINATION);
+    core_hello(f, 1);
+    core_hello(f, 2);
+    assert_events(f, "freeze r2 termination m0,2");
+}
+
 static void a_save_that_is_owed_stays_so_behind_others_that_come_to_nothing(void **state)
 {
     struct core_fixture *f = *state;
@@ -766,6 +789,7 @@ int main(void)
         T(nor_one_that_cannot_be_made_any_more, three_running),
         T(a_save_that_is_owed_outranks_one_that_comes_by_itself, three_running),
         T(so_it_does_behind_an_older_copy, three_running),
+        T(a_notice_joins_a_save_that_is_owed_also_where_a_rank_failed, three_running),
         T(a_save_that_is_owed_stays_so_behind_others_that_come_to_nothing, three_running),
         T(a_save_that_failed_while_none_ran_fails_for_its_reason, three_running),
         T(the_attempts_of_a_wanted_save_are_counted_over_two_starts, three_running),
