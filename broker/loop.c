@@ -329,6 +329,15 @@ static bool signal_came(const struct loop *loop)
     return true;
 }
 
+static void count_pass(struct loop *loop)
+{
+    int64_t ms = clock_ms(CLOCK_BOOTTIME) - loop->now_boot_ms;
+
+    loop->counters.passes++;
+    if (ms > (int64_t)loop->counters.pass_longest_ms)
+        loop->counters.pass_longest_ms = (uint64_t)ms;
+}
+
 enum muster_status loop_pass(struct loop *loop, int64_t timeout_ms, bool *ret_stop,
                              struct muster_error *err)
 {
@@ -366,6 +375,7 @@ enum muster_status loop_pass(struct loop *loop, int64_t timeout_ms, bool *ret_st
     loop_send_held(loop, *ret_stop ? INT64_MAX : loop->now_boot_ms);
     report_say(&loop->report, &loop->counters, bus_counters(loop->bus), loop->now_boot_ms);
     service_alive(loop->now_boot_ms);
+    count_pass(loop);
     return status;
 }
 
@@ -419,6 +429,7 @@ enum muster_status loop_start(struct loop *loop, struct muster_error *err)
     if (status != MUSTER_OK)
         return status;
     read_clocks(loop);
+    loop->started_unix_ms = loop->now_unix_ms;
     input.now_boot_ms = loop->now_boot_ms;
     input.now_unix_ms = loop->now_unix_ms;
     store_note(loop->store, STORE_PAST_STARTED, loop->now_unix_ms,

@@ -22,6 +22,7 @@ struct loop {
     int signal_fd;
     int64_t now_boot_ms;
     int64_t now_unix_ms;
+    int64_t started_unix_ms;
 
     uint64_t epoch_written;      /* the core jumps above what nodes know, and then writes it */
     struct actions batch;        /* being built, or kept because it could not be written */

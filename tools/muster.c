@@ -45,6 +45,8 @@ const struct tool_verb tool_verbs[] = {
      1, cmd_import},
     {"tasks", "[STATE | N | workers]",
      "queues of tasks; tasks in a state, or all; one; the workers", 0, 0, 1, cmd_tasks},
+    {"broker", "", "the broker itself: address, disk, load, and what it refused", 0, 0, 0,
+     cmd_broker},
     {"key", "add|list|revoke|show", "who may use this host's broker over TCP",
      OPTION_BIT(OPTION_ROLE) | OPTION_BIT(OPTION_EXPIRES) | OPTION_BIT(OPTION_FILE), 1, 2, cmd_key},
     {"why", "[notice|round|task N]", "the whole story of a notice, a round, a task, or the newest",

@@ -148,6 +148,7 @@ int cmd_verify(struct tool *tool);
 int cmd_import(struct tool *tool);
 int cmd_why(struct tool *tool);
 int cmd_tasks(struct tool *tool);
+int cmd_broker(struct tool *tool);
 int cmd_key(struct tool *tool);
 int cmd_why_task(struct tool *tool, int64_t number);
 int cmd_run(int argc, char **argv); /* parses its own words; argv[0] is "run" */

@@ -1,6 +1,9 @@
 #include "broker/core/authority.h"
 
 #include "schema/error.h"
+#include "schema/sql/queries.h"
+
+#include <string.h>
 
 #define NODE (1U << KEY_NODE)
 #define OPERATOR (1U << KEY_OPERATOR)
@@ -68,6 +71,13 @@ static bool role_may(enum key_role role, enum wire_type type)
     return type < sizeof may / sizeof may[0] && (may[type] & 1U << role) != 0;
 }
 
+/* The broker's own state concerns all jobs, whatever job the question names. */
+static bool asks_for_broker(const struct wire_msg *message)
+{
+    return message->type == WIRE_QUERY && message->u.query.name != NULL &&
+           strcmp(message->u.query.name, QUERY_BROKER) == 0;
+}
+
 enum muster_status authority_check(const struct key_grant *grant, const struct wire_msg *message,
                                    int64_t now_unix_ms, struct muster_error *err)
 {
@@ -80,6 +90,11 @@ enum muster_status authority_check(const struct key_grant *grant, const struct w
         return error_set(err, MUSTER_E_AUTH, "key %s is for a%s %s, who may not send %s",
                          grant->name, grant->role == KEY_OPERATOR ? "n" : "",
                          key_role_name(grant->role), wire_type_name(message->type));
+    if (asks_for_broker(message) && !key_covers(grant->jobs, ""))
+        return error_set(err, MUSTER_E_AUTH,
+                         "key %s is for jobs %s only: the broker tells of itself to keys for all "
+                         "jobs",
+                         grant->name, grant->jobs);
     if (key_covers(grant->jobs, job))
         return MUSTER_OK;
     if (job == NULL || job[0] == '\0')

@@ -29,6 +29,19 @@ void core_destroy(struct core **core)
     *core = NULL;
 }
 
+struct core_counts core_count(const struct core *core)
+{
+    struct core_counts counts = {0};
+
+    for (const struct job *job = core->jobs; job != NULL; job = job->next) {
+        counts.jobs_running +=
+            job->gen.state != GENERATION_NONE && job->gen.state != GENERATION_ENDED;
+        for (size_t i = 0; i < job->peers_count; i++)
+            counts.processes += peer_is_live(job->peers[i]);
+    }
+    return counts;
+}
+
 uint64_t core_epoch(const struct core *core)
 {
     return core->epoch;

@@ -131,6 +131,13 @@ int64_t core_wakeup_boot_ms(const struct core *core);
 /* Does this message, whatever its content, persist nothing but lazy progress? (See contract 4.) */
 bool core_input_is_free(const struct wire_msg *message);
 
+/* What there is now. */
+struct core_counts {
+    size_t jobs_running; /* a launch of it has not ended */
+    size_t processes;    /* that live, as far as is known */
+};
+struct core_counts core_count(const struct core *core);
+
 /* Current numbers, for heads and logs. */
 uint64_t core_epoch(const struct core *core);
 uint64_t core_start_id(const struct core *core);

@@ -128,6 +128,14 @@ enum muster_status store_task_page(struct store *store, struct wire_tasks_page *
 enum muster_status store_task_result(struct store *store, const struct wire_result_get *asked,
                                      struct wire_result_chunk *ret_chunk, struct muster_error *err);
 
+struct store_disk {
+    const char *path;   /* borrowed */
+    int64_t bytes;      /* of the file and its log; -1 = not known */
+    int64_t free_bytes; /* for this user, on that file system; -1 = not known */
+};
+/* Asks the file system: may block as long as that does. */
+struct store_disk store_disk(const struct store *store);
+
 struct store_query {
     const char *name; /* of schema/sql/queries.def */
     const char *job;

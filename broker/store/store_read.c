@@ -10,6 +10,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
 
 #define EVENT_ARENA_MAX (1u << 20) /* one event decoded: 64 KiB, and its members as structs */
 
@@ -245,4 +247,21 @@ enum muster_status store_query(struct store *store, const struct store_query *qu
     sqlite3_reset(statement); /* a reader that is left open would keep the WAL from being reset */
     sqlite3_clear_bindings(statement);
     return status;
+}
+
+struct store_disk store_disk(const struct store *store)
+{
+    struct store_disk disk = {.path = store->path, .bytes = -1, .free_bytes = -1};
+    char log[PATH_BYTES_MAX + 8];
+    struct statvfs fs;
+    struct stat st;
+
+    snprintf(log, sizeof log, "%s-wal", store->path);
+    if (stat(store->path, &st) == 0)
+        disk.bytes = st.st_size;
+    if (disk.bytes >= 0 && stat(log, &st) == 0)
+        disk.bytes += st.st_size;
+    if (statvfs(store->path, &fs) == 0)
+        disk.free_bytes = (int64_t)(fs.f_bavail * fs.f_frsize);
+    return disk;
 }

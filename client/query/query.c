@@ -271,6 +271,16 @@ enum muster_status muster_client_task_workers(muster_client_t *client, const cha
                      ret_error);
 }
 
+enum muster_status muster_client_broker(muster_client_t *client, muster_rows_t **ret_rows,
+                                        struct muster_error *ret_error)
+{
+    if (muster_client_is_database(client))
+        return error_set(ret_error, MUSTER_E_UNSUPPORTED,
+                         "a database knows nothing of the broker's process; ask a broker that "
+                         "runs");
+    return query_run(client, (struct question){.query = QUERY_BROKER}, ret_rows, ret_error);
+}
+
 /* --- orders ----------------------------------------------------------------------------------- */
 
 static enum muster_status order(muster_client_t *client, struct wire_msg *msg, const char *id,

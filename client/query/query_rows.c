@@ -80,6 +80,10 @@ static const struct shape shape_task = SHAPE(task_columns);
 static const struct column task_worker_columns[] = {COLUMNS_TASK_WORKER(TEXT, INTEGER, BOOLEAN)};
 static const struct shape shape_task_worker = SHAPE(task_worker_columns);
 #undef ROW
+#define ROW muster_broker_row
+static const struct column broker_columns[] = {COLUMNS_BROKER(TEXT, INTEGER, BOOLEAN)};
+static const struct shape shape_broker = SHAPE(broker_columns);
+#undef ROW
 
 static const struct {
     const char *query;
@@ -105,6 +109,7 @@ static const struct {
     {"tasks", &shape_task},
     {"tasks_after", &shape_task},
     {"task_workers", &shape_task_worker},
+    {QUERY_BROKER, &shape_broker},
 };
 
 struct muster_rows {
@@ -247,6 +252,7 @@ ROWS_AS(generations, generation)
 ROWS_AS(task_queues, task_queue)
 ROWS_AS(tasks, task)
 ROWS_AS(task_workers, task_worker)
+ROWS_AS(broker, broker)
 
 size_t muster_rows_columns(const muster_rows_t *rows)
 {

@@ -1,7 +1,8 @@
 /* queries - the named questions about a broker's database, as text.
  * Owns: every SELECT that a tool may ask, with the names and kinds of its columns. The broker runs
  * them for QUERY messages, libmuster-query runs them on the file itself; so both answers are the
- * same. Never: SQLite itself, memory, state. Everything here is constant.
+ * same. One question has no SELECT: QUERY_BROKER, about the broker's process. Never: SQLite itself,
+ * memory, state. Everything here is constant.
  *
  * Every query takes the same four parameters, all of them always bound:
  *   ?1 job, text ('' = all jobs where that makes sense), ?2 text_arg, ?3 number_arg,
@@ -69,7 +70,12 @@
     I(timeout_ms) I(scheduled_unix_ms) I(leased_unix_ms) I(ended_unix_ms) I(key)
 #define COLUMNS_TASK_WORKER(T, I, B) \
     I(worker_index) T(host) I(pid) T(state) I(slots) I(takes) I(held) T(holds) I(unix_ms)
+/* What the broker tells of its own process: a text, or a number where that is "". */
+#define COLUMNS_BROKER(T, I, B) T(name) I(number) T(text)
 /* clang-format on */
+
+/* Answered by broker/self.c, since a database file cannot know it. */
+#define QUERY_BROKER "broker"
 
 /* The SELECT of that name, or NULL. A name comes from outside: an unknown one is the asker's
  * mistake. */

@@ -92,6 +92,10 @@ refused own 4 'node, who may not send SAVE_NOW' save --job "$job"
 refused own 4 'node, who may not send FORGET' forget "$job"
 "$muster" save --wait --job "$job" --broker "$broker" --key all.key >/dev/null || fail "an operator may save"
 says "$("$muster" status "$job" --broker "$broker" --key sees.key)" "job $job: running"
+refused own 4 'tells of itself to keys for all jobs' broker
+told=$("$muster" broker --broker "$broker" --key all.key)
+says "$told" 'asks for keys' "1 job runs in 3 processes" '[1-9][0-9]*  messages that their key may not send' \
+    '[1-9][0-9]*  subscriptions to jobs that their key may not hear'
 "$muster" notify 1 --job "$job" --broker "$broker" --key all.key >/dev/null || fail "an operator may notify"
 all_preempted
 committed_whole "$saved"

@@ -321,6 +321,13 @@ struct muster_task_worker_row {
     int64_t unix_ms;   /* since when it is in that state */
 };
 
+/* One fact of the broker's own process; the names are those of muster-broker(1). */
+struct muster_broker_row {
+    const char *name;
+    int64_t number;   /* if the text is ""; -1 = not known */
+    const char *text; /* "" = see the number */
+};
+
 /* The questions. Each returns rows owned by the caller (muster_rows_destroy), also when there are
  * none: an unknown job or number gives zero rows and MUSTER_OK. job is borrowed for the call.
  * Lists are in the order of their numbers (jobs: names; nodes, participants: ranks).
@@ -403,6 +410,12 @@ MUSTER_API enum muster_status muster_client_task_workers(muster_client_t *client
                                                          muster_rows_t **ret_rows,
                                                          struct muster_error *ret_error);
 
+/* The broker itself: version, addresses, disk, messages, and what it refused since its start.
+ * MUSTER_E_UNSUPPORTED: this client reads a database, which cannot know that. */
+MUSTER_API enum muster_status muster_client_broker(muster_client_t *client,
+                                                   muster_rows_t **ret_rows,
+                                                   struct muster_error *ret_error);
+
 /* Frees rows and all that was read from them; NULL-safe; nulls the handle. */
 MUSTER_API void muster_rows_destroy(muster_rows_t **rows);
 MUSTER_API size_t muster_rows_count(const muster_rows_t *rows); /* 0 for NULL */
@@ -422,6 +435,7 @@ MUSTER_API const struct muster_generation_row *muster_rows_generations(const mus
 MUSTER_API const struct muster_task_queue_row *muster_rows_task_queues(const muster_rows_t *rows);
 MUSTER_API const struct muster_task_row *muster_rows_tasks(const muster_rows_t *rows);
 MUSTER_API const struct muster_task_worker_row *muster_rows_task_workers(const muster_rows_t *rows);
+MUSTER_API const struct muster_broker_row *muster_rows_broker(const muster_rows_t *rows);
 
 /* The same rows without their structs, for printing: columns have the structs' member names. */
 enum muster_column_kind {

@@ -67,6 +67,7 @@ KINDS: dict[str, type[Row]] = {
         ("TaskQueue", "task_queue"),
         ("Task", "task"),
         ("TaskWorker", "task_worker"),
+        ("BrokerFact", "broker"),
     )
 }
 
@@ -206,6 +207,17 @@ class Client:
     def task_workers(self, job: str | None = None) -> list[Any]:
         """The newest process of each worker's index."""
         return self._ask("task_worker", lib.muster_client_task_workers, _text(job))
+
+    def broker(self) -> dict[str, float | str]:
+        """What the broker tells of its own process: the facts of muster-broker(1) by name.
+
+        Times are in seconds, under names that end in ``_s`` in place of ``_ms``.
+        """
+        return {
+            _field_name(fact.name): fact.text
+            or (fact.number / 1000 if fact.name.endswith("_ms") else fact.number)
+            for fact in self._ask("broker", lib.muster_client_broker)
+        }
 
     def notify(
         self,

@@ -83,6 +83,9 @@ try:
                 and client.events(job)
             )
             client.incidents(job, 1), client.task_queues(), client.tasks(), client.task_workers()
+            facts = client.broker()
+            assert facts["jobs_running"] == 1 and facts["refused_authority"] == 0
+            assert 0 < facts["started_unix_s"] <= facts["now_unix_s"] and facts["database"]
             assert client.save_now(job) > round.round
             client.notify(job, 0, left=600, text="later", id="mine")
             assert client.notices(job)[0].left_s == 600.0

@@ -92,6 +92,24 @@ const struct bus_counters *bus_counters(const struct bus *unused)
     return &none;
 }
 
+const char *bus_command_endpoint(const struct bus *unused)
+{
+    (void)unused;
+    return "";
+}
+
+const char *bus_events_endpoint(const struct bus *unused)
+{
+    (void)unused;
+    return "";
+}
+
+bool bus_asks_for_keys(const struct bus *unused)
+{
+    (void)unused;
+    return false;
+}
+
 /* --- the core --------------------------------------------------------------------------------- */
 
 static struct {
@@ -179,6 +197,12 @@ uint64_t core_last_seq(const struct core *unused, const char *job)
     (void)unused;
     (void)job;
     return 0;
+}
+
+struct core_counts core_count(const struct core *unused)
+{
+    (void)unused;
+    return (struct core_counts){0};
 }
 
 bool core_step_offset(const struct core *unused, const char *job, int64_t *ret_offset)

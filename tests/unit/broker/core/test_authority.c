@@ -2,6 +2,7 @@
  * a key that counts and with one that does not. The expected cells are written here once more, by
  * role, and not taken from the table. */
 #include "broker/core/authority.h"
+#include "schema/sql/queries.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -124,6 +125,23 @@ static void events_are_heard_by_those_who_may_see_the_job(void **state)
     assert_false(authority_hears(&grant, "", NOW));
 }
 
+static void the_brokers_own_state_is_for_keys_of_all_jobs(void **state)
+{
+    struct wire_msg message = {.type = WIRE_QUERY, .up.job = "words", .u.query.name = QUERY_BROKER};
+    struct key_grant grant = {.name = "k", .jobs = "words", .role = KEY_OPERATOR};
+    struct muster_error err = {.status = MUSTER_OK};
+
+    (void)state;
+    assert_int_equal(authority_check(&grant, &message, NOW, &err), MUSTER_E_AUTH);
+    assert_non_null(strstr(err.text, "keys for all jobs"));
+    message.up.job = "";
+    assert_int_equal(authority_check(&grant, &message, NOW, &err), MUSTER_E_AUTH);
+    snprintf(grant.jobs, sizeof grant.jobs, "*");
+    assert_int_equal(authority_check(&grant, &message, NOW, &err), MUSTER_OK);
+    grant.role = KEY_VIEWER;
+    assert_int_equal(authority_check(&grant, &message, NOW, &err), MUSTER_OK);
+}
+
 static void a_type_that_is_none_is_not_taken(void **state)
 {
     struct key_grant grant = {.name = "k", .jobs = "*", .role = KEY_NODE};
@@ -140,6 +158,7 @@ int main(void)
         cmocka_unit_test(no_message_of_another_job_or_of_none_is_taken),
         cmocka_unit_test(no_message_is_taken_with_a_key_that_does_not_count),
         cmocka_unit_test(events_are_heard_by_those_who_may_see_the_job),
+        cmocka_unit_test(the_brokers_own_state_is_for_keys_of_all_jobs),
         cmocka_unit_test(a_type_that_is_none_is_not_taken),
     };
 

@@ -1,0 +1,132 @@
+/* cmd_broker - what the broker tells of itself, in a few lines. */
+#include "tools/render.h"
+#include "tools/tool.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+/* In the order in which they are shown: what came and was not taken, then what could not go. */
+static const struct {
+    const char *name;
+    const char *words;
+} refusals[] = {
+    {"refused_malformed", "messages that could not be read"},
+    {"refused_version", "messages of another version of muster"},
+    {"refused_unexpected", "messages that only a broker sends"},
+    {"refused_frame", "messages that were not framed as muster frames them"},
+    {"refused_authority", "messages that their key may not send"},
+    {"refused_key", "messages of a key that was revoked or has expired"},
+    {"refused_topic", "subscriptions to jobs that their key may not hear"},
+    {"refused_disk", "requests, because the database could not be written"},
+    {"closed_hostile", "connections that sent what no node of muster sends"},
+    {"closed_files", "connections, because too many files are open"},
+    {"unsent_full", "messages to processes that do not read"},
+    {"unsent_gone", "messages to processes that are gone"},
+    {"rebinds_failed", "times its address could not be opened again"},
+};
+#define REFUSALS_COUNT (sizeof refusals / sizeof refusals[0])
+
+static const struct muster_broker_row *fact_of(const muster_rows_t *rows, const char *name)
+{
+    static const struct muster_broker_row none = {.name = "", .number = -1, .text = ""};
+    const struct muster_broker_row *facts = muster_rows_broker(rows);
+
+    for (size_t i = 0; i < muster_rows_count(rows); i++)
+        if (strcmp(facts[i].name, name) == 0)
+            return &facts[i];
+    return &none;
+}
+
+static const char *text_of(const muster_rows_t *rows, const char *name)
+{
+    return fact_of(rows, name)->text;
+}
+
+static int64_t number_of(const muster_rows_t *rows, const char *name)
+{
+    return fact_of(rows, name)->number;
+}
+
+static const char *plural_of(int64_t number)
+{
+    return number == 1 ? "" : "s";
+}
+
+static void print_refusals(struct tool *tool, const muster_rows_t *rows)
+{
+    bool any = false;
+
+    for (size_t i = 0; i < REFUSALS_COUNT; i++)
+        any |= number_of(rows, refusals[i].name) > 0;
+    fprintf(tool->out, "Since its start it refused%s\n", any ? " or could not send:" : " nothing.");
+    for (size_t i = 0; i < REFUSALS_COUNT; i++)
+        if (number_of(rows, refusals[i].name) > 0)
+            fprintf(tool->out, "%8" PRId64 "  %s\n", number_of(rows, refusals[i].name),
+                    refusals[i].words);
+}
+
+static void print_broker(struct tool *tool, const muster_rows_t *rows)
+{
+    int64_t started = number_of(rows, "started_unix_ms"), jobs = number_of(rows, "jobs_running"),
+            processes = number_of(rows, "processes");
+    const char *trouble = text_of(rows, "database_trouble");
+
+    fprintf(tool->out, "musterd %s runs on %s as process %s, since %s (%s).\n",
+            text_of(rows, "version"), text_of(rows, "host"),
+            render_number(number_of(rows, "pid")).text, render_stamp(started).text,
+            render_age(started, number_of(rows, "now_unix_ms")).text);
+    fprintf(tool->out, "It listens on %s, with events on %s, and asks for %s.\n",
+            text_of(rows, "endpoint"), text_of(rows, "events_endpoint"),
+            number_of(rows, "asks_for_keys") > 0 ? "keys" : "no keys");
+    fprintf(tool->out, "Its database %s has %s; the disk has %s free.\n", text_of(rows, "database"),
+            render_bytes(number_of(rows, "database_bytes")).text,
+            render_bytes(number_of(rows, "disk_free_bytes")).text);
+    if (trouble[0] != '\0')
+        fprintf(tool->out, "It CANNOT WRITE its database: %s\n", trouble);
+    if (jobs == 0)
+        fprintf(tool->out, "No job runs.\n");
+    else
+        fprintf(tool->out, "%" PRId64 " job%s run%s in %" PRId64 " process%s.\n", jobs,
+                plural_of(jobs), jobs == 1 ? "s" : "", processes, processes == 1 ? "" : "es");
+    fprintf(tool->out,
+            "Messages received: %" PRId64 ", sent: %" PRId64 ". It was never busy for more than %s "
+            "at a time.\n",
+            number_of(rows, "messages_received"),
+            number_of(rows, "messages_sent") + number_of(rows, "messages_published"),
+            render_duration(number_of(rows, "pass_longest_ms") + 1).text);
+    print_refusals(tool, rows);
+}
+
+static int print_json_broker(struct tool *tool, const muster_rows_t *rows)
+{
+    const struct muster_broker_row *facts = muster_rows_broker(rows);
+    json_t *document = render_document(), *broker = json_object();
+
+    for (size_t i = 0; i < muster_rows_count(rows); i++)
+        json_object_set_new(broker, facts[i].name,
+                            facts[i].text[0] != '\0' ? json_string(facts[i].text)
+                                                     : json_integer(facts[i].number));
+    json_object_set_new(document, "broker", broker);
+    return render_json(document, tool->out, false) ? TOOL_DONE
+                                                   : tool_fail(TOOL_NO, "no memory for the answer");
+}
+
+int cmd_broker(struct tool *tool)
+{
+    struct muster_error err = {.status = MUSTER_OK};
+    muster_rows_t *rows = NULL;
+    enum muster_status status;
+    int code = tool_check_broker(tool);
+
+    if (code != TOOL_DONE)
+        return code;
+    status = muster_client_broker(tool->client, &rows, &err);
+    if (status != MUSTER_OK)
+        return tool_fail_status(status, &err);
+    if (tool_json(tool))
+        code = print_json_broker(tool, rows);
+    else
+        print_broker(tool, rows);
+    muster_rows_destroy(&rows);
+    return code;
+}
