@@ -1,0 +1,55 @@
+# packages - Debian packages by `./tools/dev package` (cpack -G DEB in a build with the prefix /usr).
+# Each component of an install() is one package. finish.cmake adds what Debian's policy asks for.
+set(MUSTER_MAINTAINER "muster maintainers <maintainers@muster.invalid>" CACHE STRING "Who answers for the packages")
+
+set(CPACK_GENERATOR DEB)
+set(CPACK_PACKAGE_NAME muster)
+set(CPACK_PACKAGE_VERSION "${PROJECT_VERSION}")
+set(CPACK_PACKAGE_DIRECTORY "${CMAKE_BINARY_DIR}/packages")
+set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
+set(CPACK_STRIP_FILES ON)
+set(CPACK_COMPONENTS_ALL broker tools runtime dev)
+set(CPACK_PRE_BUILD_SCRIPTS "${CMAKE_CURRENT_LIST_DIR}/finish.cmake")
+set(CPACK_INSTALL_DEFAULT_DIRECTORY_PERMISSIONS
+    OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)
+
+set(CPACK_DEB_COMPONENT_INSTALL ON)
+set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+set(CPACK_DEBIAN_PACKAGE_RELEASE 1)
+set(CPACK_DEBIAN_PACKAGE_MAINTAINER "${MUSTER_MAINTAINER}")
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
+
+# muster_package(COMPONENT NAME SECTION SUMMARY TEXT [DEPENDS])
+function(muster_package component name section summary text)
+    string(TOUPPER ${component} upper)
+    set(CPACK_DEBIAN_${upper}_PACKAGE_NAME ${name} PARENT_SCOPE)
+    set(CPACK_DEBIAN_${upper}_PACKAGE_SECTION ${section} PARENT_SCOPE)
+    set(CPACK_DEBIAN_${upper}_DESCRIPTION "${summary}\n${text}" PARENT_SCOPE)
+    set(CPACK_DEBIAN_${upper}_PACKAGE_DEPENDS "${ARGN}" PARENT_SCOPE)
+endfunction()
+
+set(about "muster makes preemption harmless for jobs of many processes. When one machine
+learns that it will be taken away, all processes save at the same step and
+leave. The next start resumes from there.\n\n")
+muster_package(broker muster-broker admin "broker that lets training jobs save before preemption"
+    "${about}This package holds musterd, the broker, and its systemd unit. The unit is not
+started by itself: make a key first, see musterd(8).")
+muster_package(tools muster-tools admin "tool that runs and explains preemptible training jobs"
+    "${about}This package holds muster, the tool: it starts ranks and restarts them
+together, shows jobs, and tells why a save did or did not happen.")
+muster_package(runtime libmuster0 libs "preemption handling for training programs"
+    "${about}This package holds the libraries that training programs and queries use.")
+muster_package(dev libmuster-dev libdevel "preemption handling for training programs (headers)"
+    "${about}This package holds the headers, the static libraries and the manual of the
+library."
+    "libmuster0 (= ${PROJECT_VERSION}-1), libc6-dev, libzmq3-dev, libmsgpack-dev, libjansson-dev, libxxhash-dev, libcurl4-gnutls-dev, libsqlite3-dev")
+
+set(CPACK_DEBIAN_BROKER_PACKAGE_CONTROL_EXTRA "${CMAKE_CURRENT_LIST_DIR}/postinst;${CMAKE_CURRENT_LIST_DIR}/prerm;${CMAKE_CURRENT_LIST_DIR}/postrm")
+set(CPACK_DEBIAN_BROKER_PACKAGE_SUGGESTS muster-tools)
+set(CPACK_DEBIAN_TOOLS_PACKAGE_SUGGESTS muster-broker)
+file(WRITE "${CMAKE_BINARY_DIR}/package/triggers" "activate-noawait ldconfig\n")
+file(WRITE "${CMAKE_BINARY_DIR}/package/shlibs"
+     "libmuster 0 libmuster0 (>= ${PROJECT_VERSION})\nlibmuster-query 0 libmuster0 (>= ${PROJECT_VERSION})\n")
+set(CPACK_DEBIAN_RUNTIME_PACKAGE_CONTROL_EXTRA "${CMAKE_BINARY_DIR}/package/triggers;${CMAKE_BINARY_DIR}/package/shlibs")
+include(CPack)
