@@ -1,10 +1,10 @@
 /* store_internal - what the files of the store share.
  * store.c the connection and its transactions, store_open.c lock, checks and migrations,
  * store_log.c the log and its syncs, store_mark.c what tells an older copy of the file,
- * store_rows.c rows to columns and back, store_read.c journal and queries, store_manifest.c
- * manifests, store_tasks.c rows of tasks and what is read of them, store_tidy.c those that nobody
- * reads any more, store_forget.c jobs that are forgotten, store_past.c what befell the broker
- * itself. */
+ * store_rows.c rows to columns and back, store_load.c which of them a start needs, store_read.c
+ * journal and queries, store_manifest.c manifests, store_tasks.c rows of tasks and what is read of
+ * them, store_tidy.c those that nobody reads any more, store_forget.c jobs that are forgotten,
+ * store_past.c what befell the broker itself. */
 #ifndef BROKER_STORE_INTERNAL_H
 #define BROKER_STORE_INTERNAL_H
 
@@ -200,5 +200,9 @@ void store_past_written(struct store *store);
 enum muster_status store_rows_prepare(struct store *store, struct muster_error *err);
 enum muster_status store_row_write(struct store *store, const struct record *row,
                                    struct muster_error *err);
+/* Rows of one kind. ?1 is the job and ?2 its newest generation, where `rest` uses them. */
+enum muster_status store_rows_load(struct store *store, enum record_kind kind, const char *rest,
+                                   const char *job, uint64_t generation, store_row_fn *row_fn,
+                                   void *arg, struct muster_error *err);
 
 #endif
