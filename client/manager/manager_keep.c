@@ -42,12 +42,16 @@ static enum muster_status take_keep(struct keep_policies *to, const struct muste
         [MUSTER_KEEP_EVERY_MS] = KEEP_EVERY_MS,
         [MUSTER_KEEP_BEST] = KEEP_BEST,
         [MUSTER_KEEP_STEPS] = KEEP_STEPS,
-        [MUSTER_KEEP_LAST_MS] = KEEP_LAST_MS};
+        [MUSTER_KEEP_LAST_MS] = KEEP_LAST_MS,
+        [MUSTER_KEEP_EVERY_STEPS_CLOSEST] = KEEP_CLOSEST};
+    bool of_multiples =
+        p->kind == MUSTER_KEEP_EVERY_STEPS || p->kind == MUSTER_KEEP_EVERY_STEPS_CLOSEST;
     struct keep_rule *rule = &to->rules[to->count];
 
     *rule = (struct keep_rule){.kind = kinds[p->kind],
                                .number = p->number,
-                               .from = p->kind == MUSTER_KEEP_EVERY_STEPS ? 1 : 0,
+                               .from = of_multiples ? 1 : 0,
+                               .most = p->max_to_keep,
                                .greatest = p->greatest,
                                .unmeasured = p->keep_unmeasured};
     if (p->kind == MUSTER_KEEP_BEST) {

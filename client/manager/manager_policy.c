@@ -106,6 +106,9 @@ static const char *unused_by_keep(const struct muster_keep_policy *p)
         return "has steps, but its kind is not MUSTER_KEEP_STEPS";
     if (p->kind == MUSTER_KEEP_STEPS && p->number != 0)
         return "has a number, which its kind does not use";
+    if (p->max_to_keep != 0 && p->kind != MUSTER_KEEP_EVERY_STEPS &&
+        p->kind != MUSTER_KEEP_EVERY_STEPS_CLOSEST)
+        return "has max_to_keep, which its kind does not use";
     if (p->kind == MUSTER_KEEP_BEST)
         return NULL;
     if (p->metric != NULL)
@@ -130,6 +133,11 @@ static enum muster_status check_keep(struct rule rule, const struct muster_keep_
     case MUSTER_KEEP_LATEST:
         return check_number(rule, p->number, 0, "checkpoints", err);
     case MUSTER_KEEP_EVERY_STEPS:
+    case MUSTER_KEEP_EVERY_STEPS_CLOSEST:
+        if (p->max_to_keep < 0 || p->max_to_keep > POLICY_NUMBER_MAX)
+            return manager_policy_wrong(
+                err, rule, "has a max_to_keep that is no count; give 1 or more, or 0 for all");
+        return check_number(rule, p->number, 1, "steps", err);
     case MUSTER_KEEP_EVERY_STEPS_NEAR:
         return check_number(rule, p->number, 1, "steps", err);
     case MUSTER_KEEP_EVERY_MS:

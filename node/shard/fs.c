@@ -422,9 +422,10 @@ enum muster_status fs_make_dirs_counted(const char *path, size_t *ret_made,
 
     *ret_made = 0;
     if (code == 0 && !S_ISDIR(st.st_mode))
-        return fs_fail(err, MUSTER_E_IO, ENOTDIR, "use as a directory", path);
+        return fs_fail(err, MUSTER_E_ARGUMENT, ENOTDIR, "use as a directory", path);
     if (code != 0 && code != ENOENT)
-        return fs_fail(err, MUSTER_E_IO, code, "look at", path);
+        return fs_fail(err, code == ENOTDIR ? MUSTER_E_ARGUMENT : MUSTER_E_IO, code, "look at",
+                       path);
     if (status == MUSTER_OK && code == 0)
         return sync_made_before(parent, err);
     if (status == MUSTER_OK)

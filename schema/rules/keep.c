@@ -60,6 +60,37 @@ static void keep_every(const struct keep_rule *rule, const struct keep_item *ite
             keep[i] = true;
 }
 
+/* For each multiple of the number the nearest one; of two the newer. What was not the nearest will
+ * never be, so a deletion changes nothing. */
+static void keep_closest(const struct keep_rule *rule, const struct keep_item *items, size_t count,
+                         bool *keep)
+{
+    int64_t last_multiple = 0, last_apart = 0;
+    size_t nearest = count; /* of those of the last multiple */
+
+    for (size_t i = 0; i < count; i++) {
+        int64_t multiple = (items[i].step - rule->from) / rule->number;
+        int64_t apart = (items[i].step - rule->from) % rule->number;
+
+        if (apart < 0) { /* a step before `from` */
+            multiple--;
+            apart += rule->number;
+        }
+        if (apart >= rule->number - apart) {
+            multiple++;
+            apart = rule->number - apart;
+        }
+        if (nearest < count && multiple == last_multiple && apart > last_apart)
+            continue;
+        if (nearest < count && multiple == last_multiple)
+            keep[nearest] = false;
+        keep[i] = true;
+        nearest = i;
+        last_multiple = multiple;
+        last_apart = apart;
+    }
+}
+
 /* From the oldest on: each that is far enough from the last one that was so kept. What is kept
  * stays so, because nothing that was kept by it before goes away. */
 static void keep_spaced(const struct keep_rule *rule, const struct keep_item *items, size_t count,
@@ -95,26 +126,44 @@ static void keep_last(const struct keep_rule *rule, const struct keep_item *item
             keep[i] = true;
 }
 
+static bool keep_one(const struct keep_policies *policies, const struct keep_rule *rule,
+                     const struct keep_item *items, size_t count, bool *keep)
+{
+    size_t newer = 0;
+    bool good = true;
+
+    if (rule->kind == KEEP_LATEST)
+        keep_latest(rule, count, keep);
+    else if (rule->kind == KEEP_EVERY)
+        keep_every(rule, items, count, keep);
+    else if (rule->kind == KEEP_CLOSEST)
+        keep_closest(rule, items, count, keep);
+    else if (rule->kind == KEEP_NEAR || rule->kind == KEEP_EVERY_MS)
+        keep_spaced(rule, items, count, keep);
+    else if (rule->kind == KEEP_BEST)
+        good = keep_best(rule, items, count, keep);
+    else if (rule->kind == KEEP_STEPS)
+        keep_steps(policies, rule, items, count, keep);
+    else if (rule->kind == KEEP_LAST_MS)
+        keep_last(rule, items, count, keep);
+    for (size_t i = count; i-- > 0 && rule->most > 0;)
+        if (keep[i] && (int64_t)newer++ >= rule->most)
+            keep[i] = false;
+    return good;
+}
+
 bool keep_choose(const struct keep_policies *policies, const struct keep_item *items, size_t count,
                  bool *ret_keep)
 {
-    bool *keep = calloc(count + 1, sizeof *keep);
+    bool *keep = calloc(2 * count + 1, sizeof *keep); /* of all rules, and then of one */
     bool good = keep != NULL;
 
     for (size_t r = 0; good && r < policies->count; r++) {
-        const struct keep_rule *rule = &policies->rules[r];
-        if (rule->kind == KEEP_LATEST)
-            keep_latest(rule, count, keep);
-        else if (rule->kind == KEEP_EVERY)
-            keep_every(rule, items, count, keep);
-        else if (rule->kind == KEEP_NEAR || rule->kind == KEEP_EVERY_MS)
-            keep_spaced(rule, items, count, keep);
-        else if (rule->kind == KEEP_BEST)
-            good = keep_best(rule, items, count, keep);
-        else if (rule->kind == KEEP_STEPS)
-            keep_steps(policies, rule, items, count, keep);
-        else if (rule->kind == KEEP_LAST_MS)
-            keep_last(rule, items, count, keep);
+        bool *one = keep + count;
+        memset(one, 0, count * sizeof *one);
+        good = keep_one(policies, &policies->rules[r], items, count, one);
+        for (size_t i = 0; i < count; i++)
+            keep[i] |= one[i];
     }
     for (size_t i = 0; good && i < count; i++)
         ret_keep[i] = keep[i] || policies->count == 0;

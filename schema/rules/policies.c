@@ -81,8 +81,17 @@ static bool parse_every(struct words *words, struct keep_rule *rule)
         return false;
     if (at_end(words))
         return true;
-    return next_word(words, word, sizeof word) && strcmp(word, "from") == 0 &&
-           next_number(words, 0, &rule->from);
+    if (!next_word(words, word, sizeof word))
+        return false;
+    if (strcmp(word, "from") == 0) {
+        if (!next_number(words, 0, &rule->from))
+            return false;
+        if (at_end(words))
+            return true;
+        if (!next_word(words, word, sizeof word))
+            return false;
+    }
+    return strcmp(word, "most") == 0 && next_number(words, 1, &rule->most);
 }
 
 static bool parse_best(struct words *words, struct keep_rule *rule)
@@ -122,7 +131,7 @@ static const struct {
 } keep_words[] = {{"latest", KEEP_LATEST, 0},     {"every", KEEP_EVERY, 1},
                   {"near", KEEP_NEAR, 1},         {"best", KEEP_BEST, 0},
                   {"every-ms", KEEP_EVERY_MS, 1}, {"steps", KEEP_STEPS, 0},
-                  {"last-ms", KEEP_LAST_MS, 0}};
+                  {"last-ms", KEEP_LAST_MS, 0},   {"closest", KEEP_CLOSEST, 1}};
 
 static bool parse_keep_rule(struct words *words, struct keep_policies *policies)
 {
@@ -137,7 +146,7 @@ static bool parse_keep_rule(struct words *words, struct keep_policies *policies)
         if (strcmp(word, keep_words[i].word) != 0)
             continue;
         rule->kind = keep_words[i].kind;
-        if (rule->kind == KEEP_EVERY)
+        if (rule->kind == KEEP_EVERY || rule->kind == KEEP_CLOSEST)
             good = parse_every(words, rule);
         else if (rule->kind == KEEP_BEST)
             good = parse_best(words, rule);
@@ -226,7 +235,8 @@ enum muster_status keep_policies_parse(const char *text, struct keep_policies *r
         if (from == end || !parse_keep_rule(&words, &found))
             return bad_rule("keep", from, (size_t)(end - from),
                             "not a rule such as \"latest 2\", \"every 100\", \"near 100\", "
-                            "\"every-ms 3600000\", \"best 3 least loss\", \"steps 1 5\", "
+                            "\"closest 100 most 5\", \"every-ms 3600000\", \"best 3 least loss\", "
+                            "\"steps 1 5\", "
                             "\"last-ms 3600000\"",
                             err);
     }
@@ -290,8 +300,10 @@ static void add_keep_rule(struct text *text, const struct keep_policies *policie
         policies_add(text, " %" PRId64, rule->number);
     for (size_t i = 0; rule->kind == KEEP_STEPS && i < rule->steps_count; i++)
         policies_add(text, " %" PRId64, policies->steps[rule->steps_first + i]);
-    if (rule->kind == KEEP_EVERY && rule->from != 0)
+    if (rule->from != 0)
         policies_add(text, " from %" PRId64, rule->from);
+    if (rule->most != 0)
+        policies_add(text, " most %" PRId64, rule->most);
     if (rule->kind == KEEP_BEST)
         policies_add(text, " %s %s%s", rule->greatest ? "greatest" : "least", rule->metric,
                      rule->unmeasured ? " unmeasured" : "");

@@ -4,7 +4,9 @@
  *
  *   keep   rule; rule; …      joint any-of; empty: all are kept
  *     latest N                the newest N
- *     every N [from F]        steps of which N divides (step - F)
+ *     every N [from F] [most M]    steps of which N divides (step - F); the newest M of them
+ *     closest N [from F] [most M]  for each multiple of N: of the steps that are nearer to it than
+ *                             to another, the nearest to it; the newest M of them
  *     near N                  each at least N steps after the last one so kept
  *     every-ms N              each committed at least N ms after the last one so kept
  *     best N least|greatest METRIC [unmeasured]
@@ -38,12 +40,13 @@ enum keep_kind {
     KEEP_BEST,
     KEEP_STEPS,
     KEEP_LAST_MS,
+    KEEP_CLOSEST,
     KEEP_KIND_COUNT
 };
 struct keep_rule {
     enum keep_kind kind;
     int64_t number;
-    int64_t from; /* EVERY */
+    int64_t from, most; /* EVERY, CLOSEST; most: 0 = all */
     char metric[METRIC_NAME_MAX + 1];
     bool greatest;
     bool unmeasured;

@@ -259,6 +259,7 @@ bool sim_run(const struct sim_options *options, struct sim_stats *stats,
     }
     if (!sim->failed)
         check_over(sim);
+    sim_truth_tell(sim);
     stats->seeds++;
     stats->faults_met += sim->faults_met;
     stats->simulated_ms += (uint64_t)(sim->now_us / 1000);

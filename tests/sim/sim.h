@@ -8,6 +8,7 @@
 #define TESTS_SIM_SIM_H
 
 #include "schema/wire/wire.h"
+#include "tests/sim/sim_truth.h"
 
 #include <stdio.h>
 
@@ -207,6 +208,8 @@ struct sim_options {
     enum sim_mutation mutation;
     struct sim_grace *grace; /* NULL = none */
     FILE *story;             /* one line an event; NULL = none */
+    sim_over_fn *over_fn;    /* hears what the world did (sim_truth.h); NULL = nobody does */
+    void *over_arg;
 };
 
 struct sim_stats {

@@ -54,15 +54,50 @@ static size_t better_ones(const struct sim_rule *rule, const struct item *items,
     return better;
 }
 
+/* To which multiple it belongs, and how far it is from it. */
+static int64_t multiple_of(const struct sim_rule *rule, int64_t step, int64_t *ret_apart)
+{
+    int64_t best = 0;
+
+    *ret_apart = INT64_MAX;
+    for (int64_t at = 0; at - rule->number <= step; at += rule->number) {
+        int64_t apart = llabs(step - rule->from - at);
+        if (apart <= *ret_apart) {
+            *ret_apart = apart;
+            best = at;
+        }
+    }
+    return best;
+}
+
+static bool is_of_multiples(const struct sim_rule *rule, const struct item *items, size_t count,
+                            size_t i)
+{
+    int64_t apart, other;
+    int64_t multiple = multiple_of(rule, items[i].step, &apart);
+
+    if (rule->kind == RULE_EVERY)
+        return (items[i].step - rule->from) % rule->number == 0;
+    for (size_t k = 0; k < count; k++)
+        if (multiple_of(rule, items[k].step, &other) == multiple &&
+            (other < apart || (other == apart && k > i)))
+            return false;
+    return true;
+}
+
 static bool is_wanted(const struct sim_rule *rule, const struct item *items, size_t count, size_t i)
 {
     double value;
+    int64_t newer = 0;
 
     switch (rule->kind) {
     case RULE_LATEST:
         return count - i <= (size_t)rule->number;
     case RULE_EVERY:
-        return (items[i].step - rule->from) % rule->number == 0;
+    case RULE_CLOSEST:
+        for (size_t k = i + 1; k < count; k++)
+            newer += is_of_multiples(rule, items, count, k);
+        return is_of_multiples(rule, items, count, i) && (rule->most == 0 || newer < rule->most);
     case RULE_STEPS:
         return items[i].step == rule->number || items[i].step == rule->from;
     case RULE_LAST_MS:

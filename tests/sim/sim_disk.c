@@ -241,7 +241,7 @@ static void write_row(struct sim *sim, const struct record *record)
     copy = record_copy(record, keep_word, sim);
     row = table_find(table, &copy);
     if (row == NULL)
-        row = table_add(table);
+        row = sim_table_add(table);
     row->record = copy;
     if (sim->options.mutation == MUTANT_LOSES_IMPORT && copy.kind == RECORD_CHECKPOINT &&
         check_is_imported(sim, copy.u.checkpoint.job, copy.u.checkpoint.round))
@@ -274,7 +274,7 @@ void disk_apply_some(struct sim *sim, const struct actions *batch, size_t count)
             struct record copy = record_copy(&action->record, keep_word, sim);
             struct sim_row *row = table_find(&sim->disk.held, &copy);
             if (row == NULL)
-                row = table_add(&sim->disk.held);
+                row = sim_table_add(&sim->disk.held);
             row->record = copy;
         } else {
             write_row(sim, &action->record);

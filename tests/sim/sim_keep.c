@@ -48,6 +48,11 @@ static struct sim_rule some_rule(struct sim *sim, const struct sim_job *job)
     case RULE_EVERY:
         rule.number = side_range(sim, 1, 5);
         rule.from = side_range(sim, 0, 1);
+        rule.most = rule.greatest ? rule.number : 0;
+        if (rule.unmeasured) {
+            rule.kind = RULE_CLOSEST;
+            rule.number *= few;
+        }
         break;
     case RULE_NEAR:
         rule.number = side_range(sim, 1, 3 * few);
@@ -71,10 +76,14 @@ static const char *rule_text(struct sim *sim, const struct sim_rule *rule)
                                                        [RULE_LAST_MS] = "last-ms"};
     char text[96];
 
-    if (rule->kind == RULE_EVERY)
-        snprintf(text, sizeof text, "every %lld from %lld", (long long)rule->number,
+    if (rule->kind == RULE_EVERY || rule->kind == RULE_CLOSEST) {
+        snprintf(text, sizeof text, "%s %lld from %lld",
+                 rule->kind == RULE_EVERY ? "every" : "closest", (long long)rule->number,
                  (long long)rule->from);
-    else if (rule->kind == RULE_STEPS)
+        if (rule->most > 0)
+            snprintf(text + strlen(text), sizeof text - strlen(text), " most %lld",
+                     (long long)rule->most);
+    } else if (rule->kind == RULE_STEPS)
         snprintf(text, sizeof text, "steps %lld %lld", (long long)rule->number,
                  (long long)rule->from);
     else if (rule->kind == RULE_BEST)

@@ -28,11 +28,12 @@ enum sim_rule_kind {
     RULE_BEST,
     RULE_STEPS,
     RULE_LAST_MS,
-    RULE_KIND_COUNT
+    RULE_KIND_COUNT,
+    RULE_CLOSEST /* some that are drawn as RULE_EVERY */
 };
 struct sim_rule {
     enum sim_rule_kind kind;
-    int64_t number, from;
+    int64_t number, from, most;
     bool greatest, unmeasured;
 };
 

@@ -289,7 +289,7 @@ static void first_tick(struct sim *sim, struct sim_event *event)
     struct member_input input = {.kind = MEMBER_TICK};
 
     proc_feed(sim, event->proc, &input);
-    thread_start(sim, event->proc);
+    sim_thread_start(sim, event->proc);
 }
 
 static enum wire_role role_of(const struct sim_job *job, unsigned slot)

@@ -41,7 +41,7 @@ struct sim_row *table_find(const struct sim_table *looked_in, const struct recor
     return NULL;
 }
 
-struct sim_row *table_add(struct sim_table *table)
+struct sim_row *sim_table_add(struct sim_table *table)
 {
     if (table->count == table->capacity) {
         table->capacity = table->capacity ? table->capacity * 2 : 16;

@@ -623,7 +623,7 @@ static void joining_late(struct sim *sim, struct sim_event *event)
         joining(sim, event->proc);
 }
 
-void thread_start(struct sim *sim, struct sim_proc *proc)
+void sim_thread_start(struct sim *sim, struct sim_proc *proc)
 {
     set_state(sim, proc, THREAD_JOINING);
     sim_after(sim, CONNECT_US, joining_late, proc);

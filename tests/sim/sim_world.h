@@ -420,7 +420,8 @@ bool sim_is_calm(const struct sim *sim);
 /* sim_table.c */
 struct sim_row *table_find(const struct sim_table *table,
                            const struct record *key); /* NULL: none */
-struct sim_row *table_add(struct sim_table *table);   /* its key is written before the next look */
+struct sim_row *
+sim_table_add(struct sim_table *table); /* its key is written before the next look */
 void table_remove(struct sim_table *table, struct sim_row *row); /* the last takes its place */
 void table_drop_first(struct sim_table *table, size_t count);
 void table_clear(struct sim_table *table);
@@ -537,7 +538,7 @@ void proc_freeze(struct sim *sim, struct sim_proc *proc, bool frozen);
 void proc_free(struct sim_proc *proc);
 
 /* sim_thread.c */
-void thread_start(struct sim *sim, struct sim_proc *proc);
+void sim_thread_start(struct sim *sim, struct sim_proc *proc);
 void thread_look(struct sim *sim, struct sim_proc *proc); /* the view may have changed */
 void thread_on_error(struct sim *sim, struct sim_proc *proc);
 void thread_unstick(struct sim *sim, struct sim_proc *proc);

@@ -103,7 +103,7 @@ struct muster_node_row {
     const char *state;       /* joined, restored, left, lost, fenced */
     int64_t begun;
     int64_t done;
-    int64_t lag; /* steps behind the furthest node */
+    int64_t lag; /* steps behind the furthest rank; -1: unknown, or it is no rank */
     const char *phase;
     int64_t step_p95_ms;
     int64_t applied_seq;

@@ -46,6 +46,9 @@ enum muster_keep_kind {
     MUSTER_KEEP_BEST,     /* the best `number` by metric; of equals the newer */
     MUSTER_KEEP_STEPS,    /* these steps */
     MUSTER_KEEP_LAST_MS,  /* committed at most `number` ms before the newest */
+    /* For each multiple of `number` the nearest step that was saved; of two the newer. Saves that
+     * come by time fall beside the multiples, and yet these stay evenly apart. */
+    MUSTER_KEEP_EVERY_STEPS_CLOSEST,
     MUSTER_KEEP_KIND_COUNT
 };
 
@@ -57,6 +60,7 @@ struct muster_keep_policy {
     bool keep_unmeasured; /* BEST: those without the metric are kept too */
     const int64_t *steps; /* STEPS */
     size_t steps_count;
+    int64_t max_to_keep; /* EVERY_STEPS, EVERY_STEPS_CLOSEST: the newest so many of them; 0 = all */
 };
 
 enum muster_save_kind {

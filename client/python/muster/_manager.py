@@ -54,10 +54,25 @@ class KeepLatest(_Number):
     _kind = lib.MUSTER_KEEP_LATEST
 
 
+@dataclasses.dataclass(frozen=True)
 class KeepEverySteps(_Number):
-    """Steps that `number` divides."""
+    """Steps that `number` divides; the newest `max_to_keep` of them."""
 
+    max_to_keep: int | None = None
     _kind = lib.MUSTER_KEEP_EVERY_STEPS
+
+    def _fill(self, policy: Any, memory: list[Any]) -> None:
+        super()._fill(policy, memory)
+        if self.max_to_keep is not None:
+            if self.max_to_keep < 1:
+                raise ValueError(f"max_to_keep is {self.max_to_keep}; give 1 or more, or None for all")
+            policy.max_to_keep = self.max_to_keep
+
+
+class KeepEveryStepsClosest(KeepEverySteps):
+    """For each multiple of `number` the nearest step that was saved; the newest `max_to_keep` of these."""
+
+    _kind = lib.MUSTER_KEEP_EVERY_STEPS_CLOSEST
 
 
 class KeepSteps(_Steps):

@@ -1,6 +1,6 @@
 #!/bin/bash
 # What the same start would meet again is not restarted, whatever code the program exits with: a missing option, another
-# job's directory. The box says once what all ranks say. What a restart may cure is restarted.
+# job's directory, one below a file. The box says once what all ranks say. What a restart may cure is restarted.
 . "$(dirname "$0")/../lib.sh"
 
 as_others='"$0"; [ $? = 0 ] || exit 1' # a program that knows no code 93
@@ -27,7 +27,12 @@ same "restarts in another job's directory" "$(launches)" 0
 says "$(box)" 'with MUSTER_E_JOB the same start would fail again' '^\| ranks 0-3 on ' 'belongs to job "theirs"'
 same "times that the box says it" "$(box | grep -c 'belongs to job "theirs"')" 1
 
-export MUSTER_CHECKPOINT_DIR=$dir/other/.muster/JOB/no # a disk that is not mounted yet looks like that
+export MUSTER_CHECKPOINT_DIR=$dir/other/.muster/JOB/no # a part of the path is a file
+running misplaced 93
+same "restarts below a file" "$(launches)" 0
+says "$(box)" 'with MUSTER_E_ARGUMENT the same start would fail again' 'a part of the path is a file'
+
+export MUSTER_CHECKPOINT_DIR=/proc/none/yet # a disk that is not mounted yet looks like that
 running later 1
 same "restarts of what may be there later" "$(launches)" 1
 finish "what a restart cannot cure is not restarted; the box says once what four ranks say"

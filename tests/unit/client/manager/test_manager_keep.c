@@ -104,6 +104,27 @@ static void every_3_counted_from_the_last_kept(void **state)
     keeps(26, "0 4 8 13 25");
 }
 
+static void the_newest_so_many_of_every_3(void **state)
+{
+    (void)state;
+    keep[0] =
+        (struct muster_keep_policy){.kind = MUSTER_KEEP_EVERY_STEPS, .number = 3, .max_to_keep = 2};
+    policies(1, 1);
+    keeps(11, "6 9");
+}
+
+static void the_nearest_to_each_10_of_uneven_saves(void **state)
+{
+    static const int64_t steps[] = {3, 8, 12, 15, 19, 21, 26, 32, 36};
+
+    (void)state;
+    keep[0] = (struct muster_keep_policy){.kind = MUSTER_KEEP_EVERY_STEPS_CLOSEST, .number = 10};
+    policies(1, 1);
+    managed.save = (struct muster_save_policy){
+        .kind = MUSTER_SAVE_STEPS, .steps = steps, .steps_count = sizeof steps / sizeof *steps};
+    keeps(37, "3 12 21 32 36");
+}
+
 static void given_steps_are_kept(void **state)
 {
     static const int64_t steps[] = {1, 3};
@@ -420,6 +441,8 @@ int main(void)
         TEST(the_newest_stays_for_who_comes_after_a_failed_save),
         TEST(keep_2_and_every_4_with_interval_2_over_12_steps),
         TEST(every_3_counted_from_the_last_kept),
+        TEST(the_newest_so_many_of_every_3),
+        TEST(the_nearest_to_each_10_of_uneven_saves),
         TEST(given_steps_are_kept),
         TEST(keep_0_gives_the_newest_up_at_the_close),
         TEST(a_preempted_job_keeps_what_it_resumes_from),

@@ -392,6 +392,41 @@ static void each_question_gives_its_rows(void **state)
     muster_client_close(&client, NULL);
 }
 
+/* A ps and an evaluator count calls of their own. */
+static void steps_are_those_of_the_ranks(void **state)
+{
+    struct db_fixture db;
+    muster_client_t *client;
+    muster_rows_t *rows = NULL;
+
+    (void)state;
+    db_open(&db, in_directory("beside.db"));
+    db_job(&db, "state = 'running'");
+    db_generation(&db, 1, "world_size = 1, resume_step = 10");
+    db_node(&db, 1, 0, NULL);
+    db_node(&db, 1, 10, "role = 'ps', rank = 0");
+    db_node(&db, 1, 11, "role = 'evaluator', rank = 0");
+    db_progress(&db, 1, 0, "begun = 46, done = 45");
+    db_progress(&db, 1, 10, "begun = 901, done = 900");
+    db_progress(&db, 1, 11, "begun = 7, done = 7");
+    db_close(&db);
+    assert_int_equal(muster_client_open(in_directory("beside.db"), 0, &client, NULL), MUSTER_OK);
+    assert_int_equal(muster_client_jobs(client, "words", &rows, NULL), MUSTER_OK);
+    assert_int_equal(muster_rows_jobs(rows)[0].step, 45);
+    assert_int_equal(muster_rows_jobs(rows)[0].steps_executed, 35);
+    muster_rows_destroy(&rows);
+    assert_int_equal(muster_client_generations(client, "words", 0, &rows, NULL), MUSTER_OK);
+    assert_int_equal(muster_rows_generations(rows)[0].step, 45);
+    muster_rows_destroy(&rows);
+    assert_int_equal(muster_client_nodes(client, "words", 0, &rows, NULL), MUSTER_OK);
+    assert_int_equal(muster_rows_count(rows), 3);
+    for (size_t i = 0; i < 3; i++)
+        assert_int_equal(muster_rows_nodes(rows)[i].lag,
+                         strcmp(muster_rows_nodes(rows)[i].role, "chief") == 0 ? 0 : -1);
+    muster_rows_destroy(&rows);
+    muster_client_close(&client, NULL);
+}
+
 static void long_lists_come_whole_and_in_order(void **state)
 {
     muster_client_t *client = open_file();
@@ -597,6 +632,7 @@ int main(void)
         cmocka_unit_test(a_list_misses_none_though_others_are_removed_meanwhile),
         cmocka_unit_test(job_has_its_generation_round_and_checkpoint),
         cmocka_unit_test(each_question_gives_its_rows),
+        cmocka_unit_test(steps_are_those_of_the_ranks),
         cmocka_unit_test(long_lists_come_whole_and_in_order),
         cmocka_unit_test(what_is_not_there_gives_no_rows),
         cmocka_unit_test(a_file_is_read_while_its_owner_writes),

@@ -328,9 +328,9 @@ static void directory_that_cannot_be_written_is_named(void **state)
     enum muster_status status;
 
     scratch_write(file, "", 0);
-    assert_int_equal(dir_prepare(scratch_path(file, "x"), JOB, NULL, &err), MUSTER_E_IO);
+    assert_int_equal(dir_prepare(scratch_path(file, "x"), JOB, NULL, &err), MUSTER_E_ARGUMENT);
     assert_non_null(strstr(err.text, "/file"));
-    assert_int_equal(dir_prepare(file, JOB, NULL, &err), MUSTER_E_IO);
+    assert_int_equal(dir_prepare(file, JOB, NULL, &err), MUSTER_E_ARGUMENT);
     assert_int_equal(dir_prepare("/proc/muster", JOB, NULL, &err), MUSTER_E_IO);
     assert_non_null(strstr(err.text, "/proc/muster"));
     assert_int_equal(dir_prepare("", JOB, NULL, &err), MUSTER_E_ARGUMENT);

@@ -24,6 +24,8 @@ static void a_list_survives_as_text(void **state)
         "latest 0",
         "latest 2; every 4",
         "every 100 from 1; near 7",
+        "every 4 most 1; every 4 from 1 most 4611686018427387903",
+        "closest 100; closest 100 from 1; closest 7 from 1 most 3",
         "every-ms 18000000; last-ms 0",
         "best 3 least loss; best 1 greatest eval/acc_5 unmeasured",
         "steps 1; steps 0 5 4611686018427387903",
@@ -61,6 +63,11 @@ static void what_is_no_rule_is_named(void **state)
                                         "every 0",
                                         "every 4 to 1",
                                         "near 0",
+                                        "near 4 most 2",
+                                        "every 4 most 0",
+                                        "every 4 most 2 from 1",
+                                        "every 4 from 1 most",
+                                        "closest 0",
                                         "best 3 least",
                                         "best 3 most loss",
                                         "best 3 least a b",
@@ -207,6 +214,10 @@ static void the_examples_hold(void **state)
         {"keep 0", "latest 0", "0 1 2", "", ""},
         {"keep more than there are", "latest 9", "0 1 2", "", "0 1 2"},
         {"steps counted from 1", "every 4 from 1", "1 3 5 7 9 11", "", "1 5 9"},
+        {"the newest 2 of every 3", "every 3 most 2", "0 1 3 6 7 9 10", "", "6 9"},
+        {"the nearest to each 10", "closest 10", "0 3 8 12 15 19 21 26 32 36", "", "0 12 21 32 36"},
+        {"the nearest to each 10, as a user counts", "closest 10 from 1 most 2",
+         "1 4 9 13 16 20 22 27 33 37", "", "33 37"},
         {"given steps", "steps 1 5 7", "0 1 2 5 6", "", "1 5"},
         {"given steps or the newest", "steps 1; latest 1", "0 1 2 5 6", "", "1 6"},
         {"last 2 h", "last-ms 7200000", "0 1 2 3 4", "", "2 3 4"},
@@ -229,9 +240,9 @@ static void the_examples_hold(void **state)
  * by what is left (so deleting as the job lives, or at its end, comes to the same wishes). */
 static void any_of_is_the_union_and_choosing_again_changes_nothing(void **state)
 {
-    static const char *const rules[] = {"latest 3",         "every 3",           "near 4",
-                                        "every-ms 7200000", "best 2 least loss", "steps 2 9",
-                                        "last-ms 3600000"};
+    static const char *const rules[] = {
+        "latest 3",  "every 3",         "near 4",         "every-ms 7200000", "best 2 least loss",
+        "steps 2 9", "last-ms 3600000", "every 3 most 2", "closest 5",        "closest 4 most 2"};
     const size_t rules_count = sizeof rules / sizeof *rules;
     struct keep_item items[ITEMS_MAX];
     char metrics[ITEMS_MAX][40];
