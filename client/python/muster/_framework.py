@@ -47,7 +47,7 @@ def _files(path: pathlib.Path) -> list[pathlib.Path]:
     return [file for file in path.rglob("*") if file.is_file()]
 
 
-def _size(path: pathlib.Path) -> int:
+def size(path: pathlib.Path) -> int:
     size = 0
     for file in _files(path):
         try:
@@ -78,7 +78,7 @@ class Progress:
     manager's save_timeout.
     """
 
-    def __init__(self, manager: Manager, path: pathlib.Path) -> None:
+    def __init__(self, manager: Manager, path: pathlib.Path | None) -> None:
         self._manager = manager  # is not closed before stop()
         self._path = path
         self._ended = threading.Event()
@@ -89,7 +89,7 @@ class Progress:
     def _run(self) -> None:
         told = 0
         while not self._ended.wait(_PERIOD):
-            told = max(told + 1, _size(self._path))
+            told = max(told + 1, size(self._path) if self._path is not None else 0)
             lib.muster_node_save_progress(self._manager._c, told)
 
     def stop(self) -> None:
