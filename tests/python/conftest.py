@@ -142,14 +142,14 @@ class World:
     def nodes(self):
         return [row for row in self.client.nodes("job") if row.state in ("joined", "restored")]
 
-    def await_step(self, step, ranks=1):
+    def await_step(self, step, ranks=1, patience=PATIENCE):
         """All ranks have done so many steps."""
 
         def there():
             nodes = self.nodes()
             return nodes if len(nodes) == ranks and all(row.done >= step for row in nodes) else None
 
-        return await_that(f"step {step} of {ranks} ranks", there)
+        return await_that(f"step {step} of {ranks} ranks", there, patience)
 
     def muster(self, *arguments):
         """The tool's output."""

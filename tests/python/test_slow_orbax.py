@@ -46,20 +46,22 @@ def told(launch, word):
 
 
 def committed(world):
-    return sorted(row.step - 1 for row in world.client.checkpoints("job"))
+    rows = world.client.checkpoints("job")
+    return sorted(row.step - 1 for row in rows if row.state == "committed")
 
 
 def written(world):
     """The steps that Orbax has."""
-    return sorted(int(path.name) for path in (world.directory / "orbax").glob("[0-9]*"))
+    names = [path.name for path in (world.directory / "orbax").iterdir()]
+    return sorted(int(name) for name in names if name.isdigit())
 
 
 def test_two_preemptions_in_a_row_and_the_bits_of_an_uninterrupted_run(world, uninterrupted):
     launch = train(world, 2, 0.1, slow_launches=2)
-    world.await_step(10, ranks=2)
+    world.await_step(10, ranks=2, patience=PATIENCE)
     world.muster("notify", "--job", "job", "1", "--text", "the host goes away")
     await_that("the second launch", lambda: len(world.client.generations("job")) > 1, PATIENCE)
-    nodes = world.await_step(60, ranks=2)
+    nodes = world.await_step(60, ranks=2, patience=PATIENCE)
     os.kill(nodes[1].pid, signal.SIGTERM)
     launch.finish(PATIENCE)
     assert digests(world.directory / "digests") == uninterrupted(2)
@@ -71,7 +73,7 @@ def test_two_preemptions_in_a_row_and_the_bits_of_an_uninterrupted_run(world, un
 
 def test_a_signal_to_all_beside_JAXs_own_preemption_service(world, uninterrupted):
     launch = train(world, 2, 0.1, max_to_keep=1, save_interval_steps=20, own_initialize=True)
-    for node in world.await_step(30, ranks=2):
+    for node in world.await_step(30, ranks=2, patience=PATIENCE):
         os.kill(node.pid, signal.SIGTERM)
     launch.finish(PATIENCE)
     assert digests(world.directory / "digests") == uninterrupted(2)
@@ -82,7 +84,7 @@ def test_a_signal_to_all_beside_JAXs_own_preemption_service(world, uninterrupted
 
 def test_a_signal_to_one_of_four(world, uninterrupted):
     launch = train(world, 4, 0.1)
-    os.kill(world.await_step(10, ranks=4)[3].pid, signal.SIGTERM)
+    os.kill(world.await_step(10, ranks=4, patience=PATIENCE)[3].pid, signal.SIGTERM)
     launch.finish(PATIENCE)
     assert digests(world.directory / "digests") == uninterrupted(4)
     assert {row.exit_code for row in world.client.nodes("job", 1)} == {42}
