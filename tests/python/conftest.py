@@ -174,3 +174,15 @@ def world(tmp_path):
     made = World(tmp_path)
     yield made
     made.end()
+
+
+@pytest.fixture
+def alone(world, monkeypatch):
+    """This process is rank 0 of 1 of the job."""
+    for name, value in world.env.items():
+        if name.startswith("MUSTER"):
+            monkeypatch.setenv(name, value)
+    monkeypatch.setenv("MUSTER_JOB", "job")
+    monkeypatch.setenv("MUSTER_RANK", "0")
+    monkeypatch.setenv("MUSTER_WORLD_SIZE", "1")
+    return world

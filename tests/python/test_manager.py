@@ -24,19 +24,8 @@ def test_a_managers_job_is_preempted_and_ends_with_the_bits_of_an_uninterrupted_
     assert "step_000350" in names
 
 
-@pytest.fixture
-def alone(world, monkeypatch):
-    for name, value in world.env.items():
-        if name.startswith("MUSTER"):
-            monkeypatch.setenv(name, value)
-    monkeypatch.setenv("MUSTER_JOB", "job")
-    monkeypatch.setenv("MUSTER_RANK", "0")
-    monkeypatch.setenv("MUSTER_WORLD_SIZE", "1")
-    return muster.TrainingState(w=numpy.zeros(4))
-
-
 def test_every_call_of_a_manager(alone):
-    state = alone
+    state = muster.TrainingState(w=numpy.zeros(4))
     with muster.Manager(state=state, save=[muster.SaveSteps([1, 2])]) as manager:
         assert manager.restore() is None and manager.latest_step() is None
         assert not manager.save(0) and manager.should_save(1)

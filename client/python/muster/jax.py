@@ -7,7 +7,7 @@ sync = mj.PreemptionSync("checkpoints")            # joins the job
 first = sync.latest.step + 1 if sync.latest else 0
 for step in range(first, 10_000):
     ...
-    if multihost_utils.reached_preemption_sync_point(step):
+    if sync.reached(step):
         write(path)                                # by all processes, as you do today
         sync.saved(step, path)                     # commits; raises muster.Preempted
 
@@ -102,9 +102,10 @@ class PreemptionSync:
     """All processes of a JAX program save at one agreed step when one of them has to go, and the
     broker knows which checkpoint is the latest. The program writes it.
 
-    From here on jax.experimental.multihost_utils.reached_preemption_sync_point(step) asks muster:
-    call it on all processes behind each step, with a step that grows. It costs about a microsecond
-    while nothing happens, and waits for nobody's process but at a save.
+    Call reached(step) on all processes behind each step, with a step that grows. It costs about a
+    microsecond while nothing happens, and waits for other processes at a save alone. Between
+    several processes jax.experimental.multihost_utils.reached_preemption_sync_point(step) asks it
+    too; where jax.distributed is not initialized, JAX says no without asking.
 
     directory: of muster's own small files, seen by all processes; None = MUSTER_CHECKPOINT_DIR.
     options: those of muster.Manager, as save policies, grace, sources. Raises muster.Error, and
