@@ -16,6 +16,7 @@ from ._manager import Manager
 from ._member import RestoreContext, SaveContext
 
 _POINTER = "pointer.json"
+_PATIENCE = 600.0  # seconds in which a save writes no byte, so that it hangs
 
 
 @dataclasses.dataclass(frozen=True)
@@ -104,7 +105,9 @@ class Elsewhere:
 
     def writes(self, path: str) -> None:
         """The program begins to write what ask() said is saved; until commit, or leave."""
-        self._progress = _framework.Progress(self.manager, local(path))
+        place = local(path)
+        patience = None if place is None else _PATIENCE
+        self._progress = _framework.Progress(self.manager, place, patience)
 
     def commit(self, step: int, path: str, *, writer: bool, metrics: Mapping[str, float]) -> bool:
         """The program has written `step`. Is it committed, by all ranks? Raises Preempted behind
