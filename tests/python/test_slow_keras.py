@@ -12,7 +12,7 @@ from conftest import World, await_that, digests
 os.environ["KERAS_BACKEND"] = "jax"
 import muster.keras
 
-PATIENCE = 180.0  # two launches that each import Keras, on two loaded cores
+PATIENCE = 240.0  # two launches that each import Keras, on two loaded cores
 
 
 def train(world, seconds, **options):

@@ -1,5 +1,5 @@
-"""Keras 3: a callback that backs up and restores with all ranks. Tested with keras 3.15, and its
-backends jax and torch.
+"""Keras 3: a callback that backs up and restores with all ranks. Tested with keras 3.15 and its
+backend jax.
 
 from muster.keras import BackupAndRestore
 
