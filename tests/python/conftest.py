@@ -142,14 +142,14 @@ class World:
     def nodes(self):
         return [row for row in self.client.nodes("job") if row.state in ("joined", "restored")]
 
-    def await_step(self, step, ranks=1):
+    def await_step(self, step, ranks=1, patience=PATIENCE):
         """All ranks have done so many steps."""
 
         def there():
             nodes = self.nodes()
             return nodes if len(nodes) == ranks and all(row.done >= step for row in nodes) else None
 
-        return await_that(f"step {step} of {ranks} ranks", there)
+        return await_that(f"step {step} of {ranks} ranks", there, patience)
 
     def muster(self, *arguments):
         """The tool's output."""
@@ -174,3 +174,15 @@ def world(tmp_path):
     made = World(tmp_path)
     yield made
     made.end()
+
+
+@pytest.fixture
+def alone(world, monkeypatch):
+    """This process is rank 0 of 1 of the job."""
+    for name, value in world.env.items():
+        if name.startswith("MUSTER"):
+            monkeypatch.setenv(name, value)
+    monkeypatch.setenv("MUSTER_JOB", "job")
+    monkeypatch.setenv("MUSTER_RANK", "0")
+    monkeypatch.setenv("MUSTER_WORLD_SIZE", "1")
+    return world

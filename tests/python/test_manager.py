@@ -1,9 +1,13 @@
 """A manager in Python: saves and keeps by policy, and resumes with the same bits."""
 
+from types import SimpleNamespace
+
 import numpy
 import pytest
+from conftest import await_that
 
 import muster
+from muster import _framework
 
 STEPS, SECONDS = 400, 0.01
 
@@ -24,19 +28,8 @@ def test_a_managers_job_is_preempted_and_ends_with_the_bits_of_an_uninterrupted_
     assert "step_000350" in names
 
 
-@pytest.fixture
-def alone(world, monkeypatch):
-    for name, value in world.env.items():
-        if name.startswith("MUSTER"):
-            monkeypatch.setenv(name, value)
-    monkeypatch.setenv("MUSTER_JOB", "job")
-    monkeypatch.setenv("MUSTER_RANK", "0")
-    monkeypatch.setenv("MUSTER_WORLD_SIZE", "1")
-    return muster.TrainingState(w=numpy.zeros(4))
-
-
 def test_every_call_of_a_manager(alone):
-    state = alone
+    state = muster.TrainingState(w=numpy.zeros(4))
     with muster.Manager(state=state, save=[muster.SaveSteps([1, 2])]) as manager:
         assert manager.restore() is None and manager.latest_step() is None
         assert not manager.save(0) and manager.should_save(1)
@@ -77,3 +70,21 @@ def test_every_call_of_a_manager(alone):
 def test_a_policy_of_the_wrong_list_is_named():
     with pytest.raises(TypeError, match="save has KeepLatest"):
         muster.Manager(state=muster.TrainingState(), save=[muster.KeepLatest(1)])
+
+
+def test_a_save_whose_bytes_stand_still_is_told_no_more(tmp_path, monkeypatch):
+    told = []
+    monkeypatch.setattr(
+        _framework, "lib", SimpleNamespace(muster_node_save_progress=lambda _, n: told.append(n))
+    )
+    monkeypatch.setattr(_framework, "_PERIOD", 0.01)
+    (tmp_path / "5.being-written").mkdir()
+    progress = _framework.Progress(SimpleNamespace(_c=None), tmp_path / "5", patience=0.045)
+    await_that("the patience", lambda: len(told) == 4)
+    (tmp_path / "5.being-written/part").write_bytes(bytes(100))
+    await_that("another", lambda: len(told) == 9)
+    progress.stop()
+    assert told == [1, 2, 3, 4, 100, 101, 102, 103, 104]
+    endless = _framework.Progress(SimpleNamespace(_c=None), None)
+    await_that("what has no end", lambda: len(told) >= 30)
+    endless.stop()

@@ -20,10 +20,10 @@ def test_the_first_python_program_of_a_page_runs(world, tmp_path, page):
     assert launch.log(0).startswith("False 2.9999")
 
 
-OF_TORCH = {"StatefulDataLoader", "DistributedSampler"}
+OF_FRAMEWORKS = {"StatefulDataLoader", "DistributedSampler", "BackupAndRestore"}
 
 
 def test_its_package_page_names_only_what_there_is():
     text = (SOURCE / "client/python/README.md").read_text()
     for name in re.findall(r"`([A-Z]\w+)`", text):
-        assert hasattr(muster, name) or name in OF_TORCH, name
+        assert hasattr(muster, name) or name in OF_FRAMEWORKS, name

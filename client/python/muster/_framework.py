@@ -47,7 +47,7 @@ def _files(path: pathlib.Path) -> list[pathlib.Path]:
     return [file for file in path.rglob("*") if file.is_file()]
 
 
-def _size(path: pathlib.Path) -> int:
+def size(path: pathlib.Path) -> int:
     size = 0
     for file in _files(path):
         try:
@@ -76,21 +76,36 @@ class Progress:
     the training thread is inside the framework. What it tells grows also while nothing is written,
     as in an evaluation that comes first: a save that hangs ends with the notice, or with the
     manager's save_timeout.
+
+    path: of what is written; names that begin with it and a dot count too. patience: so many
+    seconds without a byte more, and muster is told nothing any more, so it gives the save up.
     """
 
-    def __init__(self, manager: Manager, path: pathlib.Path) -> None:
+    def __init__(
+        self, manager: Manager, path: pathlib.Path | None, patience: float | None = None
+    ) -> None:
         self._manager = manager  # is not closed before stop()
         self._path = path
+        self._patience = patience
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name="muster progress", daemon=True)
         self._thread.start()
         atexit.register(self.stop)  # before the manager's own, which frees what the thread uses
 
+    def _size(self) -> int:
+        if self._path is None:
+            return 0
+        return size(self._path) + sum(map(size, self._path.parent.glob(f"{self._path.name}.*")))
+
     def _run(self) -> None:
-        told = 0
+        told, most, still = 0, 0, 0.0
         while not self._ended.wait(_PERIOD):
-            told = max(told + 1, _size(self._path))
-            lib.muster_node_save_progress(self._manager._c, told)
+            written = self._size()
+            still = 0.0 if written > most else still + _PERIOD
+            most = max(most, written)
+            if self._patience is None or still < self._patience:
+                told = max(told + 1, most)
+                lib.muster_node_save_progress(self._manager._c, told)
 
     def stop(self) -> None:
         self._ended.set()

@@ -214,6 +214,7 @@ class Checkpointer:
         torch.save(state, context.directory / _FILE)
 
     def _restore(self, context: RestoreContext) -> None:
+        assert context.directory is not None
         state = torch.load(
             context.directory / _FILE, map_location="cpu", weights_only=not self._allow_pickle
         )

@@ -1,0 +1,189 @@
+"""What muster.jax and muster.orbax share: checkpoints that the program writes where it likes, at
+steps of its own. muster's checkpoint of such a step is a small file that points to it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import pathlib
+from collections.abc import Mapping
+from typing import Any
+
+from . import _framework
+from ._errors import Preempted
+from ._manager import Manager
+from ._member import RestoreContext, SaveContext
+
+_POINTER = "pointer.json"
+_PATIENCE = 600.0  # seconds in which a save writes no byte, so that it hangs
+
+
+@dataclasses.dataclass(frozen=True)
+class Saved:
+    """A committed checkpoint of the program's own: what it counts as step, and where it wrote."""
+
+    step: int
+    path: str
+
+
+def local(path: str) -> pathlib.Path | None:
+    """A path of this machine's file system; None = of an object store, as gs://bucket/run."""
+    return None if "://" in path else pathlib.Path(path)
+
+
+def read_pointer(checkpoint: pathlib.Path) -> Saved:
+    """What muster's checkpoint in this directory points to. All its ranks wrote the same."""
+    found = {path.read_text(encoding="utf-8") for path in checkpoint.glob(f"*/{_POINTER}")}
+    if len(found) != 1:
+        raise ValueError(
+            f"{checkpoint} points to {len(found)} checkpoints instead of one; was it saved by "
+            "muster.jax or muster.orbax? Start another job, or restore an older one"
+        )
+    return Saved(**json.loads(found.pop()))
+
+
+class Elsewhere:
+    """The boundaries of such a program. All ranks ask about the same steps, in the same order.
+
+    A program may leave steps out. So muster numbers the calls: the first one has the program's own
+    step, and each later one has one more. Opening joins the job, and waits for the other ranks.
+    options: those of muster.Manager.
+    """
+
+    def __init__(self, **options: Any) -> None:
+        self.latest: Saved | None = None  # the newest committed one, the same on all ranks
+        self.asked: int | None = None  # the program's step whose boundary was passed last
+        self.saves = False  # whether that one is saved
+        self.leaves_at: int | None = None  # the program's step that is saved for a termination
+        self.number = -1  # of the last boundary
+        self._counted = False  # number is the job's own
+        self._written: Saved | None = None
+        self._progress: _framework.Progress | None = None
+        fixed = {"layout": "sharded", "restore_any_world_size": True}
+        self._manager: Manager | None = Manager(
+            save_fn=self._save, restore_fn=self._restore, **{**options, **fixed}
+        )
+        try:
+            restored = self._manager.restore()
+        except BaseException as raised:
+            self.leave(raised)
+            raise
+        if restored is not None:
+            self.number, self._counted = restored.step, True
+
+    @property
+    def manager(self) -> Manager:
+        if self._manager is None:
+            raise ValueError("this job was left already; make another manager in a new process")
+        return self._manager
+
+    @property
+    def is_open(self) -> bool:
+        return self._manager is not None
+
+    def ask(self, step: int, wanted: bool) -> bool:
+        """The boundary behind `step`: is it saved? wanted: by the program, alike on all ranks.
+
+        A step that was asked about gets the same answer again, unless it is wanted by now.
+        """
+        if step == self.asked and (self.saves or not wanted):
+            return self.saves
+        self.number = self.number + 1 if self._counted else max(step, 0)
+        self.asked, self.saves, self._counted, self._written = step, False, True, None
+        with self._leaving():
+            self.saves = self.manager.should_save(self.number, force=wanted)
+            if self.saves and self.manager.reached_preemption(self.number):
+                self.leaves_at = step
+        return self.saves
+
+    def leaves(self, step: int) -> bool:
+        """Is the job being terminated, and `step` the one that is saved for it, or behind it? A
+        look-up, for any thread.
+        """
+        return self.leaves_at is not None and step >= self.leaves_at
+
+    def writes(self, path: str) -> None:
+        """The program begins to write what ask() said is saved; until commit, or leave."""
+        place = local(path)
+        patience = None if place is None else _PATIENCE
+        self._progress = _framework.Progress(self.manager, place, patience)
+
+    def commit(self, step: int, path: str, *, writer: bool, metrics: Mapping[str, float]) -> bool:
+        """The program has written `step`. Is it committed, by all ranks? Raises Preempted behind
+        a save that ends the job.
+
+        writer: this process makes the files durable, and tells their size.
+        """
+        self._written = Saved(step, path)
+        self.saves = False
+        metadata: dict[str, Any] = dataclasses.asdict(self._written)
+        place = local(path)
+        if writer and place is not None:
+            _framework.sync(place)
+            metadata["bytes"] = _framework.size(place)
+        saved = False
+        with self._leaving():
+            saved = self.manager.save(self.number, force=True, metrics=metrics, metadata=metadata)
+        self._end_progress()
+        if saved:
+            self.latest = self._written
+        return saved
+
+    def close(self) -> None:
+        """Leaves the job. Raises Preempted when it is being terminated."""
+        manager = self._stop()
+        if manager is not None:
+            manager.close()
+
+    def leave(self, raised: BaseException) -> None:
+        """Leaves the job while an exception is on its way, which the other ranks are told."""
+        manager = self._stop()
+        if manager is not None:
+            manager.__exit__(type(raised), raised, raised.__traceback__)
+
+    def _stop(self) -> Manager | None:
+        self._end_progress()
+        manager, self._manager = self._manager, None
+        return manager
+
+    def _end_progress(self) -> None:
+        progress, self._progress = self._progress, None
+        if progress is not None:
+            progress.stop()
+
+    def _leaving(self) -> _Leaving:
+        return _Leaving(self)
+
+    def _save(self, context: SaveContext) -> None:
+        if self._written is None:
+            raise RuntimeError(
+                f"the program has ended, and wrote no checkpoint of step {self.asked}; the job "
+                "goes on behind an older one"
+            )
+        pointer = json.dumps(dataclasses.asdict(self._written))
+        (context.directory / _POINTER).write_text(pointer, encoding="utf-8")
+
+    def _restore(self, context: RestoreContext) -> None:
+        self.latest = read_pointer(context.checkpoint_directory)
+        place = local(self.latest.path)
+        if place is not None and not place.exists():
+            raise FileNotFoundError(
+                f"{place}, which muster's checkpoint in {context.checkpoint_directory} names, is "
+                "gone; put it back, or start another job"
+            )
+
+
+class _Leaving:
+    """A block whose Preempted leaves the job. A save that failed is logged: training goes on."""
+
+    def __init__(self, elsewhere: Elsewhere) -> None:
+        self._elsewhere = elsewhere
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: Any, raised: BaseException | None, trace: Any) -> bool:
+        if isinstance(raised, Preempted):
+            self._elsewhere.leave(raised)
+        return _framework.was_not_saved(raised)

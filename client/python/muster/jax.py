@@ -1,0 +1,171 @@
+"""JAX: initialize, and the job's own answer to reached_preemption_sync_point. Tested with jax 0.10.
+
+import muster.jax as mj
+
+mj.initialize()                                    # under muster run
+sync = mj.PreemptionSync("checkpoints")            # joins the job
+first = sync.latest.step + 1 if sync.latest else 0
+for step in range(first, 10_000):
+    ...
+    if sync.reached(step):
+        write(path)                                # by all processes, as you do today
+        sync.saved(step, path)                     # commits; raises muster.Preempted
+
+With Orbax use muster.orbax instead, which does all this by itself.
+"""
+
+from __future__ import annotations
+
+import os
+import pathlib
+from collections.abc import Mapping
+from typing import Any
+
+import jax
+from jax._src import distributed
+
+from . import _framework
+from ._elsewhere import Elsewhere, Saved
+
+_framework.check_version("muster.jax", "jax", jax.__version__, "0.10")
+
+
+def initialize(**options: Any) -> None:
+    """jax.distributed.initialize for the ranks of `muster run`; call it before anything of JAX.
+
+    On one host nothing has to be set. On several, set MASTER_ADDR to rank 0's host and MASTER_PORT
+    to a free port there, for all ranks. JAX's own preemption service stays off: it takes SIGTERM,
+    and waits for the other processes inside of its answer.
+    options: those of jax.distributed.initialize; what is given there counts. Without `muster run`
+    JAX looks for a cluster by itself. Raises RuntimeError when there is no place to meet.
+    """
+    jax.config.update("jax_enable_preemption_service", False)
+    rank, world_size = os.environ.get("MUSTER_RANK"), os.environ.get("MUSTER_WORLD_SIZE")
+    if rank is None or world_size is None:
+        jax.distributed.initialize(**options)
+        return
+    given = {"num_processes": int(world_size), "process_id": int(rank), **options}
+    if "coordinator_address" not in given and "JAX_COORDINATOR_ADDRESS" not in os.environ:
+        if "MASTER_ADDR" not in os.environ or "MASTER_PORT" not in os.environ:
+            raise RuntimeError(
+                "the ranks are on several hosts and know no place to meet; set MASTER_ADDR to rank "
+                "0's host, and MASTER_PORT to a free port there, for all ranks"
+            )
+        given["coordinator_address"] = f"{os.environ['MASTER_ADDR']}:{os.environ['MASTER_PORT']}"
+    jax.distributed.initialize(**given)
+
+
+class _Sync:
+    """What JAX calls as its preemption sync manager."""
+
+    def __init__(self, reached: Any) -> None:
+        self._reached = reached
+
+    def reached_sync_point(self, step_id: int) -> bool:
+        return bool(self._reached(step_id))
+
+    def shutdown(self) -> None:
+        pass
+
+
+def replace_preemption_service() -> None:
+    """Ends JAX's own preemption service. Before muster's node is opened: it takes its handler of
+    SIGTERM along.
+    """
+    service, distributed.global_state.preemption_sync_manager = (
+        distributed.global_state.preemption_sync_manager,
+        None,
+    )
+    if service is not None:
+        service.shutdown()
+
+
+def answer_preemption_sync(reached: Any) -> None:
+    """From here on multihost_utils.reached_preemption_sync_point asks reached(step)."""
+    distributed.global_state.preemption_sync_manager = _Sync(reached)
+
+
+def check_world(elsewhere: Elsewhere) -> None:
+    """Raises RuntimeError when JAX and muster count other processes."""
+    world_size = elsewhere.manager.world_size
+    if world_size != jax.process_count():
+        error = RuntimeError(
+            f"muster's job has {world_size} ranks and JAX {jax.process_count()} processes, so they "
+            "would not save together; call muster.jax.initialize() first, or set MUSTER_RANK and "
+            "MUSTER_WORLD_SIZE to JAX's own"
+        )
+        elsewhere.leave(error)
+        raise error
+
+
+class PreemptionSync:
+    """All processes of a JAX program save at one agreed step when one of them has to go, and the
+    broker knows which checkpoint is the latest. The program writes it.
+
+    Call reached(step) on all processes behind each step, with a step that grows. It costs about a
+    microsecond while nothing happens, and waits for other processes at a save alone. Between
+    several processes jax.experimental.multihost_utils.reached_preemption_sync_point(step) asks it
+    too; where jax.distributed is not initialized, JAX says no without asking.
+
+    directory: of muster's own small files, seen by all processes; None = MUSTER_CHECKPOINT_DIR.
+    options: those of muster.Manager, as save policies, grace, sources. Raises muster.Error, and
+    RuntimeError when JAX counts other processes than muster.
+    """
+
+    def __init__(self, directory: str | os.PathLike[str] | None = None, **options: Any) -> None:
+        replace_preemption_service()
+        self._elsewhere = Elsewhere(directory=directory, **options)
+        check_world(self._elsewhere)
+        answer_preemption_sync(self.reached)
+
+    @property
+    def latest(self) -> Saved | None:
+        """The newest committed checkpoint, the same on all processes: its step and path."""
+        return self._elsewhere.latest
+
+    def reached(self, step: int) -> bool:
+        """Is `step` saved: for a termination, an operator, or a save policy? Then write it, and
+        call saved(step, path). Raises muster.Preempted, PeerError and other muster.Error.
+        """
+        asked = self._elsewhere.asked
+        if asked is not None and step < asked:
+            return self._elsewhere.leaves(step)
+        return self._elsewhere.ask(step, wanted=False)
+
+    def saved(
+        self,
+        step: int,
+        path: str | os.PathLike[str],
+        *,
+        metrics: Mapping[str, float] | None = None,
+    ) -> bool:
+        """All processes have written `step` to `path`, which is one path for all. Commits it.
+
+        Returns whether it is committed; with False it does not count, and the log says why. A step
+        that reached() did not ask for is committed too. Raises muster.Preempted behind a save
+        that ends the job.
+        """
+        if not self._elsewhere.ask(step, wanted=True):
+            return False
+        return self._elsewhere.commit(
+            step,
+            os.fspath(path if "://" in str(path) else pathlib.Path(path).absolute()),
+            writer=True,
+            metrics=metrics or {},
+        )
+
+    def close(self) -> None:
+        """Leaves the job. Raises muster.Preempted when it is being terminated."""
+        self._elsewhere.close()
+
+    def __enter__(self) -> PreemptionSync:
+        return self
+
+    def __exit__(self, kind: Any, raised: BaseException | None, trace: Any) -> None:
+        if raised is None:
+            self.close()
+        else:
+            self._elsewhere.leave(raised)
+
+
+__all__ = ["PreemptionSync", "Saved", "initialize"]
