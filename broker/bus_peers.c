@@ -7,8 +7,9 @@
 #include <string.h>
 #include <time.h>
 
-#define GROUPS 4096 /* addresses, and keys: two may share one, and then share what they may have \
-                     */
+#define GROUPS                                                                        \
+    4096 /* addresses, and keys: two may share one, and then share what they may have \
+          */
 #define ROUTES 65536
 
 struct slot {

@@ -289,7 +289,8 @@ static int key_print_added(struct tool *tool, const struct key_grant *grant, con
                                                    : tool_fail(TOOL_NO, "no memory for the answer");
 }
 
-/* The pair of a key whose words are there, its file, and its line of the list. The store is locked. */
+/* The pair of a key whose words are there, its file, and its line of the list. The store is locked.
+ */
 static int key_make(struct tool *tool, struct key_store *store, struct key_grant *grant)
 {
     struct key_file file = {.role = KEY_NOBODY};
@@ -460,7 +461,10 @@ int cmd_key(struct tool *tool)
         const char *word;
         int words;
         int (*run)(struct tool *, struct key_store *);
-    } subs[] = {{"add", 2, key_add}, {"list", 1, key_list}, {"revoke", 2, key_revoke}, {"rotate", 3, key_rotate}};
+    } subs[] = {{"add", 2, key_add},
+                {"list", 1, key_list},
+                {"revoke", 2, key_revoke},
+                {"rotate", 3, key_rotate}};
     struct key_store store = {.lock_fd = -1};
     int code;
 

@@ -1,7 +1,8 @@
-/* What a client with a valid key of other jobs may do to a job that runs: nothing. The input is the role of its key, then
- * frames, each behind its length in two bytes. They pass the decoder and the table of authority, as in the broker's loop, and
- * what may be said the core takes. Whatever that is, no row, no event and no message is of the honest job or to its ranks,
- * and no number of all jobs is out of their reach. */
+/* What a client with a valid key of other jobs may do to a job that runs: nothing. The input is the
+ * role of its key, then frames, each behind its length in two bytes. They pass the decoder and the
+ * table of authority, as in the broker's loop, and what may be said the core takes. Whatever that
+ * is, no row, no event and no message is of the honest job or to its ranks, and no number of all
+ * jobs is out of their reach. */
 #include "broker/core/authority.h"
 #include "schema/sql/queries.h"
 #include "tests/fuzz/fuzz.h"

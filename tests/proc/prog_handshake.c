@@ -1,10 +1,10 @@
-/* prog_handshake WHAT HOST PORT TIMES - raw connections to a broker that asks for keys, one after another; says how many of
- * them it closed, how many bytes behind its greeting it sent before, and the longest that one lasted, in ms.
- *   garbage  CURVE's greeting, then random bytes      frames  the same, then well-formed frames of random bytes
- *   null     a greeting without keys, then READY and a message: a downgrade     plain  the same with a password
- *   silent   nothing at all
- *   replay   TIMES is a port at which a client with a key is to connect: what it says is passed on, and then, over a second
- *            connection, said once more */
+/* prog_handshake WHAT HOST PORT TIMES - raw connections to a broker that asks for keys, one after
+ * another; says how many of them it closed, how many bytes behind its greeting it sent before, and
+ * the longest that one lasted, in ms. garbage  CURVE's greeting, then random bytes      frames  the
+ * same, then well-formed frames of random bytes null     a greeting without keys, then READY and a
+ * message: a downgrade     plain  the same with a password silent   nothing at all replay   TIMES
+ * is a port at which a client with a key is to connect: what it says is passed on, and then, over a
+ * second connection, said once more */
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <poll.h>
@@ -157,7 +157,8 @@ static void replay(const char *host, const char *port, const char *own)
     client = accept(listener, NULL, NULL);
     broker = connect_to(host, port);
     for (bool both = true; both;) {
-        struct pollfd items[] = {{.fd = client, .events = POLLIN}, {.fd = broker, .events = POLLIN}};
+        struct pollfd items[] = {{.fd = client, .events = POLLIN},
+                                 {.fd = broker, .events = POLLIN}};
 
         poll(items, 2, 1000);
         if (items[0].revents != 0)
