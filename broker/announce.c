@@ -94,6 +94,7 @@ static bool event_text(const struct record_event *row, const char *at, char *tex
     case EVENT_NOT_SAVED:
         round_text(event, at, text, size);
         return true;
+    case EVENT_ORDER:
     case EVENT_NODE_LOST: /* names rank, process and host itself */
     case EVENT_JOIN_FAILED:
     case EVENT_STUCK: /* a rank in its step, or a task at its worker */

@@ -5,6 +5,7 @@
  */
 #include "broker/bus.h"
 
+#include "broker/bus_peers.h"
 #include "broker/bus_zap.h"
 #include "broker/core/authority.h"
 #include "broker/dirs.h"
@@ -29,7 +30,7 @@
 #define COMMAND_HWM 1000
 #define UNREAD_MAX \
     100 /* messages of a connection that libzmq holds for us: 6 MiB, as frames of 64 KiB */
-#define EVENTS_HWM 10000
+#define EVENTS_HWM 1000 /* of a listener that does not read: it asks for what it lacks */
 #define BACKLOG 4096
 #define HANDSHAKE_MS 3000 /* 5,000 idle connections hold 4,500 descriptors for 30 s by default */
 #define LINGER_MS 1000
@@ -121,7 +122,7 @@ static long port_of(const char *text)
     return *end == '\0' && port >= 1 && port <= 65534 ? port : -2;
 }
 
-static enum muster_status check_tcp(const char *listen, bool others, struct muster_error *err)
+static enum muster_status check_tcp(const char *listen, const char *db, struct muster_error *err)
 {
     const char *host = listen + strlen("tcp://");
     const char *colon = strrchr(host, ':');
@@ -132,25 +133,24 @@ static enum muster_status check_tcp(const char *listen, bool others, struct must
             "listen address %s: write tcp://HOST:PORT with a port from 1 to 65534 (the "
             "next one is for events), or * for any",
             listen);
-    if (others || is_loopback(host, (size_t)(colon - host)))
+    if (db == NULL || is_loopback(host, (size_t)(colon - host)))
         return MUSTER_OK;
     return error_set(err, MUSTER_E_ARGUMENT,
                      "listen address %s can be reached from other hosts, and this broker has no "
-                     "keys, so anybody there could command it. Make one first: "
-                     "`muster key add NAME --job JOB`; or listen on ipc:///PATH or "
-                     "tcp://127.0.0.1:PORT; or give --insecure if everybody on that network is "
-                     "trusted",
-                     listen);
+                     "keys, so anybody there could command it. Make one, then start it: "
+                     "`muster key add NAME --job JOB --db %s` and `musterd --db %s --listen %s`; "
+                     "or listen on ipc:///PATH or tcp://127.0.0.1:PORT",
+                     listen, db, db, listen);
 }
 
-enum muster_status bus_check_listen(const char *listen, bool others, struct muster_error *err)
+enum muster_status bus_check_listen(const char *listen, const char *db, struct muster_error *err)
 {
     if (strlen(listen) > ENDPOINT_MAX - sizeof EVENTS_SUFFIX)
         return error_set(err, MUSTER_E_ARGUMENT, "listen address %.60s... is too long", listen);
     if (bus_starts(listen, "ipc://") && listen[6] != '\0')
         return check_ipc(listen, err);
     if (bus_starts(listen, "tcp://"))
-        return check_tcp(listen, others, err);
+        return check_tcp(listen, db, err);
     return error_set(err, MUSTER_E_ARGUMENT,
                      "listen address %s: write ipc:///PATH or tcp://HOST:PORT", listen);
 }
@@ -355,8 +355,8 @@ enum muster_status bus_open(const struct bus_options *options, struct bus **ret_
 {
     char events[ENDPOINT_MAX + 1];
     char events_what[2 * ENDPOINT_MAX + 32];
-    bool others = options->insecure || (options->keys != NULL && bus_keys_count(options->keys) > 0);
-    enum muster_status status = bus_check_listen(options->listen, others, err);
+    bool keys = options->keys != NULL && bus_keys_count(options->keys) > 0;
+    enum muster_status status = bus_check_listen(options->listen, keys ? NULL : options->db, err);
     struct bus *bus;
 
     if (status != MUSTER_OK)
@@ -381,6 +381,8 @@ enum muster_status bus_open(const struct bus_options *options, struct bus **ret_
             bind_one(bus->router, options->listen, options->listen, bus->command_endpoint, err);
     if (status == MUSTER_OK)
         note_file(&bus->files[1], bus->command_endpoint);
+    if (status == MUSTER_OK && bus->zap != NULL)
+        bus_peers_watch((int)port_of(strrchr(bus->events_endpoint, ':') + 1));
     if (status != MUSTER_OK) {
         bus_close(&bus);
         return status;
@@ -425,7 +427,15 @@ static const struct key_grant *grant_of(const struct bus *bus, zmq_msg_t *messag
 {
     const char *user = zmq_msg_gets(message, "User-Id");
 
-    return user == NULL || user[0] == '\0' ? NULL : bus_keys_named(bus->keys, user);
+    return user == NULL || user[0] == '\0' ? NULL : bus_keys_public(bus->keys, user);
+}
+
+/* Of a connection with a key: what it holds, and whose it is. */
+static void note_part(const struct bus *bus, uint64_t route, zmq_msg_t *part)
+{
+    if (bus->zap != NULL)
+        bus_peers_took(route, zmq_msg_get(part, ZMQ_SRCFD), zmq_msg_size(part),
+                       zmq_msg_gets(part, "User-Id"));
 }
 
 /* Who may hear the topic is put on it; all others hear nothing. */
@@ -436,6 +446,7 @@ static void grant_topic(struct bus *bus, zmq_msg_t *message)
     size_t size = zmq_msg_size(message);
     bool ends = size >= 2 && size <= JOB_NAME_MAX + 2 && bytes[size - 1] == '\0'; /* as a string */
 
+    note_part(bus, 0, message);
     if (ends && bytes[0] == 1 && grant != NULL &&
         authority_hears(grant, bytes + 1, bus->now_unix_ms))
         zmq_setsockopt(bus->publisher, ZMQ_SUBSCRIBE, bytes + 1, size - 1);
@@ -481,6 +492,8 @@ bool bus_wait(struct bus *bus, int fd, int64_t timeout_ms)
     bus->published = false;
     if (bus->zap != NULL && bus_zap_serve(bus->zap, bus->now_unix_ms))
         timeout_ms = 0;
+    if (bus->zap != NULL)
+        bus->counters.refused_keys = bus_zap_refused(bus->zap);
     if (subscribed || has_message(bus->router))
         timeout_ms = 0;
     if (poll(items, sizeof items / sizeof *items,
@@ -496,6 +509,7 @@ static void drop_rest(struct bus *bus, zmq_msg_t *message)
     while (zmq_msg_more(message)) {
         if (zmq_msg_recv(message, bus->router, ZMQ_DONTWAIT) < 0)
             return;
+        note_part(bus, 0, message);
     }
 }
 
@@ -522,9 +536,11 @@ enum bus_received bus_receive(struct bus *bus, struct bus_frame *ret_frame)
         return BUS_NOTHING;
     bus->counters.received++;
     known = route_of(&id, &route);
-    whole = zmq_msg_more(&id) && zmq_msg_recv(&bus->frame, bus->router, ZMQ_DONTWAIT) >= 0 &&
-            !zmq_msg_more(&bus->frame);
+    whole = zmq_msg_more(&id) && zmq_msg_recv(&bus->frame, bus->router, ZMQ_DONTWAIT) >= 0;
     zmq_msg_close(&id);
+    if (whole)
+        note_part(bus, known ? route : 0, &bus->frame);
+    whole = whole && !zmq_msg_more(&bus->frame);
     if (!whole) {
         drop_rest(bus, &bus->frame);
         bus->counters.dropped_shape++;
@@ -545,14 +561,44 @@ enum bus_received bus_receive(struct bus *bus, struct bus_frame *ret_frame)
     return BUS_DROPPED;
 }
 
+static bool bus_user(zmq_msg_t *frame, unsigned *ret_uid)
+{
+    struct ucred who = {0};
+    socklen_t size = sizeof who;
+    int fd = zmq_msg_get(frame, ZMQ_SRCFD);
+
+    if (fd < 0 || getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &size) != 0 || who.pid == 0)
+        return false;
+    *ret_uid = who.uid;
+    return true;
+}
+
+const struct key_grant *bus_grant(const struct bus *bus, const char *public_key)
+{
+    return bus_keys_public(bus->keys, public_key);
+}
+
+void bus_sender(struct bus *bus, const struct bus_frame *frame, char *ret_text, size_t size)
+{
+    const char *address = zmq_msg_gets(&bus->frame, "Peer-Address");
+    unsigned uid;
+
+    if (frame->grant != NULL && (frame->kept || address == NULL))
+        snprintf(ret_text, size, "key %s", frame->grant->name);
+    else if (frame->grant != NULL)
+        snprintf(ret_text, size, "key %s at %s", frame->grant->name, address);
+    else if (bus_starts(bus->command_endpoint, "ipc://") && bus_user(&bus->frame, &uid))
+        snprintf(ret_text, size, "local socket uid %u", uid);
+    else
+        snprintf(ret_text, size, "a process at %s", address != NULL ? address : "this host");
+}
+
 /* --- send ------------------------------------------------------------------------------------- */
 
-bool bus_send(struct bus *bus, uint64_t route, const uint8_t *frame, size_t size)
+static bool bus_send_now(struct bus *bus, const uint8_t id[ROUTING_ID_SIZE], const uint8_t *frame,
+                         size_t size)
 {
-    const uint8_t id[ROUTING_ID_SIZE] = {0, (uint8_t)(route >> 24), (uint8_t)(route >> 16),
-                                         (uint8_t)(route >> 8), (uint8_t)route};
-
-    if (zmq_send(bus->router, id, sizeof id, ZMQ_SNDMORE | ZMQ_DONTWAIT) < 0) {
+    if (zmq_send(bus->router, id, ROUTING_ID_SIZE, ZMQ_SNDMORE | ZMQ_DONTWAIT) < 0) {
         if (zmq_errno() == EAGAIN)
             bus->counters.full++;
         else
@@ -565,6 +611,22 @@ bool bus_send(struct bus *bus, uint64_t route, const uint8_t *frame, size_t size
     }
     bus->counters.sent++;
     return true;
+}
+
+bool bus_send(struct bus *bus, uint64_t route, const uint8_t *frame, size_t size)
+{
+    const uint8_t id[ROUTING_ID_SIZE] = {0, (uint8_t)(route >> 24), (uint8_t)(route >> 16),
+                                         (uint8_t)(route >> 8), (uint8_t)route};
+
+    if (bus->zap != NULL && !bus_peers_queue(route, size)) {
+        bus->counters.full++;
+        return false;
+    }
+    if (bus_send_now(bus, id, frame, size))
+        return true;
+    if (bus->zap != NULL)
+        bus_peers_unqueue(route, size, zmq_errno() == EAGAIN);
+    return false;
 }
 
 void bus_publish(struct bus *bus, const char *job, const uint8_t *frame, size_t size)

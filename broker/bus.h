@@ -19,16 +19,17 @@ struct bus;
 
 struct bus_options {
     const char *listen; /* "tcp://127.0.0.1:7700", "tcp://127.0.0.1:*" or "ipc:///path"; borrowed */
-    bool insecure;      /* allow addresses that other hosts reach, without keys */
     struct bus_keys *keys; /* borrowed; NULL, or none in it: nobody is asked for one */
+    const char *db;        /* beside which keys would be, for an error; borrowed */
 };
 
 struct bus_counters {
     uint64_t received;
     uint64_t dropped_shape;    /* not exactly [routing id][frame] */
     uint64_t dropped_identity; /* a peer that chose its own routing id */
-    uint64_t dropped_keys;     /* a key that is not on the list any more */
-    uint64_t dropped_topics;   /* subscriptions to what the key may not hear */
+    uint64_t refused_keys;     /* connections whose key does not count */
+    uint64_t dropped_keys;   /* messages over a connection whose key is not on the list any more */
+    uint64_t dropped_topics; /* subscriptions to what the key may not hear */
     uint64_t rebinds_failed;
     uint64_t sent;
     uint64_t unreachable; /* the peer is gone */
@@ -41,11 +42,12 @@ struct bus_frame {
     const struct key_grant *grant; /* the sender's; NULL: nobody is asked for one. Borrowed */
     const uint8_t *data;
     size_t size;
+    bool kept; /* it was not the last that came: bus_sender knows no address */
 };
 
-/* Is `listen` something that bus_open may bind? others: also one that other hosts reach, for there
- * are keys, or nobody minds. MUSTER_E_ARGUMENT says what to write instead. */
-enum muster_status bus_check_listen(const char *listen, bool others, struct muster_error *err);
+/* Is `listen` something that bus_open may bind? db: there are no keys beside this database, so no
+ * other host may reach it; NULL: there are. MUSTER_E_ARGUMENT says what to write instead. */
+enum muster_status bus_check_listen(const char *listen, const char *db, struct muster_error *err);
 
 /* Binds both sockets. The state lock must be held: binding an ipc path takes it over.
  * The events' endpoint: the next port for tcp (a free one if the port is `*`), path + ".events" for
@@ -67,6 +69,11 @@ void bus_look_at_keys(struct bus *bus, int64_t now_unix_ms);
 
 /* Waits until a command is there or `fd` is readable, at most timeout_ms. True if fd is readable */
 bool bus_wait(struct bus *bus, int fd, int64_t timeout_ms);
+
+/* Who sent the frame that bus_receive lent: a key and its address, or a local socket's user. */
+void bus_sender(struct bus *bus, const struct bus_frame *frame, char *ret_text, size_t size);
+/* What that key may do now. NULL: it is not on the list. Borrowed for this pass. */
+const struct key_grant *bus_grant(const struct bus *bus, const char *public_key);
 
 enum bus_received { BUS_NOTHING, BUS_FRAME, BUS_DROPPED };
 /* One message without waiting; the frame is borrowed until the next call. */

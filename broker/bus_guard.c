@@ -2,6 +2,7 @@
  * bytes, then frames of flags, a length of 1 or 8 bytes, and a body. */
 #include "broker/bus_guard.h"
 
+#include "broker/bus_peers.h"
 #include "broker/core/core.h"
 
 #include <errno.h>
@@ -12,6 +13,7 @@
 
 #define GREETING_BYTES 64
 #define VERSION_AT 10
+#define MECHANISM_AT 12
 #define FLAG_MORE 1
 #define FLAG_LONG 2
 #define FLAG_COMMAND 4
@@ -34,16 +36,30 @@ static bool greeting_take(struct bus_guard_stream *stream, uint8_t byte)
 {
     bool ok = greeting_byte_ok(stream->left, byte);
 
+    if (stream->left == MECHANISM_AT)
+        stream->curve = byte == 'C';
     if (++stream->left == GREETING_BYTES)
         stream->state = GUARD_FLAGS;
     return ok;
+}
+
+/* All that can be seen of a frame inside CURVE: whether it belongs to the handshake, and its size.
+ */
+static bool sealed_begins(struct bus_guard_stream *stream)
+{
+    if ((stream->flags & FLAG_COMMAND) != 0)
+        return ++stream->commands <= GUARD_COMMANDS_MAX;
+    stream->begun += PEERS_FRAME_BYTES;
+    stream->begun += stream->size > GUARD_CURVE_BYTES ? stream->size - GUARD_CURVE_BYTES : 0;
+    return !stream->listens ||
+           (stream->size <= GUARD_COMMAND_BYTES && ++stream->topics <= GUARD_TOPICS_MAX);
 }
 
 static bool frame_begins(struct bus_guard_stream *stream)
 {
     stream->at = 0;
     stream->state = stream->size > 0 ? GUARD_BODY : GUARD_FLAGS;
-    if (stream->size > WIRE_SEALED_MAX)
+    if (stream->size > WIRE_SEALED_MAX || (stream->curve && !sealed_begins(stream)))
         return false;
     return (stream->flags & FLAG_COMMAND) == 0 || stream->size <= GUARD_COMMAND_BYTES;
 }
@@ -67,6 +83,8 @@ static bool length_take(struct bus_guard_stream *stream, uint8_t byte)
  * message of ours begins so. */
 static bool is_topic(const struct bus_guard_stream *stream, uint8_t byte)
 {
+    if (stream->curve)
+        return false;
     if ((stream->flags & FLAG_COMMAND) != 0)
         return stream->at == 1 && (byte == 'S' || byte == 'C');
     return stream->at == 0 && byte <= 1;
@@ -128,7 +146,7 @@ bool bus_guard_start(size_t files)
 
     connections = connections > 2 * FILES_SPARE ? connections - FILES_SPARE : connections / 2;
     guard.streams = calloc(connections, sizeof *guard.streams);
-    if (guard.streams == NULL)
+    if (guard.streams == NULL || !bus_peers_start(connections))
         return false;
     guard.files = files;
     guard.connections = connections;
@@ -138,14 +156,28 @@ bool bus_guard_start(size_t files)
 ssize_t bus_guard_recv(int fd, void *data, size_t size, int flags)
 {
     ssize_t got = recvfrom(fd, data, size, flags, NULL, NULL);
+    struct bus_guard_stream *stream;
+    uint64_t begun;
 
     if (got <= 0 || guard.streams == NULL || (size_t)fd >= guard.connections)
         return got;
+    stream = &guard.streams[fd];
     atomic_fetch_add_explicit(&guard.judged, 1, memory_order_relaxed);
-    if (bus_guard_stream_take(&guard.streams[fd], data, (size_t)got))
-        return got;
-    atomic_fetch_add_explicit(&guard.hostile, 1, memory_order_relaxed);
-    return 0; /* as if the peer had ended: libzmq closes, and forgets what was not whole */
+    if (!bus_guard_stream_take(stream, data, (size_t)got)) {
+        atomic_fetch_add_explicit(&guard.hostile, 1, memory_order_relaxed);
+        return 0; /* as if the peer had ended: libzmq closes, and forgets what was not whole */
+    }
+    begun = stream->begun;
+    stream->begun = 0;
+    return begun == 0 || bus_peers_received(fd, begun) ? got : 0;
+}
+
+/* Its peer asks again; not to take it would be asked for ever, at once. */
+static int bus_guard_turn_away(int connection)
+{
+    close(connection);
+    errno = ECONNABORTED;
+    return -1;
 }
 
 int bus_guard_accept(int fd, struct sockaddr *address, socklen_t *address_size, int flags)
@@ -154,14 +186,29 @@ int bus_guard_accept(int fd, struct sockaddr *address, socklen_t *address_size, 
 
     if (connection < 0 || guard.streams == NULL)
         return connection;
-    if ((size_t)connection < guard.connections) {
-        guard.streams[connection] = (struct bus_guard_stream){0};
-        return connection;
+    if ((size_t)connection >= guard.connections) {
+        atomic_fetch_add_explicit(&guard.full, 1, memory_order_relaxed);
+        return bus_guard_turn_away(connection);
     }
-    close(connection); /* its peer asks again; not to take it would be asked for ever, at once */
-    atomic_fetch_add_explicit(&guard.full, 1, memory_order_relaxed);
-    errno = ECONNABORTED;
-    return -1;
+    if (address == NULL || !bus_peers_opened(fd, connection, address))
+        return address == NULL ? connection : bus_guard_turn_away(connection);
+    guard.streams[connection] = (struct bus_guard_stream){.listens = bus_peers_listens(connection)};
+    return connection;
+}
+
+ssize_t bus_guard_send(int fd, const void *data, size_t size, int flags)
+{
+    ssize_t sent = sendto(fd, data, size, flags, NULL, 0);
+
+    if (sent > 0)
+        bus_peers_sent(fd, (size_t)sent);
+    return sent;
+}
+
+int bus_guard_close(int fd)
+{
+    bus_peers_closed(fd);
+    return (int)syscall(SYS_close, fd);
 }
 
 void bus_guard_counters(struct bus_guard_counters *ret_counters)

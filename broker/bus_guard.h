@@ -10,8 +10,8 @@
  *
  * What always holds: a connection is closed at the first frame that a peer of ours never sends. An
  * unfinished message takes at most WIRE_SEALED_MAX bytes, a connection GUARD_TOPICS_MAX topics.
- * What CURVE encrypts cannot be judged here but for its size: parts and topics of a client that has
- * a key are not counted. */
+ * What CURVE encrypts cannot be judged here but for its size. So a listener may send as many frames
+ * as topics, and of others bus_peers.c counts the bytes that nobody has taken. */
 #ifndef BROKER_BUS_GUARD_H
 #define BROKER_BUS_GUARD_H
 
@@ -26,6 +26,8 @@
 #define GUARD_TOPICS_MAX 16 /* SUBSCRIBE and CANCEL in a connection's life; a node sends one */
 #define GUARD_TOPIC_BYTES (JOB_NAME_MAX + 2) /* how, name, end */
 #define GUARD_COMMAND_BYTES 512              /* a READY of ours has some 40, CURVE's INITIATE 300 */
+#define GUARD_COMMANDS_MAX 4                 /* with CURVE: HELLO, INITIATE, and two to spare */
+#define GUARD_CURVE_BYTES 33                 /* what it puts around a message */
 
 enum bus_guard_state { GUARD_GREETING, GUARD_FLAGS, GUARD_LENGTH, GUARD_BODY };
 
@@ -34,8 +36,12 @@ struct bus_guard_stream { /* all zero: a new connection */
     uint8_t flags;        /* of the present frame */
     uint8_t left;         /* bytes of the greeting or of the length: read, or still to come */
     uint8_t topics;
-    uint32_t at; /* in the body */
+    bool curve;       /* as its greeting says: what follows the handshake cannot be read */
+    bool listens;     /* at the events' port, of a broker with keys */
+    uint8_t commands; /* of CURVE's handshake */
+    uint32_t at;      /* in the body */
     uint64_t size;
+    uint64_t begun; /* what the frames cost that have begun, see bus_peers.h; for who takes it */
 };
 
 /* The next bytes of a connection. False: no peer of ours sends that; close the connection. */
@@ -48,6 +54,8 @@ bool bus_guard_start(size_t files);
 /* As the calls of their names. Before bus_guard_start they do no more than these. */
 ssize_t bus_guard_recv(int fd, void *data, size_t size, int flags);
 int bus_guard_accept(int fd, struct sockaddr *address, socklen_t *address_size, int flags);
+ssize_t bus_guard_send(int fd, const void *data, size_t size, int flags);
+int bus_guard_close(int fd);
 
 struct bus_guard_counters {
     uint64_t judged; /* reads: 0 while messages arrive says that this libzmq reads in another way */

@@ -8,9 +8,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <zmq.h>
 
 struct bus_keys {
     char list_path[PATH_MAX], secret_path[PATH_MAX];
@@ -116,6 +117,7 @@ static enum muster_status bus_keys_read(struct bus_keys *keys, struct muster_err
     return status;
 }
 
+/* From here on no core file and no other process of this user reads the secret. */
 static enum muster_status bus_keys_read_secret(struct bus_keys *keys, struct muster_error *err)
 {
     enum muster_status status;
@@ -131,6 +133,8 @@ static enum muster_status bus_keys_read_secret(struct bus_keys *keys, struct mus
                          "%s lists keys, but the broker's own key %s is missing: put it back, or "
                          "remove the list and make all keys anew with `muster key add`",
                          keys->list_path, keys->secret_path);
+    prctl(PR_SET_DUMPABLE, 0);
+    mlock(keys, sizeof *keys);
     text[strcspn(text, "\n")] = '\0';
     if (key_text_ok(text))
         memcpy(keys->secret, text, sizeof keys->secret);
@@ -208,8 +212,7 @@ static bool does_less(const struct key_grant *before, const struct key_grant *af
     if (key_trouble(before, now_unix_ms) != NULL)
         return false;
     return after == NULL || key_trouble(after, now_unix_ms) != NULL ||
-           after->role != before->role || strcmp(after->jobs, before->jobs) != 0 ||
-           strcmp(after->public_key, before->public_key) != 0;
+           after->role != before->role || strcmp(after->jobs, before->jobs) != 0;
 }
 
 static bool one_expired(struct bus_keys *keys, int64_t now_unix_ms)
@@ -239,25 +242,18 @@ enum muster_status bus_keys_look(struct bus_keys *keys, int64_t now_unix_ms, boo
     keys->items = NULL;
     keys->count = 0;
     status = bus_keys_read(keys, err);
+    if (status == MUSTER_OK && keys->size == 0)
+        status =
+            error_set(err, MUSTER_E_AUTH, "%s is gone, or empty: put it back", keys->list_path);
     for (size_t i = 0; i < count; i++)
-        *ret_lost |= does_less(&before[i], bus_keys_named(keys, before[i].name), now_unix_ms);
+        *ret_lost |=
+            does_less(&before[i], bus_keys_public(keys, before[i].public_key), now_unix_ms);
     free(before);
     return status;
 }
 
-const struct key_grant *bus_keys_named(const struct bus_keys *keys, const char *name)
+const struct key_grant *bus_keys_public(const struct bus_keys *keys, const char *text)
 {
-    for (size_t i = 0; i < keys->count; i++)
-        if (strcmp(keys->items[i].name, name) == 0)
-            return &keys->items[i];
-    return NULL;
-}
-
-const struct key_grant *bus_keys_public(const struct bus_keys *keys, const uint8_t bytes[32])
-{
-    char text[KEY_TEXT_BYTES + 1];
-
-    zmq_z85_encode(text, bytes, 32);
     for (size_t i = 0; i < keys->count; i++)
         if (strcmp(keys->items[i].public_key, text) == 0)
             return &keys->items[i];

@@ -28,7 +28,6 @@ enum muster_status bus_keys_look(struct bus_keys *keys, int64_t now_unix_ms, boo
                                  struct muster_error *err);
 
 /* NULL: there is none. Borrowed until the next bus_keys_look. */
-const struct key_grant *bus_keys_public(const struct bus_keys *keys, const uint8_t bytes[32]);
-const struct key_grant *bus_keys_named(const struct bus_keys *keys, const char *name);
+const struct key_grant *bus_keys_public(const struct bus_keys *keys, const char *text);
 
 #endif

@@ -146,6 +146,7 @@ static const struct key_grant *question_judge(struct bus_zap *zap, const struct 
                                               int64_t now_unix_ms)
 {
     const struct key_grant *grant;
+    char text[KEY_TEXT_BYTES + 1];
     const char *trouble;
 
     if (q->count != ZAP_FRAMES || !frame_is(q, FRAME_VERSION, ZAP_VERSION) ||
@@ -154,7 +155,8 @@ static const struct key_grant *question_judge(struct bus_zap *zap, const struct 
         zap->refused++;
         return NULL;
     }
-    grant = bus_keys_public(zap->keys, q->bytes[FRAME_KEY]);
+    zmq_z85_encode(text, q->bytes[FRAME_KEY], CURVE_KEY_BYTES);
+    grant = bus_keys_public(zap->keys, text);
     trouble = grant == NULL ? "is not on the list" : key_trouble(grant, now_unix_ms);
     if (trouble == NULL)
         return grant;
@@ -166,7 +168,7 @@ static void question_answer(struct bus_zap *zap, const struct question *q,
                             const struct key_grant *grant)
 {
     const char *code = grant != NULL ? "200" : "400", *text = grant != NULL ? "OK" : "refused";
-    const char *user = grant != NULL ? grant->name : "";
+    const char *user = grant != NULL ? grant->public_key : ""; /* a name may get another key */
 
     zmq_send(zap->socket, ZAP_VERSION, strlen(ZAP_VERSION), ZMQ_SNDMORE | ZMQ_DONTWAIT);
     zmq_send(zap->socket, q->bytes[FRAME_REQUEST], q->sizes[FRAME_REQUEST],

@@ -44,7 +44,6 @@ static const struct option {
     {"join-timeout-ms", OPTION_MS, offsetof(struct config, join_timeout_ms)},
     {"keep-jobs", OPTION_COUNT, offsetof(struct config, keep_jobs)},
     {"keep-jobs-days", OPTION_COUNT, offsetof(struct config, keep_jobs_days)},
-    {"insecure", OPTION_FLAG, offsetof(struct config, insecure)},
     {"allow-network-fs", OPTION_FLAG, offsetof(struct config, allow_network_fs)},
 };
 #define OPTIONS_COUNT (sizeof options / sizeof *options)
@@ -56,9 +55,8 @@ static const char help[] =
     "Without options it listens on a socket that only this user can reach.\n"
     "\n"
     "  --listen ADDRESS       ipc:///PATH, tcp://127.0.0.1:PORT (events use PORT + 1) or\n"
-    "                         tcp://127.0.0.1:* for any free ports\n"
-    "  --insecure             allow addresses that other hosts can reach without keys: only on\n"
-    "                         a network where everybody is trusted; see `muster key`\n"
+    "                         tcp://127.0.0.1:* for any free ports; an address that other\n"
+    "                         hosts reach needs a key first: see `muster key`\n"
     "  --db PATH              the database; one musterd a database\n"
     "  --allow-network-fs     allow a database on a network file system; only if no other\n"
     "                         host uses it\n"
@@ -209,6 +207,12 @@ static enum muster_status config_no_option(const char *where, const char *name, 
 
     for (size_t i = 0; i < OPTIONS_COUNT; i++)
         nearest_offer(&nearest, options[i].name);
+    if (length == strlen("insecure") && strncmp(name, "insecure", length) == 0)
+        return error_set(err, MUSTER_E_ARGUMENT,
+                         "%s%s%s is gone: nobody on a network is let in without a key. Take it "
+                         "out, make a key with `muster key add NAME --job JOB`, and start musterd "
+                         "again",
+                         where, prefix, "insecure");
     nearest_offer(&nearest, "config");
     nearest_hint(&nearest, prefix, hint);
     return error_set(err, MUSTER_E_ARGUMENT, "%sthere is no option %s%.*s%s; see musterd --help",
@@ -403,7 +407,7 @@ static enum muster_status fill_defaults(struct config *config, struct muster_err
         status = config_default_listen(uid, &config->listen, err);
     if (status == MUSTER_OK)
         status =
-            bus_check_listen(config->listen, true, err); /* bus_open knows whether there are keys */
+            bus_check_listen(config->listen, NULL, err); /* main.c knows whether there are keys */
     return status;
 }
 

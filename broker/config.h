@@ -21,7 +21,6 @@ struct config {
     int64_t join_timeout_ms; /* 0 = JOIN_TIMEOUT_MS */
     int64_t keep_jobs;       /* ended ones, 0 = all; */
     int64_t keep_jobs_days;  /* 0 = for ever */
-    bool insecure;
     bool allow_network_fs;
     bool show_help; /* then nothing else was checked */
     bool show_version;

@@ -9,10 +9,12 @@
 #include "broker/loop_internal.h"
 
 #include "broker/announce.h"
+#include "broker/bus_peers.h"
 #include "broker/core/authority.h"
 #include "broker/failpoint.h"
 #include "broker/log.h"
 #include "broker/service.h"
+#include "broker/turns.h"
 #include "schema/error.h"
 
 #include <inttypes.h>
@@ -227,6 +229,8 @@ static void take_frame(struct loop *loop, const struct bus_frame *frame)
     struct muster_error err;
     enum muster_status status;
 
+    char by[BY_MAX + 1];
+
     arena_reset(&loop->arena);
     status = wire_decode(frame->data, frame->size, &loop->arena, &message, &err);
     if (status == MUSTER_E_VERSION) {
@@ -242,6 +246,12 @@ static void take_frame(struct loop *loop, const struct bus_frame *frame)
     } else if (!loop->blocked) {
         if (!wake_job(loop, &message))
             return;
+        if (message.up.role == ROLE_TOOL && wire_is_request(message.type)) {
+            bus_sender(loop->bus, frame, by, sizeof by);
+            input.by = by;
+            if (message.type == WIRE_FORGET) /* and its journal with it */
+                broker_log(LOG_LEVEL_INFO, "job %s: %s: forget", message.up.job, by);
+        }
         failpoint_message(FAILPOINT_CORE_BEFORE, &message);
         core_step(loop->core, &input, &loop->batch);
         failpoint_message(FAILPOINT_CORE_AFTER, &message);
@@ -252,16 +262,34 @@ static void take_frame(struct loop *loop, const struct bus_frame *frame)
     }
 }
 
-/* True once the queue is empty. */
+/* What came in earlier passes from a key that had had its turn. */
+static void loop_take_kept(struct loop *loop)
+{
+    struct bus_frame frame;
+    const char *key;
+
+    turns_begin(loop->turns);
+    while (turns_next(loop->turns, &frame, &key)) {
+        frame.grant = bus_grant(loop->bus, key);
+        frame.kept = true;
+        if (frame.grant != NULL)
+            take_frame(loop, &frame);
+    }
+    loop->counters.busy = turns_dropped(loop->turns);
+}
+
+/* True once the queue is empty. What is kept then waits for itself. */
 static bool loop_receive_all(struct loop *loop)
 {
+    if (loop->turns != NULL)
+        loop_take_kept(loop);
     for (int i = 0; i < PASS_FRAMES_MAX; i++) {
         struct bus_frame frame;
         enum bus_received received = bus_receive(loop->bus, &frame);
 
         if (received == BUS_NOTHING)
             return true;
-        if (received == BUS_FRAME)
+        if (received == BUS_FRAME && (loop->turns == NULL || turns_take(loop->turns, &frame)))
             take_frame(loop, &frame);
     }
     return false;
@@ -314,6 +342,8 @@ static int64_t time_to_wait(const struct loop *loop, int64_t timeout_ms)
         due = min_i64(due, store_wakeup_boot_ms(loop->store));
     if (store_manifest_is_due(loop->store))
         due = now;
+    if (loop->turns != NULL && turns_wait(loop->turns))
+        due = now;
     due = min_i64(due, outbox_wakeup_boot_ms(&loop->outbox));
     wait = due == INT64_MAX ? timeout_ms : min_i64(due - now, timeout_ms);
     return wait < 0 ? 0 : wait;
@@ -351,6 +381,8 @@ enum muster_status loop_pass(struct loop *loop, int64_t timeout_ms, bool *ret_st
         *ret_stop = true;
     failpoint_pass(FAILPOINT_RECEIVE_BEFORE);
     drained = loop_receive_all(loop);
+    if (drained)
+        bus_peers_sweep(loop->now_boot_ms);
     if (loop->failure != MUSTER_OK) {
         if (err != NULL)
             *err = loop->failed;
@@ -407,6 +439,11 @@ struct loop *loop_create(struct store *store, struct bus *bus, struct core *core
     actions_init(&loop->batch);
     actions_init(&loop->free_outputs);
     arena_init(&loop->arena, DECODE_BYTES_MAX);
+    if (!bus_asks_for_keys(bus))
+        return loop;
+    loop->turns = turns_create();
+    if (loop->turns == NULL)
+        loop_destroy(&loop);
     return loop;
 }
 
@@ -414,6 +451,7 @@ void loop_destroy(struct loop **loop)
 {
     if (*loop == NULL)
         return;
+    turns_destroy(&(*loop)->turns);
     actions_free(&(*loop)->batch);
     actions_free(&(*loop)->free_outputs);
     arena_free(&(*loop)->arena);

@@ -44,7 +44,8 @@ struct loop {
     enum muster_status failure; /* of a job's rows that could not be read: final */
     struct muster_error failed;
 
-    struct arena arena; /* of one decoded frame */
+    struct turns *turns; /* NULL: there are no keys */
+    struct arena arena;  /* of one decoded frame */
     struct store_rows rows;
     struct outbox outbox;
     uint8_t frame[WIRE_FRAME_MAX];

@@ -69,6 +69,8 @@ int instead_of_accept4(int fd, struct sockaddr *address, socklen_t *address_size
     INSTEAD_OF("accept4");
 int instead_of_accept(int fd, struct sockaddr *address, socklen_t *address_size)
     INSTEAD_OF("accept");
+ssize_t instead_of_send(int fd, const void *data, size_t size, int flags) INSTEAD_OF("send");
+int instead_of_close(int fd) INSTEAD_OF("close");
 
 ssize_t instead_of_recv(int fd, void *data, size_t size, int flags)
 {
@@ -83,6 +85,16 @@ int instead_of_accept4(int fd, struct sockaddr *address, socklen_t *address_size
 int instead_of_accept(int fd, struct sockaddr *address, socklen_t *address_size)
 {
     return bus_guard_accept(fd, address, address_size, 0);
+}
+
+ssize_t instead_of_send(int fd, const void *data, size_t size, int flags)
+{
+    return bus_guard_send(fd, data, size, flags);
+}
+
+int instead_of_close(int fd)
+{
+    return bus_guard_close(fd);
 }
 
 /* Two connections a node. */
@@ -164,8 +176,7 @@ static enum muster_status main_start(struct program *program, struct muster_erro
 {
     const struct store_options store_options = {
         .allow_network_fs = program->config.allow_network_fs, .lock_wait_ms = LOCK_WAIT_MS};
-    struct bus_options bus_options = {.listen = program->config.listen,
-                                      .insecure = program->config.insecure};
+    struct bus_options bus_options = {.listen = program->config.listen, .db = program->config.db};
     enum muster_status status = take_files(err);
 
     if (status == MUSTER_OK)
@@ -175,7 +186,7 @@ static enum muster_status main_start(struct program *program, struct muster_erro
     bus_options.keys = program->keys;
     if (status == MUSTER_OK)
         status = bus_check_listen(bus_options.listen,
-                                  bus_options.insecure || bus_keys_count(program->keys) > 0, err);
+                                  bus_keys_count(program->keys) > 0 ? NULL : bus_options.db, err);
     if (status == MUSTER_OK)
         status = store_open(program->config.db, &store_options, &program->store, err);
     if (status == MUSTER_OK)

@@ -2,6 +2,7 @@
 #include "broker/self.h"
 
 #include "broker/bus_guard.h"
+#include "broker/bus_peers.h"
 #include "schema/status.h"
 
 #include <assert.h>
@@ -82,18 +83,27 @@ static void self_refusals(const struct self *self, struct store_rows *rows)
 {
     const struct bus_counters *bus = bus_counters(self->bus);
     struct bus_guard_counters guard;
+    struct bus_peers_counters peers;
 
+    bus_peers_counters(&peers);
     bus_guard_counters(&guard);
     row_number(rows, "refused_malformed", self->loop->malformed);
     row_number(rows, "refused_version", self->loop->version);
     row_number(rows, "refused_unexpected", self->loop->unexpected);
     row_number(rows, "refused_frame", bus->dropped_shape + bus->dropped_identity);
     row_number(rows, "refused_authority", self->loop->denied);
+    row_number(rows, "refused_connection", bus->refused_keys);
     row_number(rows, "refused_key", bus->dropped_keys);
     row_number(rows, "refused_topic", bus->dropped_topics);
+    row_number(rows, "refused_busy", self->loop->busy);
     row_number(rows, "refused_disk", self->loop->refused);
     row_number(rows, "closed_hostile", guard.hostile);
     row_number(rows, "closed_files", guard.full);
+    row_number(rows, "closed_address", peers.address);
+    row_number(rows, "closed_key", peers.key);
+    row_number(rows, "closed_silent", peers.silent);
+    row_number(rows, "closed_unread", peers.unread);
+    row_number(rows, "closed_unsent", peers.unsent);
     row_number(rows, "unsent_full", bus->full);
     row_number(rows, "unsent_gone", bus->unreachable);
     row_number(rows, "rebinds_failed", bus->rebinds_failed);

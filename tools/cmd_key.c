@@ -1,4 +1,5 @@
-/* cmd_key - the verb that decides who may use a broker over TCP: key add, list, revoke, show.
+/* cmd_key - the verb that decides who may use a broker over TCP: key add, list, revoke,
+ * rotate, show.
  * Owns: DATABASE.key (the broker's secret, made once) and DATABASE.keys (the list), which musterd
  * reads again when it changes. It asks no broker, so it works before the first start: who may write
  * the files is who may run it. */
@@ -22,6 +23,8 @@
 #define LIST_HEAD                                                                                \
     "# Who may use this broker over TCP. `muster key` writes this file, and musterd reads it.\n" \
     "# NAME ROLE JOBS PUBLIC-KEY NOT-BEFORE EXPIRES REVOKED (unix milliseconds, - for none)\n"
+
+#define ROTATE_DAYS 7 /* for which the old key counts, if nobody says otherwise */
 
 struct key_store {
     char list_path[FS_PATH_MAX], secret_path[FS_PATH_MAX];
@@ -286,36 +289,77 @@ static int key_print_added(struct tool *tool, const struct key_grant *grant, con
                                                    : tool_fail(TOOL_NO, "no memory for the answer");
 }
 
-static int key_add(struct tool *tool, struct key_store *store)
+/* The pair of a key whose words are there, its file, and its line of the list. The store is locked.
+ */
+static int key_make(struct tool *tool, struct key_store *store, struct key_grant *grant)
 {
-    struct key_grant grant = {.from_unix_ms = 0};
     struct key_file file = {.role = KEY_NOBODY};
     char path[FS_PATH_MAX];
-    int code = key_words(tool, &grant);
+    int code = key_is_free(store, grant->name);
 
-    if (code == TOOL_DONE)
-        code = key_store_lock(store);
-    if (code == TOOL_DONE)
-        code = key_is_free(store, grant.name);
     if (code == TOOL_DONE)
         code = key_of_broker(store, file.broker_key);
     if (code != TOOL_DONE)
         return code;
-    if (zmq_curve_keypair(grant.public_key, file.secret_key) != 0)
+    if (zmq_curve_keypair(grant->public_key, file.secret_key) != 0)
         return tool_fail(TOOL_NO, "this libzmq makes no keys (%s): install one with CURVE",
                          zmq_strerror(errno));
-    memcpy(file.name, grant.name, sizeof file.name);
-    memcpy(file.jobs, grant.jobs, sizeof file.jobs);
-    memcpy(file.public_key, grant.public_key, sizeof file.public_key);
-    file.role = grant.role;
-    file.expires_unix_ms = grant.expires_unix_ms;
+    memcpy(file.name, grant->name, sizeof file.name);
+    memcpy(file.jobs, grant->jobs, sizeof file.jobs);
+    memcpy(file.public_key, grant->public_key, sizeof file.public_key);
+    file.role = grant->role;
+    file.expires_unix_ms = grant->expires_unix_ms;
     if (tool->values[OPTION_FILE] != NULL)
         snprintf(path, sizeof path, "%s", tool->values[OPTION_FILE]);
     else
-        snprintf(path, sizeof path, "%s.key", grant.name);
-    code = key_write_both(store, &grant, &file, path);
+        snprintf(path, sizeof path, "%s.key", grant->name);
+    code = key_write_both(store, grant, &file, path);
     explicit_bzero(&file, sizeof file);
-    return code == TOOL_DONE ? key_print_added(tool, &grant, path) : code;
+    return code == TOOL_DONE ? key_print_added(tool, grant, path) : code;
+}
+
+static int key_add(struct tool *tool, struct key_store *store)
+{
+    struct key_grant grant = {.from_unix_ms = 0};
+    int code = key_words(tool, &grant);
+
+    if (code == TOOL_DONE)
+        code = key_store_lock(store);
+    return code == TOOL_DONE ? key_make(tool, store, &grant) : code;
+}
+
+/* A new key for what the old one is for. The old one counts until its hosts have the new one. */
+static int key_rotate(struct tool *tool, struct key_store *store)
+{
+    struct key_grant grant = {.from_unix_ms = 0}, *old;
+    int64_t until_unix_ms = 0;
+    int code = key_expiry(tool, &until_unix_ms);
+
+    if (code == TOOL_DONE && !wire_job_name_ok(tool->args[2]))
+        return tool_fail(TOOL_USAGE, "\"%s\" is no name for a key", tool->args[2]);
+    if (code == TOOL_DONE)
+        code = key_store_lock(store);
+    old = code == TOOL_DONE ? key_find(store, tool->args[1]) : NULL;
+    if (code == TOOL_DONE && (old == NULL || key_trouble(old, tool->now_unix_ms) != NULL))
+        return tool_fail(TOOL_NO,
+                         "%s lists no key %s that counts: `muster key list` shows all, and "
+                         "`muster key add` makes one",
+                         store->list_path, tool->args[1]);
+    if (code != TOOL_DONE)
+        return code;
+    if (until_unix_ms == 0)
+        until_unix_ms = tool->now_unix_ms + ROTATE_DAYS * DAY_MS;
+    if (old->expires_unix_ms == 0 || old->expires_unix_ms > until_unix_ms)
+        old->expires_unix_ms = until_unix_ms;
+    until_unix_ms = old->expires_unix_ms;
+    grant.role = old->role;
+    memcpy(grant.jobs, old->jobs, sizeof grant.jobs);
+    snprintf(grant.name, sizeof grant.name, "%s", tool->args[2]);
+    code = key_make(tool, store, &grant);
+    if (code == TOOL_DONE && !tool_json(tool))
+        fprintf(tool->out, "Key %s counts until %s: until then give its hosts the new one.\n",
+                tool->args[1], render_stamp(until_unix_ms).text);
+    return code;
 }
 
 /* --- list, revoke, show ----------------------------------------------------------------------- */
@@ -324,7 +368,11 @@ static const char *key_state(const struct key_grant *grant, int64_t now_unix_ms)
 {
     const char *trouble = key_trouble(grant, now_unix_ms);
 
-    return trouble == NULL ? "good" : trouble[0] == 'w' ? "revoked" : "expired";
+    if (trouble == NULL)
+        return "good";
+    if (grant->revoked_unix_ms != 0)
+        return "revoked";
+    return now_unix_ms < grant->from_unix_ms ? "not yet" : "expired";
 }
 
 static json_t *key_json(const struct key_grant *grant, int64_t now_unix_ms)
@@ -413,7 +461,10 @@ int cmd_key(struct tool *tool)
         const char *word;
         int words;
         int (*run)(struct tool *, struct key_store *);
-    } subs[] = {{"add", 2, key_add}, {"list", 1, key_list}, {"revoke", 2, key_revoke}};
+    } subs[] = {{"add", 2, key_add},
+                {"list", 1, key_list},
+                {"revoke", 2, key_revoke},
+                {"rotate", 3, key_rotate}};
     struct key_store store = {.lock_fd = -1};
     int code;
 
@@ -429,5 +480,6 @@ int cmd_key(struct tool *tool)
         return code;
     }
     return tool_fail(TOOL_USAGE, "write `muster key add NAME --job JOB`, `muster key list`, "
-                                 "`muster key revoke NAME` or `muster key show FILE`");
+                                 "`muster key revoke NAME`, `muster key rotate NAME NEW` or "
+                                 "`muster key show FILE`");
 }

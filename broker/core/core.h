@@ -39,6 +39,8 @@ struct core_options {
     int ended_held; /* of these in memory; 0 = CORE_ENDED_MAX, below it none */
 };
 
+#define BY_MAX 400 /* a key's name, and an address */
+
 enum input_kind {
     INPUT_NONE,
     INPUT_START,     /* after all rows were loaded: begins a new broker epoch */
@@ -54,6 +56,7 @@ struct input {
     int64_t now_unix_ms;
     uint64_t route;                 /* MESSAGE, NO_EVENTS: whom to answer */
     const struct wire_msg *message; /* MESSAGE: borrowed for the call */
+    const char *by;                 /* MESSAGE of a tool: who sent it; NULL: nobody asks */
     const char *job;                /* JOB, NO_EVENTS */
 };
 

@@ -3,6 +3,8 @@
  * message's own fields. Never: a rule of any subject. The handlers of the subjects hold those. */
 #include "broker/core/dispatch.h"
 
+#include "broker/core/state/orders.h"
+
 #include <stdio.h>
 
 #define RANKS (1U << ROLE_CHIEF | 1U << ROLE_WORKER)
@@ -249,6 +251,9 @@ static void dispatch_of_tool(struct core *core, const struct input *in)
     const struct wire_msg *m = in->message;
     const struct message *message = dispatch_find(m->type, ROLE_TOOL);
     const struct said said = {.in = in, .m = m, .job = job_find(core, m->up.job)};
+    const size_t before = core->out->count;
+    char words[ORDER_WORDS_MAX];
+    bool told = in->by != NULL && said.job != NULL && order_words(said.job, m, words);
     struct answer answer;
 
     if (message->take != NULL && message->answered == WITHOUT_JOB) {
@@ -264,6 +269,8 @@ static void dispatch_of_tool(struct core *core, const struct input *in)
     else
         answer = dispatch_take(core, &said, ROLE_TOOL);
     struct job *job = job_find(core, m->up.job); /* it may be forgotten now */
+    if (job != NULL && told && answer.code == MUSTER_OK)
+        order_journal(core, job, in->by, words, answer.value, before);
     if (job != NULL)
         job_settle(core, job);
     send_ack(core, in->route, m->up.job, m->up.request, answer.code, answer.text, answer.value);

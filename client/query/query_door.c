@@ -107,7 +107,8 @@ static enum query_door door_perhaps(const char *address, const char *path,
     snprintf(
         ret_text, DOOR_TEXT_MAX,
         "the broker at %s stands still, or it does not accept the key in %s (revoked, expired, "
-        "or another broker's): `muster key list` on its host tells, and musterd's log",
+        "not valid yet, or another broker's): `muster key list` on its host tells, and musterd's "
+        "log",
         address, path);
     return DOOR_PERHAPS;
 }

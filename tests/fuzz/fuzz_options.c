@@ -100,7 +100,7 @@ static void try_broker(struct command *command)
         must(err.status == status && err.text[0] != '\0');
     } else if (!config.show_help && !config.show_version) {
         must(config.db != NULL && config.db[0] != '\0');
-        must(bus_check_listen(config.listen, true, &why) == MUSTER_OK);
+        must(bus_check_listen(config.listen, NULL, &why) == MUSTER_OK);
         must(config.port_file == NULL || config.port_file[0] != '\0');
         must(config.log_format == LOG_FORMAT_TEXT || config.log_format == LOG_FORMAT_JSON);
         must(config.join_timeout_ms >= 0 && config.join_timeout_ms <= INT32_MAX);

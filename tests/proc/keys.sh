@@ -23,7 +23,11 @@ refused() {
 code=0
 "$musterd" --db "$db" --listen tcp://0.0.0.0:7700 >"$dir/said" 2>&1 || code=$?
 same "musterd's exit code" "$code" 2
-says "$(cat "$dir/said")" 'has no keys' 'muster key add' --insecure
+says "$(cat "$dir/said")" 'has no keys' "muster key add NAME --job JOB --db $db" "musterd --db $db --listen tcp://0.0.0.0:7700"
+code=0
+"$musterd" --db "$db" --listen tcp://0.0.0.0:7700 --insecure >"$dir/said" 2>&1 || code=$?
+same "musterd's exit code with --insecure" "$code" 2
+says "$(cat "$dir/said")" 'insecure is gone.*muster key add'
 
 # --- the list
 key own --job "$job"
@@ -45,6 +49,22 @@ if "$muster" key add own --job x --db "$db" --file again.key 2>"$dir/said"; then
 says "$(cat "$dir/said")" 'there is a key own already'
 [ ! -e again.key ] || fail "a key that is not on the list was written"
 
+said=$("$muster" key rotate other other-2 --db "$db" --expires 1h)
+says "$said" 'other-2 is in other-2.key: role node, jobs other' 'Key other counts until'
+says "$("$muster" key list --db "$db")" 'other +node +other +good +[0-9]' 'other-2 +node +other +good +never'
+if "$muster" key rotate gone gone-2 --db "$db" 2>"$dir/said"; then fail "a revoked key was rotated"; fi
+says "$(cat "$dir/said")" 'lists no key gone that counts'
+
+# --- what is wrong with a key is said with what to do
+for jobs in 'a b' '*x' '../up' ''; do
+    if "$muster" key add odd --job "$jobs" --db "$db" 2>"$dir/said"; then fail "a key for jobs \"$jobs\""; fi
+    says "$(cat "$dir/said")" 'is no job.s name, nor the begin of one|say for which job|needs a value'
+done
+"$muster" key add later --job "$job" --db "$db" >/dev/null
+year=31536000000
+sed -i "s/^\(later .* \)- - -\$/\1$(($(date +%s%3N) + year)) - -/" "$db.keys"
+says "$("$muster" key list --db "$db")" 'later +node +job +not yet'
+
 broker_start
 events=$(sed -n 2p "$dir/port")
 says "$(cat "$dir/musterd.log")" 'clients need a key'
@@ -54,6 +74,7 @@ refused - 4 'asks for a key.*muster key add.*MUSTER_KEY_FILE' status
 "$muster" key add own --job "$job" --db "$dir/another/muster.db" --file foreign.key >/dev/null
 refused foreign 3 'does not accept the key' status "$job"
 refused gone 3 'does not accept the key' status "$job"
+refused later 3 'does not accept the key.*not valid yet' status "$job"
 refused other 4 "key other is for jobs other, not for job $job" status "$job"
 refused sees 4 'name one with --job' status
 refused all 1 'no job' status nothing
@@ -131,6 +152,13 @@ key again --job "$job"
 MUSTER_KEY_FILE=$dir/again.key ranks_start 3 --steps $((saved + 40))
 all_finished $((saved + 40))
 same "messages that the revoked key heard of the next launch" "$(grep -c heard own.heard)" "$lines"
+
+# --- a clock that jumped a year: keys that last are refused by name, those without an end are not
+if command -v faketime >/dev/null; then
+    code=0
+    MUSTER_KEY_FILE=$dir/other.key faketime '+2 years' "$muster" status other --broker "$broker" --timeout 2 >"$dir/said" 2>&1 || code=$?
+    says "$(cat "$dir/said")" 'key other in .* has expired'
+fi
 
 # --- a list that is damaged while it is used lets nobody in, and is said
 cp "$db.keys" list && echo 'half a line' >>"$db.keys"

@@ -557,7 +557,7 @@ static void usage_is_explained_with_exit_code_2(void **state)
     assert_log_has(f, "--frobnicate");
     assert_log_has(f, "--help");
     assert_exit(start(f, "x.db", "--listen", "tcp://0.0.0.0:7700", NULL), 2);
-    assert_log_has(f, "--insecure");
+    assert_log_has(f, "muster key add NAME");
     assert_false(scratch_exists(scratch_path(f->dir, "x.db")));
 }
 

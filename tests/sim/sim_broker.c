@@ -262,6 +262,7 @@ static void core_input(struct sim *sim, enum input_kind kind, uint64_t route,
                           .now_unix_ms = broker_unix_ms(sim),
                           .route = route,
                           .message = message,
+                          .by = message != NULL && message->up.role == ROLE_TOOL ? "uid 7" : NULL,
                           .job = job};
 
     core_step(sim->broker.core, &input, out);

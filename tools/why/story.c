@@ -142,6 +142,24 @@ static const struct muster_event_row *find_incident(const struct story *story, c
     return NULL;
 }
 
+#define ORDERED_BY_MAX 440
+
+/* " (key ann at 10.0.0.7)": who gave that order, if the journal tells. round: 0 = whichever. */
+static void story_ordered_by(const struct story *story, const char *order, int64_t round,
+                             char ret[ORDERED_BY_MAX])
+{
+    const struct muster_event_row *event = muster_rows_events(story->incidents);
+
+    ret[0] = '\0';
+    for (size_t i = 0; i < muster_rows_count(story->incidents); i++) {
+        const char *words = strstr(event[i].text, ": ");
+
+        if (strcmp(event[i].kind, "order") == 0 && words != NULL && strcmp(words + 2, order) == 0 &&
+            (round == 0 || event[i].round == round))
+            snprintf(ret, ORDERED_BY_MAX, " (%.*s)", (int)(words - event[i].text), event[i].text);
+    }
+}
+
 /* Was the withdrawal too late? In time it is between two attempts, when the job trains on. */
 static bool story_is_refused(const struct story *story, const struct muster_notice_row *notice,
                              const struct muster_event_row *event)
@@ -155,11 +173,25 @@ static bool story_is_refused(const struct story *story, const struct muster_noti
            (event != NULL && event->unix_ms < last->ended_unix_ms);
 }
 
+/* "an operator (key ann at 10.0.0.7)", or the notice's source. */
+static void story_source(const struct story *story, const struct muster_notice_row *notice,
+                         char ret[ORDERED_BY_MAX + 16])
+{
+    char order[ORDERED_BY_MAX], by[ORDERED_BY_MAX];
+
+    snprintf(order, sizeof order, "notify rank %" PRId64 ", notice %s", notice->rank, notice->id);
+    story_ordered_by(story, order, 0, by);
+    if (notice->by_operator)
+        snprintf(ret, ORDERED_BY_MAX + 16, "an operator%s", by);
+    else
+        snprintf(ret, ORDERED_BY_MAX + 16, "%s", notice->source);
+}
+
 static void tell_notice(struct story *story, const struct muster_notice_row *notice)
 {
     struct shown time = story_at(story, notice->received_unix_ms);
     struct who who = story_who(notice->rank, notice->host, notice->pid);
-    const char *source = notice->by_operator ? "an operator" : notice->source;
+    char order[ORDERED_BY_MAX], by[ORDERED_BY_MAX], source[ORDERED_BY_MAX + 16];
     const char *fate = render_fate(notice->kind);
     bool withdrawn = strcmp(notice->state, "cancelled") == 0;
     const struct muster_event_row *event = find_incident(story, "notice cancelled", notice->id);
@@ -167,6 +199,7 @@ static void tell_notice(struct story *story, const struct muster_notice_row *not
 
     struct shown left = render_duration(notice->left_ms < 0 ? GRACE_DEFAULT_MS : notice->left_ms);
 
+    story_source(story, notice, source);
     if (strcmp(notice->left_from, "grace_period_ms") == 0)
         story_say(story,
                   "At %s %s was told by %s that it %s; the job's grace_period_ms gives "
@@ -184,6 +217,8 @@ static void tell_notice(struct story *story, const struct muster_notice_row *not
                   notice->kind);
     if (notice->text[0] != '\0')
         story_say_text(story, notice->text, "The notice says: ");
+    snprintf(order, sizeof order, "cancel notice %s", notice->id);
+    story_ordered_by(story, order, 0, by);
     if (withdrawn && event != NULL)
         snprintf(when, sizeof when, " at %s", story_at(story, event->unix_ms).text);
     if (withdrawn && event != NULL && story_fell(story->nodes, event))
@@ -194,12 +229,14 @@ static void tell_notice(struct story *story, const struct muster_notice_row *not
                   " had been opened for it, and a round that has begun is not stopped by that.",
                   when, notice->round);
     else if (withdrawn)
-        story_say(story, "It was withdrawn%s.", when);
+        story_say(story, "It was withdrawn%s%s.", when, by);
 }
 
 static void tell_cause(struct story *story)
 {
+    const struct muster_round_row *first = muster_rows_rounds(story->rounds);
     const struct muster_round_row *last = story_last_round(story);
+    char by[ORDERED_BY_MAX] = "";
     const struct muster_notice_row *notice = muster_rows_notices(story->notices);
     size_t told = 0;
 
@@ -210,8 +247,9 @@ static void tell_cause(struct story *story)
         }
     if (last == NULL || told > 0 || strcmp(last->reason, "found on disk") == 0)
         return;
+    story_ordered_by(story, "save", first->round, by);
     if (strcmp(last->cause, "operator") == 0)
-        story_say(story, "An operator asked for a checkpoint.");
+        story_say(story, "An operator%s asked for a checkpoint.", by);
     else if (strcmp(last->cause, "policy") == 0)
         story_say(story, "The ranks asked for a checkpoint at a step of their own.");
     else
@@ -232,9 +270,15 @@ static int64_t begins_unix_ms(const struct story *story)
     return begins;
 }
 
+/* A save, a notice and its withdrawal have sentences of their own, with who ordered them. */
 static bool is_told_elsewhere(const struct muster_event_row *event)
 {
-    return strcmp(event->kind, "notice cancelled") == 0;
+    const char *words = strcmp(event->kind, "order") == 0 ? strstr(event->text, ": ") : NULL;
+
+    return strcmp(event->kind, "notice cancelled") == 0 ||
+           (words != NULL &&
+            (strncmp(words, ": save", 6) == 0 || strncmp(words, ": notify ", 9) == 0 ||
+             strncmp(words, ": cancel ", 9) == 0));
 }
 
 static const char *shown_kind(const struct muster_event_row *event)
@@ -336,6 +380,8 @@ static void tell_incidents(struct story *story, int64_t from_unix_ms, int64_t un
         else if (strcmp(event[i].kind, "not saved") == 0)
             story_say_text(story, text,
                            "At %s the termination was left without a checkpoint: ", time.text);
+        else if (strcmp(event[i].kind, "order") == 0)
+            story_say_text(story, text, "At %s an operator gave an order: ", time.text);
         else if (strcmp(event[i].kind, "generation ended") == 0)
             story_say_text(story, text, "At %s generation %" PRId64 " ended: ", time.text,
                            event[i].generation);

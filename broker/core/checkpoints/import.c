@@ -12,6 +12,7 @@
  * who asks is answered after that. */
 #include "broker/core/checkpoints/checkpoints.h"
 
+#include "broker/core/state/orders.h"
 #include "schema/manifest/manifest_read.h"
 #include "schema/manifest/metrics.h"
 #include "schema/paths.h"
@@ -43,18 +44,30 @@ static void keep_answer(struct import *import, const struct answer *answer)
     snprintf(import->text, sizeof import->text, "%s", answer->text);
 }
 
-/* True: *m is the next part, and is taken. */
-static bool import_take_part(struct core *core, const struct wire_import *m)
+/* Of the same checkpoint for the same job: nobody's order gets a part from who may not give it. */
+static bool import_is_same(const struct import *import, const struct wire_msg *order)
 {
+    return strcmp(import->path, order->u.import.path) == 0 &&
+           order->u.import.total == import->total &&
+           strcmp(import->job, order->up.job != NULL ? order->up.job : "") == 0;
+}
+
+/* True: the message has the next part, and it is taken. */
+static bool import_take_part(struct core *core, const struct input *in)
+{
+    const struct wire_import *m = &in->message->u.import;
     struct import *import = &core->import;
 
     if (m->offset == 0) {
         import_free(core);
         snprintf(import->path, sizeof import->path, "%s", m->path);
+        snprintf(import->job, sizeof import->job, "%s",
+                 in->message->up.job != NULL ? in->message->up.job : "");
+        snprintf(import->by, sizeof import->by, "%s", in->by != NULL ? in->by : "");
         import->reader = manifest_reader_create();
         import->total = m->total;
     }
-    if (import->reader == NULL || strcmp(import->path, m->path) != 0 || m->total != import->total ||
+    if (import->reader == NULL || !import_is_same(import, in->message) ||
         m->offset != import->have || m->bytes.size > import->total - import->have)
         return false;
     manifest_reader_feed(import->reader, (const char *)m->bytes.data, m->bytes.size);
@@ -98,6 +111,14 @@ static void import_parent_of(const struct manifest *m, const char *path, char *r
     const char *slash = unnamed(m, path) != NULL ? unnamed(m, path) : strrchr(path, '/');
 
     snprintf(ret_dir, size, "%.*s", slash != NULL ? (int)(slash - path) : 0, path);
+}
+
+static void import_tell(struct core *core, struct job *job, const struct manifest *m)
+{
+    char dir[PATH_BYTES_MAX + 1];
+
+    import_parent_of(m, core->import.path, dir, sizeof dir);
+    order_import(core, job, core->import.by, dir);
 }
 
 static void add_generation(struct core *core, struct job *job, const struct manifest *m,
@@ -452,6 +473,7 @@ static bool import_add(struct core *core, struct manifest **manifest, struct ans
     add_frame(core, job, m, path, true);
     partly_end(job, m->round);
     ret_answer->value = add_checkpoint(core, job, m, path);
+    import_tell(core, job, m);
     add_files(core, m, &shard, &file, IMPORT_SLICE + m->shard_count);
     return true;
 }
@@ -482,6 +504,7 @@ static struct answer complete(struct core *core, const struct manifest *m)
         return answer;
     add_frame(core, job, m, core->import.path, true);
     answer.value = add_checkpoint(core, job, m, core->import.path);
+    import_tell(core, job, m);
     partly_end(job, m->round);
     return answer;
 }
@@ -506,10 +529,12 @@ void import_tick(struct core *core)
 
 /* --- what a tool says ------------------------------------------------------------------------- */
 
-static bool is_repeat(const struct import *import, const struct wire_import *m)
+static bool is_repeat(const struct import *import, const struct wire_msg *order)
 {
-    return strcmp(import->path, m->path) == 0 && m->total == import->total &&
-           m->offset < import->have && (m->offset > 0 || import->manifest != NULL);
+    const struct wire_import *m = &order->u.import;
+
+    return import_is_same(import, order) && m->offset < import->have &&
+           (m->offset > 0 || import->manifest != NULL);
 }
 
 /* What the order names was what its sender may order: see authority.h. */
@@ -558,7 +583,7 @@ bool import_take(struct core *core, const struct input *in, struct answer *ret_a
     if (m->path[0] != '/' || m->total == 0 || m->bytes.size == 0) {
         *ret_answer =
             import_refuse(MUSTER_E_ARGUMENT, "an import needs an absolute path and a manifest");
-    } else if (is_repeat(import, m)) {
+    } else if (is_repeat(import, in->message)) {
         *ret_answer = (struct answer){import->code, out_text(core, import->text), import->done};
         if (import->manifest == NULL || m->offset + m->bytes.size < m->total)
             return true;
@@ -569,7 +594,7 @@ bool import_take(struct core *core, const struct input *in, struct answer *ret_a
         *ret_answer =
             import_refuse(MUSTER_E_BUSY, "the files of another checkpoint are being imported; "
                                          "repeat this one in some seconds");
-    } else if (!import_take_part(core, m)) {
+    } else if (!import_take_part(core, in)) {
         *ret_answer =
             m->offset == 0 && import->reader == NULL
                 ? import_refuse(MUSTER_E_NOMEM, "no memory for a manifest of that size; repeat it")

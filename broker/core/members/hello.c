@@ -608,14 +608,15 @@ static void hello_again(struct core *core, const struct input *in, struct job *j
     notice_facts(core, peer, &m->u.hello);
 }
 
-/* The database keeps signed numbers, and a jump goes above what a node has seen. */
-static bool numbers_ok(const struct wire_msg *m)
+/* The database keeps signed numbers, and a jump goes above what a node has seen. The epoch is one
+ * of all jobs: what one claims must not take it to where no HELLO of the others may follow. */
+static bool numbers_ok(const struct core *core, const struct wire_msg *m)
 {
     const uint64_t max = (uint64_t)1 << 62;
 
-    return m->up.applied_seq < max && m->up.broker_epoch < max && m->up.generation < max &&
-           m->u.hello.round < max && m->u.hello.saved_round < max && step_ok(m->u.hello.begun) &&
-           step_ok(m->u.hello.done);
+    return m->up.applied_seq < max && m->up.generation < max &&
+           m->up.broker_epoch <= core->epoch + EPOCH_AHEAD_MAX && m->u.hello.round < max &&
+           m->u.hello.saved_round < max && step_ok(m->u.hello.begun) && step_ok(m->u.hello.done);
 }
 
 void hello_take(struct core *core, const struct input *in)
@@ -623,9 +624,9 @@ void hello_take(struct core *core, const struct input *in)
     const struct wire_msg *m = in->message;
     bool trainer = role_is_trainer((enum wire_role)m->up.role);
 
-    if (!numbers_ok(m)) {
+    if (!numbers_ok(core, m)) {
         hello_refuse(core, in, MUSTER_E_ARGUMENT, false,
-                     "a number of HELLO is negative or beyond 2^62");
+                     "a number of HELLO is negative or beyond what a broker has reached");
         return;
     }
     if (!wire_job_name_ok(m->up.job) || m->up.role == ROLE_NONE || m->up.role >= ROLE_TOOL ||

@@ -71,6 +71,7 @@ struct job {
     int64_t emitted_boot_ms;  /* when seq last rose */
     int64_t timer_boot_ms;    /* when job_tick is due */
     uint64_t settled_step;    /* core->steps when it was settled last */
+    int64_t import_told_ms;   /* when an event told of one */
     bool moved; /* a process came, went, failed or told a notice: settling looks at each */
     struct job *next;
 };

@@ -31,6 +31,7 @@
 #define STEP_MAX ((int64_t)1 << 62) /* sums and differences of two steps stay inside 64 bits */
 #define LEFT_MAX_MS ((int64_t)3650 * 24 * 3600 * 1000) /* ten years: a notice's time left */
 
+#define EPOCH_AHEAD_MAX (UINT64_C(1) << 32) /* no copy of a database is older: it counts starts */
 #define DEPARTED_MAX 4096
 
 struct manifest;
@@ -38,6 +39,8 @@ struct manifest_reader;
 
 struct import { /* of a manifest, under way; see import.c */
     char path[PATH_BYTES_MAX + 1];
+    char job[JOB_NAME_MAX + 1];     /* as its sender names it */
+    char by[BY_MAX + 1];            /* who that is */
     struct manifest_reader *reader; /* of its parts; NULL: none is under way */
     size_t total, have;
     unsigned code; /* what the last one was answered */

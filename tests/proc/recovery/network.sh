@@ -6,7 +6,8 @@
 
 jobs_min=6
 listen=tcp://$here:7700
-broker_options=(--insecure)
+"$muster" key add all --job '*' --role node --db "$db" --file "$dir/all.key" >/dev/null
+export MUSTER_KEY_FILE=$dir/all.key
 seed=${MUSTER_TEST_SEED:-1}
 wire_start "$seed"
 broker_start

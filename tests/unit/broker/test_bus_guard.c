@@ -1,5 +1,6 @@
 /* What a connection may send before libzmq takes memory for it. */
 #include "broker/bus_guard.h"
+#include "broker/bus_peers.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,6 +14,7 @@
 #include <unistd.h>
 
 #define WORDS_MAX 4096
+#define FLAG_LONG_ONLY 2
 
 static struct words {
     uint8_t bytes[WORDS_MAX + WIRE_FRAME_MAX];
@@ -186,9 +188,73 @@ static void what_is_closed_is_counted(void **state)
     close(pair[1]);
 }
 
+/* --- inside CURVE, where only sizes can be seen ----------------------------------------------- */
+
+static void greet_sealed(void)
+{
+    uint8_t greeting[64] = {[0] = 0xff, [9] = 0x7f, [10] = 3, [12] = 'C', 'U', 'R', 'V', 'E'};
+
+    said.size = 0;
+    say(greeting, sizeof greeting);
+    say("\4\1h", 3);
+    say("\4\1i", 3);
+}
+
+static bool sealed_is_taken(bool listens, struct bus_guard_stream *stream)
+{
+    *stream = (struct bus_guard_stream){.listens = listens};
+    return bus_guard_stream_take(stream, said.bytes, said.size);
+}
+
+static void a_sealed_listener_says_so_many_topics_and_no_more(void **state)
+{
+    struct bus_guard_stream stream;
+
+    (void)state;
+    greet_sealed();
+    for (int i = 0; i < GUARD_TOPICS_MAX; i++)
+        say("\0\1t", 3);
+    assert_true(sealed_is_taken(true, &stream));
+    say("\0\1t", 3);
+    assert_false(sealed_is_taken(true, &stream));
+    assert_true(sealed_is_taken(false, &stream)); /* who commands may go on */
+    greet_sealed();
+    say_long(FLAG_LONG_ONLY, GUARD_COMMAND_BYTES + 1);
+    assert_false(sealed_is_taken(true, &stream));
+    assert_true(sealed_is_taken(false, &stream));
+}
+
+static void what_a_sealed_message_costs_is_what_the_broker_will_read_of_it(void **state)
+{
+    struct bus_guard_stream stream;
+
+    (void)state;
+    greet_sealed();
+    say_long(FLAG_LONG_ONLY, 1000 + GUARD_CURVE_BYTES);
+    assert_true(sealed_is_taken(false, &stream));
+    assert_int_equal(stream.begun, 1000 + PEERS_FRAME_BYTES);
+    assert_true(is_taken());
+}
+
+static void a_sealed_handshake_does_not_go_on_for_ever(void **state)
+{
+    struct bus_guard_stream stream;
+
+    (void)state;
+    greet_sealed();
+    for (int i = 2; i < GUARD_COMMANDS_MAX; i++)
+        say("\4\1x", 3);
+    assert_true(sealed_is_taken(false, &stream));
+    say("\4\1x", 3);
+    assert_false(sealed_is_taken(false, &stream));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_sealed_listener_says_so_many_topics_and_no_more),
+        cmocka_unit_test(what_a_sealed_message_costs_is_what_the_broker_will_read_of_it),
+        cmocka_unit_test(a_sealed_handshake_does_not_go_on_for_ever),
         cmocka_unit_test(messages_of_one_part_are_taken),
         cmocka_unit_test(a_part_that_is_not_the_last_is_not_taken),
         cmocka_unit_test(a_frame_beyond_the_limit_is_not_taken),

@@ -58,7 +58,6 @@ static void flags_are_taken_with_and_without_an_equals_sign(void **state)
     assert_int_equal(config.log_level, LOG_LEVEL_WARNING);
     assert_int_equal(config.join_timeout_ms, 5000);
     assert_true(config.allow_network_fs);
-    assert_false(config.insecure);
     config_free(&config);
 }
 
@@ -100,7 +99,9 @@ static void what_is_not_understood_is_named(void **state)
         {"--log-format xml", "text or json"},
         {"--join-timeout-ms soon", "milliseconds"},
         {"--join-timeout-ms 0", "milliseconds"},
-        {"--insecure=perhaps", "yes or no"},
+        {"--insecure", "--insecure is gone: nobody on a network is let in without a key"},
+        {"--insecure", "muster key add NAME --job JOB"},
+        {"--allow-network-fs=perhaps", "yes or no"},
         {"--config /does/not/exist", "/does/not/exist"},
         {"--listen udp://x:1", "tcp://HOST:PORT"},
     };
@@ -124,7 +125,8 @@ static void a_wrong_line_of_the_file_is_named_with_its_number(void **state)
     } cases[] = {
         {"db = /x\nwrong = 1\n", "line 2: there is no option wrong"},
         {"db\n", "line 1: write NAME = VALUE"},
-        {"\n\ninsecure = maybe\n", "line 3: insecure"},
+        {"\n\nallow-network-fs = maybe\n", "line 3: allow-network-fs"},
+        {"insecure = yes\n", "line 1: insecure is gone"},
     };
     struct config config;
     struct muster_error err;
@@ -143,7 +145,7 @@ static void a_wrong_line_of_the_file_is_named_with_its_number(void **state)
     scratch_remove(dir);
 }
 
-static void only_this_host_may_reach_the_broker_unless_insecure(void **state)
+static void only_this_host_may_reach_a_broker_without_keys(void **state)
 {
     static const struct {
         const char *listen;
@@ -161,17 +163,18 @@ static void only_this_host_may_reach_the_broker_unless_insecure(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        enum muster_status status = bus_check_listen(cases[i].listen, false, &err);
+        enum muster_status status = bus_check_listen(cases[i].listen, "/x.db", &err);
 
         if ((status == MUSTER_OK) != cases[i].local)
             fail_msg("%s: %s", cases[i].listen, muster_status_name(status));
         if (!cases[i].local)
-            assert_non_null(strstr(err.text, "--insecure"));
-        assert_int_equal(bus_check_listen(cases[i].listen, true, &err), MUSTER_OK);
+            assert_non_null(strstr(err.text, "`muster key add NAME --job JOB --db /x.db` and "
+                                             "`musterd --db /x.db --listen tcp://"));
+        assert_int_equal(bus_check_listen(cases[i].listen, NULL, &err), MUSTER_OK);
     }
 }
 
-static void addresses_that_cannot_be_used_are_refused_also_if_insecure(void **state)
+static void addresses_that_cannot_be_used_are_refused_also_with_keys(void **state)
 {
     static const char *const cases[] = {
         "",
@@ -193,13 +196,13 @@ static void addresses_that_cannot_be_used_are_refused_also_if_insecure(void **st
 
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        if (bus_check_listen(cases[i], true, &err) != MUSTER_E_ARGUMENT)
+        if (bus_check_listen(cases[i], NULL, &err) != MUSTER_E_ARGUMENT)
             fail_msg("\"%s\" was accepted", cases[i]);
     }
     snprintf(path, sizeof path, "ipc:///%099d", 0); /* 100 bytes of path: with ".events" 107 */
-    assert_int_equal(bus_check_listen(path, false, &err), MUSTER_OK);
+    assert_int_equal(bus_check_listen(path, "/x.db", &err), MUSTER_OK);
     snprintf(path, sizeof path, "ipc:///%0100d", 0);
-    assert_int_equal(bus_check_listen(path, false, &err), MUSTER_E_ARGUMENT);
+    assert_int_equal(bus_check_listen(path, "/x.db", &err), MUSTER_E_ARGUMENT);
     assert_non_null(strstr(err.text, "at most 100"));
 }
 
@@ -275,9 +278,8 @@ int main(void)
         cmocka_unit_test_setup(what_is_not_understood_is_named, clear_environment),
         cmocka_unit_test_setup(a_wrong_line_of_the_file_is_named_with_its_number,
                                clear_environment),
-        cmocka_unit_test_setup(only_this_host_may_reach_the_broker_unless_insecure,
-                               clear_environment),
-        cmocka_unit_test_setup(addresses_that_cannot_be_used_are_refused_also_if_insecure,
+        cmocka_unit_test_setup(only_this_host_may_reach_a_broker_without_keys, clear_environment),
+        cmocka_unit_test_setup(addresses_that_cannot_be_used_are_refused_also_with_keys,
                                clear_environment),
         cmocka_unit_test_setup(defaults_follow_xdg_and_root_has_its_own, clear_environment),
         cmocka_unit_test_setup(help_and_version_come_before_every_other_check, clear_environment),

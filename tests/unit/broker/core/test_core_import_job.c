@@ -71,10 +71,42 @@ static void a_manifest_of_another_job_than_named_is_refused(void **state)
     assert_int_equal(import_as(""), MUSTER_OK); /* who may name none may name all */
 }
 
+/* A part of one sender's manifest never comes from who may not give that order. */
+static void a_part_of_another_job_is_none_of_this_import(void **state)
+{
+    static struct core_fixture f;
+    struct wire_msg message = {.type = WIRE_IMPORT,
+                               .up = {.job = "secret", .role = ROLE_TOOL, .request = 1}};
+    size_t size, half;
+    char *text = manifest_of("secret", &size);
+
+    (void)state;
+    half = size / 2;
+    core_fixture_running(&f, 2, LAYOUT_SHARDED);
+    message.u.import.path = "/ckpt/7";
+    message.u.import.total = size;
+    message.u.import.bytes.data = (const uint8_t *)text;
+    message.u.import.bytes.size = half;
+    core_feed(&f, 500, &message);
+    assert_int_equal(core_sent(&f, 500, WIRE_ACK)->u.ack.code, MUSTER_OK);
+    message.up.job = "other";
+    message.u.import.offset = half;
+    message.u.import.bytes.size = size - half;
+    core_feed(&f, 501, &message);
+    assert_int_equal(core_sent(&f, 501, WIRE_ACK)->u.ack.code, MUSTER_E_ARGUMENT);
+    message.up.job = "secret";
+    message.u.import.bytes.data = (const uint8_t *)text + half;
+    core_feed(&f, 500, &message);
+    assert_int_equal(core_sent(&f, 500, WIRE_ACK)->u.ack.code, MUSTER_OK);
+    core_fixture_close(&f);
+    free(text);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_manifest_of_another_job_than_named_is_refused),
+        cmocka_unit_test(a_part_of_another_job_is_none_of_this_import),
     };
 
     return cmocka_run_group_tests_name("core_import_job", tests, NULL, NULL);

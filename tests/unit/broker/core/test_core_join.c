@@ -541,6 +541,25 @@ static void numbers_that_a_node_saw_are_jumped_over_before_it_is_answered(void *
     assert_events(f, "freeze r13 operator m0,1");
 }
 
+/* R10.1: an epoch counts starts. Who claims one that no broker can have reached would make the next
+ * start's number one that no HELLO may carry, and so end every job. */
+static void no_claim_of_a_stranger_takes_the_epoch_beyond_what_others_may_say(void **state)
+{
+    struct core_fixture *f = *state;
+    struct wire_msg hello = core_msg(f, 2, WIRE_HELLO);
+
+    hello.up.job = "strangers";
+    hello.up.broker_epoch = ((uint64_t)1 << 62) - 1;
+    hello.u.hello = (struct wire_hello){.world_size = 1, .layout = LAYOUT_SHARDED, .nonce = 1};
+    core_feed(f, 700, &hello);
+    core_restart(f, false);
+    core_hello(f, 0);
+    core_restart(f, false);
+    core_hello(f, 0); /* shows what it was told */
+    assert_non_null(core_sent(f, 100, WIRE_WELCOME));
+    assert_int_equal(f->nodes[0].epoch, 3);
+}
+
 /* R10.2 */
 static void a_live_node_of_an_unknown_generation_is_believed(void **state)
 {
@@ -678,6 +697,7 @@ int main(void)
         T(only_trainers_hold_the_generation_to_its_ranks, two_running),
         T(a_process_that_was_lost_is_stale_and_one_that_left_is_answered, two_running),
         T(numbers_that_a_node_saw_are_jumped_over_before_it_is_answered, two_running),
+        T(no_claim_of_a_stranger_takes_the_epoch_beyond_what_others_may_say, two_running),
         T(a_live_node_of_an_unknown_generation_is_believed, two_open),
         T(who_comes_back_into_a_running_freeze_is_a_member_and_must_report, two_open),
         T(rows_of_an_older_launch_do_not_keep_a_live_node_out, two_running),

@@ -29,7 +29,7 @@ static void every_number_has_a_word_and_no_other(void **state)
         {wire_leave_why_name, LEAVE_WHY_COUNT, "finished", "error"},
         {wire_checkpoint_state_name, CHECKPOINT_STATE_COUNT, "writing", "deleting"},
         {wire_task_state_name, TASK_STATE_COUNT, "queued", "cancelled"},
-        {wire_event_kind_name, EVENT_KIND_COUNT, "generation opened", "bystander"},
+        {wire_event_kind_name, EVENT_KIND_COUNT, "generation opened", "order"},
     };
 
     (void)state;

@@ -1,0 +1,34 @@
+/* turns - how much of a pass each key gets, when there are keys.
+ * Owns: copies of the messages that came and whose key has had its turn in this pass. They are
+ * taken in later passes, in their order. So a key that asks without an end delays itself alone: of
+ * each pass it gets as much as any other. Questions have a lane of their own: a dashboard that asks
+ * too often delays no heartbeat. Never: looks at more of a message than its type. One thread. */
+#ifndef BROKER_TURNS_H
+#define BROKER_TURNS_H
+
+#include "broker/bus.h"
+
+#define TURN_WORK 1024             /* of a key and lane in a pass: plain messages, some 20 ms */
+#define TURN_QUESTION_WORK 256     /* of a question: a page of rows is 1 to 3 ms */
+#define TURN_PAGE_WORK 8           /* of what is answered by a page of events or tasks */
+#define TURNS_HELD_BYTES (4 << 20) /* of a lane; what comes then is dropped, and sent again */
+#define TURNS_ALL_BYTES (64 << 20)
+
+struct turns;
+
+struct turns *turns_create(void); /* NULL: no memory */
+void turns_destroy(struct turns **turns);
+
+void turns_begin(struct turns *turns); /* a pass */
+
+/* True: it is to be taken now. False: it was kept for later, or dropped. */
+bool turns_take(struct turns *turns, const struct bus_frame *frame);
+
+/* The next that was kept and whose turn it is now. Its grant is NULL, since the list of keys may
+ * have changed: ret_key names its key. Borrowed until the next call. False: none. */
+bool turns_next(struct turns *turns, struct bus_frame *ret_frame, const char **ret_key);
+
+bool turns_wait(const struct turns *turns); /* some are kept */
+uint64_t turns_dropped(const struct turns *turns);
+
+#endif
