@@ -26,7 +26,7 @@ static const struct {
 static const char *const records[] = {"none",         "broker",        "job",
                                       "generation",   "node",          "progress",
                                       "notice",       "event",         "round",
-                                      "participant",  "checkpoint",    "supersede",
+                                      "participant",  "checkpoint",    "launch",
                                       "shard",        "file",          "shards gone",
                                       "policy",       "pin",           "unpin",
                                       "custom",       "task queue",    "task queue gone",

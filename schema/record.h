@@ -21,8 +21,7 @@ enum record_kind {
     RECORD_ROUND,
     RECORD_PARTICIPANT,
     RECORD_CHECKPOINT,
-    RECORD_SUPERSEDE, /* write only: committed checkpoints of the job beyond a step, of launches
-                         before one */
+    RECORD_LAUNCH, /* a generation that took steps */
     RECORD_SHARD,
     RECORD_FILE,
     RECORD_SHARDS_GONE, /* write only: the round has neither shards nor files, as if none had come
@@ -249,10 +248,10 @@ struct record_shards_gone {
     const char *job;
     uint64_t round;
 };
-struct record_supersede {
+struct record_launch {
     const char *job;
-    int64_t beyond_step;
-    uint64_t before_generation;
+    uint64_t generation;
+    int64_t began_step; /* there, or before */
 };
 struct record_shard {
     const char *job;
@@ -364,7 +363,7 @@ struct record {
         struct record_round round;
         struct record_participant participant;
         struct record_checkpoint checkpoint;
-        struct record_supersede supersede;
+        struct record_launch launch;
         struct record_shard shard;
         struct record_file file;
         struct record_shards_gone shards_gone;

@@ -61,6 +61,14 @@ static void load_generation(struct core *core, const struct record_generation *r
     MUST(job->trainers != NULL);
 }
 
+static void load_launch(struct core *core, const struct record_launch *row)
+{
+    struct job *job = job_find(core, row->job);
+
+    if (job != NULL)
+        registry_load_launch(job, row);
+}
+
 static void load_node(struct core *core, const struct record_node *row)
 {
     struct job *job = job_find(core, row->job);
@@ -234,15 +242,11 @@ static void load_checkpoint(struct core *core, const struct record_checkpoint *r
     if (job == NULL)
         return;
     if (row->state == CHECKPOINT_COMMITTED) {
-        registry_add(job, row);
+        registry_take(job, row);
         return;
     }
     if (row->state == CHECKPOINT_DELETING) {
         keep_load(core, &(struct record){.kind = RECORD_CHECKPOINT, .u.checkpoint = *row});
-        return;
-    }
-    if (row->state == CHECKPOINT_SUPERSEDED) {
-        given_up_add(job, row);
         return;
     }
     struct round *round = round_find(job, row->round);
@@ -283,6 +287,9 @@ void core_load(struct core *core, const struct record *row)
         break;
     case RECORD_GENERATION:
         load_generation(core, &row->u.generation);
+        break;
+    case RECORD_LAUNCH:
+        load_launch(core, &row->u.launch);
         break;
     case RECORD_NODE:
         load_node(core, &row->u.node);

@@ -2,6 +2,8 @@
  * Owns: which rows those are, and the order in which they are handed to the core. */
 #include "broker/store/store_internal.h"
 
+#include "schema/rules/counts.h"
+
 #include <stdlib.h>
 
 /* Of launches that took steps and are over; one that did not finish was interrupted. */
@@ -50,6 +52,7 @@ static const struct {
     const char *rest;
 } job_parts[] = {
     {RECORD_GENERATION, " WHERE job = ?1 AND generation = ?2"},
+    {RECORD_LAUNCH, " WHERE job = ?1 ORDER BY generation"},
     {RECORD_NODE, " WHERE job = ?1 AND generation = ?2 ORDER BY role, rank, rowid"},
     {RECORD_PROGRESS, " WHERE job = ?1 AND incarnation IN (SELECT incarnation FROM node"
                       " WHERE job = ?1 AND generation = ?2)"},
@@ -65,10 +68,11 @@ static const struct {
     {RECORD_SHARD, " WHERE job = ?1 AND " ACTIVE_ROUNDS " ORDER BY round, rank"},
     {RECORD_FILE, " WHERE job = ?1 AND " ACTIVE_ROUNDS " ORDER BY round, rank, path"},
     {RECORD_CHECKPOINT, " WHERE job = ?1 AND state IN ('writing', 'deleting') ORDER BY round"},
-    {RECORD_CHECKPOINT, " WHERE job = ?1 AND state = 'committed'"
-                        " ORDER BY step DESC, round DESC LIMIT " STRING_OF(CORE_CHECKPOINTS_MAX)},
-    {RECORD_CHECKPOINT, " WHERE job = ?1 AND state = 'superseded'"
-                        " ORDER BY round LIMIT " STRING_OF(CORE_CHECKPOINTS_MAX)},
+    {RECORD_CHECKPOINT,
+     " WHERE job = ?1 AND state = 'committed' AND " COUNTS_SQL(
+         "checkpoint") " ORDER BY step DESC, round DESC LIMIT " STRING_OF(CORE_CHECKPOINTS_MAX)},
+    {RECORD_CHECKPOINT, " WHERE job = ?1 AND state = 'committed' AND " COUNTS_NOT_SQL(
+                            "checkpoint") " ORDER BY round LIMIT " STRING_OF(CORE_CHECKPOINTS_MAX)},
     {RECORD_POLICY, " WHERE job = ?1"},
     {RECORD_PIN, " WHERE job = ?1 ORDER BY checkpoint, id"},
     {RECORD_HISTORY, HISTORY_SQL},

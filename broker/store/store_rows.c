@@ -88,6 +88,11 @@ static const struct column job_columns[] = {
     COLUMN(job, plan, TEXT),
     COLUMN(job, lineage, TEXT),
 };
+static const struct column launch_columns[] = {
+    COLUMN(launch, job, TEXT),
+    COLUMN(launch, generation, U64),
+    COLUMN(launch, began_step, I64),
+};
 static const struct column generation_columns[] = {
     COLUMN(generation, job, TEXT),
     COLUMN(generation, generation, U64),
@@ -260,6 +265,7 @@ static const struct table {
 #define TABLE(columns) columns, sizeof(columns) / sizeof *(columns)
     [RECORD_JOB] = {"job", TABLE(job_columns), "job", NULL},
     [RECORD_GENERATION] = {"generation", TABLE(generation_columns), "job, generation", NULL},
+    [RECORD_LAUNCH] = {"launch", TABLE(launch_columns), "job, generation", NULL},
     [RECORD_NODE] = {"node", TABLE(node_columns), "job, incarnation", NULL},
     [RECORD_PROGRESS] = {"progress", TABLE(progress_columns), "job, incarnation", NULL},
     [RECORD_NOTICE] = {"notice", TABLE(notice_columns), "job, generation, id", NULL},
@@ -277,9 +283,6 @@ static const struct table {
 
 static const char broker_sql[] = "INSERT INTO meta (key, value) VALUES ('broker_epoch', ?1) "
                                  "ON CONFLICT (key) DO UPDATE SET value = excluded.value";
-static const char supersede_sql[] = "UPDATE checkpoint SET state = 'superseded' "
-                                    "WHERE job = ?1 AND state = 'committed' AND step > ?2 "
-                                    "AND generation < ?3";
 static const char unpin_sql[] = "DELETE FROM pin WHERE job = ?1 AND checkpoint = ?2 AND id = ?3";
 static const char shards_gone_sql[] = "DELETE FROM shard WHERE job = ?1 AND round = ?2";
 static const char files_gone_sql[] = "DELETE FROM shard_file WHERE job = ?1 AND round = ?2";
@@ -343,8 +346,6 @@ enum muster_status store_rows_prepare(struct store *store, struct muster_error *
     enum muster_status status =
         store_prepare(store, broker_sql, &store->writes[RECORD_BROKER], err);
 
-    if (status == MUSTER_OK)
-        status = store_prepare(store, supersede_sql, &store->writes[RECORD_SUPERSEDE], err);
     if (status == MUSTER_OK)
         status = store_prepare(store, unpin_sql, &store->writes[RECORD_UNPIN], err);
     if (status == MUSTER_OK)
@@ -427,14 +428,6 @@ static int bind_row(struct store *store, sqlite3_stmt *statement, const struct r
         snprintf(epoch, sizeof epoch, "%" PRIu64, row->u.broker.epoch);
         return sqlite3_bind_text(statement, 1, epoch, -1, SQLITE_TRANSIENT);
     }
-    if (row->kind == RECORD_SUPERSEDE) {
-        result = store_rows_bind_text(statement, 1, row->u.supersede.job);
-        if (result == SQLITE_OK)
-            result = sqlite3_bind_int64(statement, 2, row->u.supersede.beyond_step);
-        return result != SQLITE_OK
-                   ? result
-                   : sqlite3_bind_int64(statement, 3, (int64_t)row->u.supersede.before_generation);
-    }
     if (row->kind == RECORD_SHARDS_GONE) {
         result = store_rows_bind_text(statement, 1, row->u.shards_gone.job);
         return result != SQLITE_OK
@@ -453,8 +446,7 @@ static int bind_row(struct store *store, sqlite3_stmt *statement, const struct r
 
 static const char *row_name(const struct record *row)
 {
-    return tables[row->kind].name != NULL ? tables[row->kind].name
-                                          : "broker, supersede, unpin or shards gone";
+    return tables[row->kind].name != NULL ? tables[row->kind].name : "broker, unpin or shards gone";
 }
 
 static enum muster_status write_by(struct store *store, sqlite3_stmt *statement,

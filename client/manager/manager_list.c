@@ -182,7 +182,7 @@ static int by_age(const void *a, const void *b)
 static struct muster_checkpoint_info info_of(const struct dir_list *found, size_t index)
 {
     const struct dir_item *item = &found->items[index];
-    const struct superseded_item *launch = &found->launches[index];
+    const struct counts_item *launch = &found->launches[index];
 
     return (struct muster_checkpoint_info){.checkpoint = item->round,
                                            .generation = launch->generation,
@@ -206,11 +206,11 @@ static bool take_found(struct manager_list *list, const struct dir_list *found)
     for (size_t i = 0; i < found->count; i++) {
         const struct muster_checkpoint_info info = info_of(found, i);
 
-        if (found->launches[i].superseded)
+        if (found->launches[i].counts)
+            list->items[list->count++] = info;
+        else
             list->unlisted[list->unlisted_count++] =
                 (struct manager_unlisted){info.step, "superseded", info.checkpoint};
-        else
-            list->items[list->count++] = info;
     }
     return true;
 }

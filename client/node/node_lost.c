@@ -130,10 +130,10 @@ static struct newest candidate(const struct muster_node *node, const struct dir_
     int64_t step;
 
     if (at < list->count) {
-        const struct superseded_item *launch = &list->launches[at];
+        const struct counts_item *launch = &list->launches[at];
         struct newest item = {list->items[at].path, launch->generation, list->items[at].round,
                               launch->step, true};
-        return launch->superseded ? none : item;
+        return launch->counts ? item : none;
     }
     const struct dir_damaged *damaged = &list->damaged[at - list->count];
     if (damaged->generation == UINT64_MAX ||

@@ -52,7 +52,7 @@ static enum muster_status give_name(const struct local *local, const char *dir,
 static bool name_one(const struct local *local, const struct dir_list *list, size_t i)
 {
     const struct save_target *save = &local->options.save;
-    const struct superseded_item *launch = &list->launches[i];
+    const struct counts_item *launch = &list->launches[i];
     uint64_t round = list->items[i].round;
     char path[FS_PATH_MAX], text[MUSTER_ERROR_TEXT_MAX];
     struct muster_error why;
@@ -91,7 +91,7 @@ static enum muster_status read_root(const struct local *local, struct arena *are
  * last of its two. */
 static bool is_newer(const struct dir_list *list, size_t a, size_t b)
 {
-    const struct superseded_item *x = &list->launches[a], *y = &list->launches[b];
+    const struct counts_item *x = &list->launches[a], *y = &list->launches[b];
 
     if (x->step != y->step)
         return x->step > y->step;
@@ -132,7 +132,7 @@ enum muster_status local_find_resume(struct local *local, int64_t below,
         const char *path = "";
 
         for (size_t i = 0; i < list.count; i++)
-            if (!list.launches[i].superseded && list.launches[i].step < below &&
+            if (list.launches[i].counts && list.launches[i].step < below &&
                 (best == SIZE_MAX || is_newer(&list, i, best)))
                 best = i;
         ret_resume->step = best != SIZE_MAX ? list.launches[best].step : 0;

@@ -24,7 +24,7 @@ static bool dir_list_grow(struct dir_list *list)
 {
     struct dir_item *items =
         room_for_one(list->items, list->count, &list->capacity, 64, sizeof *items);
-    struct superseded_item *launches = NULL;
+    struct counts_item *launches = NULL;
 
     if (items != NULL) {
         list->items = items;
@@ -50,7 +50,7 @@ static int64_t dir_list_bytes_of(const struct manifest *manifest)
 static bool dir_list_add(struct dir_list *list, struct arena *arena, const char *path,
                          const struct manifest *manifest)
 {
-    struct superseded_item launch = superseded_item_of(manifest);
+    struct counts_item launch = counts_item_of(manifest);
     const struct dir_item item = {.path = arena_strdup(arena, path),
                                   .metrics = arena_strdup(arena, manifest->metrics),
                                   .round = manifest->round,
@@ -211,14 +211,14 @@ static bool found_above(const struct look *look)
 }
 
 static enum muster_status end_look(struct look *look, enum muster_status status,
-                                   struct dir_list *ret_list, struct muster_error *err)
+                                   struct dir_list *ret_list)
 {
-    if (status == MUSTER_OK && !superseded_mark(look->list.launches, look->list.count))
-        status = dir_list_no_memory(err);
-    if (status == MUSTER_OK)
+    if (status == MUSTER_OK) {
+        counts_mark(look->list.launches, look->list.count);
         *ret_list = look->list;
-    else
+    } else {
         dir_list_free(&look->list);
+    }
     return status;
 }
 
@@ -228,7 +228,7 @@ enum muster_status dir_list_read(const char *root, const char *job, struct arena
     struct look look = {.arena = arena, .job = job};
     enum muster_status status = dir_list_look_into(&look, root, err);
 
-    return end_look(&look, status, ret_list, err);
+    return end_look(&look, status, ret_list);
 }
 
 enum muster_status dir_list_read_all(const char *root, const char *job, struct arena *arena,
@@ -241,7 +241,7 @@ enum muster_status dir_list_read_all(const char *root, const char *job, struct a
     status = status == MUSTER_OK || status == MUSTER_E_NOT_FOUND
                  ? dir_list_look_into(&look, root, err)
                  : error_pass(err, status, &why);
-    return end_look(&look, status, ret_list, err);
+    return end_look(&look, status, ret_list);
 }
 
 enum muster_status dir_list_read_above(const char *root, const char *job,
@@ -259,17 +259,17 @@ enum muster_status dir_list_read_above(const char *root, const char *job,
         look.older = true;
         status = dir_list_look_into(&look, root, err);
     }
-    return end_look(&look, status, ret_list, err);
+    return end_look(&look, status, ret_list);
 }
 
 bool dir_list_counts(const struct dir_list *list, const struct dir_damaged *damaged,
                      const char *job, const struct dir_names *names, int64_t *ret_step)
 {
-    struct superseded_item item = {
+    struct counts_item item = {
         .job = job, .generation = damaged->generation, .created_unix_ms = damaged->created_unix_ms};
 
     if (!dir_name_step(damaged->name, names, &item.step) ||
-        superseded_by(list->launches, list->count, &item))
+        !counts_beside(list->launches, list->count, &item))
         return false;
     *ret_step = item.step;
     return true;

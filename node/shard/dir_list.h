@@ -7,7 +7,7 @@
 
 #include "node/shard/dir.h"
 #include "schema/arena.h"
-#include "schema/rules/superseded.h"
+#include "schema/rules/counts.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -28,7 +28,7 @@ struct dir_damaged {
 /* In no order. The strings are the arena's. */
 struct dir_list {
     struct dir_item *items;
-    struct superseded_item *launches; /* of each of them */
+    struct counts_item *launches; /* of each of them */
     struct dir_damaged *damaged;
     size_t count, capacity, launches_capacity, damaged_count, damaged_capacity;
 };

@@ -1,5 +1,7 @@
 #include "schema/sql/queries.h"
 
+#include "schema/rules/counts.h"
+
 #include <string.h>
 
 static const struct {

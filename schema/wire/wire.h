@@ -109,7 +109,7 @@ enum wire_checkpoint_state {
     CHECKPOINT_WRITING,
     CHECKPOINT_COMMITTED,
     CHECKPOINT_FAILED,
-    CHECKPOINT_SUPERSEDED,
+    CHECKPOINT_SUPERSEDED, /* only shown: committed, and it does not count */
     CHECKPOINT_DELETED,
     CHECKPOINT_DELETING, /* decided, on record, and not done yet */
     CHECKPOINT_STATE_COUNT

@@ -173,7 +173,7 @@ void make_unrestored_damaged(struct db_fixture *db)
 void make_unrestored_then_older(struct db_fixture *db)
 {
     make_unrestored_twice(db);
-    db_sql(db, "UPDATE checkpoint SET state = 'superseded' WHERE round = 4");
+    db_sql(db, "INSERT INTO launch (job, generation, began_step) VALUES ('words', 4, 40)");
     db_generation(db, 4,
                   "fallback = 1, resume_checkpoint = 3, resume_step = 40, opened_unix_ms = %lld,"
                   " started_unix_ms = %lld",

@@ -42,7 +42,7 @@ FOLDERS = [
     ("client/examples/", None, False),
     ("client/", r"^unit\.(manager|training|task_parts|coordinator|query|state)"
      r"|^proc\.(coordinator_attach|worker_hears|worker_start|task_link|query_broker)$", True),
-    ("schema/", r"^unit\.(wire|manifest|plan|policies|superseded|status|arena|paths|core|member|dir)", True),
+    ("schema/", r"^unit\.(wire|manifest|plan|policies|counts|status|arena|paths|core|member|dir)", True),
 ]
 
 

@@ -310,8 +310,12 @@ sums_right() {
 
 query() { "$sql" "$db" "$1"; }
 
-# committed - the steps of the job's committed checkpoints.
-committed() { query "SELECT step FROM checkpoint WHERE job = '$job' AND state = 'committed' ORDER BY step" | xargs; }
+# committed - the steps of the job's committed checkpoints that count.
+committed() { query "SELECT step FROM checkpoint WHERE job = '$job' AND state = 'committed' AND NOT $gone_back ORDER BY step" | xargs; }
+
+# of a row of checkpoint: a later launch went back behind it, and it does not count
+gone_back="EXISTS (SELECT 1 FROM launch l WHERE l.job = checkpoint.job AND l.generation > checkpoint.generation
+    AND l.began_step < checkpoint.step)"
 
 # committed_whole STEP - a checkpoint of this step is committed, with every shard required, from one round and from
 # the incarnations of its decision; manifest and directory are there.

@@ -13,7 +13,7 @@ declare -A invariant=(
         LEFT JOIN shard s ON s.job = c.job AND s.round = c.round
         LEFT JOIN participant p ON p.job = s.job AND p.round = s.round AND p.rank = s.rank
             AND p.incarnation = s.incarnation AND p.writer = 1
-        WHERE c.state IN ('committed', 'superseded') GROUP BY c.job, c.round
+        WHERE c.state = 'committed' GROUP BY c.job, c.round
         HAVING count(p.rank) <> c.shards_required AND NOT $imported OR count(s.rank) <> c.shards_required"
     [I1_required]="SELECT c.job, c.round, c.shards_required FROM checkpoint c WHERE c.state = 'committed'
         AND c.shards_required <> CASE c.layout WHEN 'sharded' THEN c.world_size ELSE 1 END"
@@ -59,15 +59,15 @@ declare -A invariant=(
     # I7: at most one open round a job
     [I7_open]="SELECT job, count(*) FROM round WHERE state IN ('freezing', 'decided') GROUP BY job HAVING count(*) > 1"
 
-    # I9: a generation resumes from the newest that was committed before it and not superseded; one that was falling back
-    # and never started gave nothing up
+    # I9: a generation resumes from the newest that counted before it, but for one that was falling back
     [I9_newest]="SELECT g.job, g.generation, g.resume_step, c.step, c.round FROM generation g JOIN checkpoint c
         ON c.job = g.job AND c.generation < g.generation AND c.state = 'committed' AND c.step > g.resume_step
-        WHERE g.started_unix_ms > 0 OR g.fallback = 0"
+        WHERE g.fallback = 0 AND NOT EXISTS (SELECT 1 FROM launch l WHERE l.job = c.job
+            AND l.generation > c.generation AND l.generation < g.generation AND l.began_step < c.step)"
     [I9_whole]="SELECT g.job, g.generation, g.resume_checkpoint FROM generation g
         LEFT JOIN checkpoint c ON c.job = g.job AND c.round = g.resume_checkpoint
         WHERE g.resume_checkpoint <> 0 AND (c.step IS NULL OR c.step <> g.resume_step
-            OR c.state NOT IN ('committed', 'superseded', 'deleted') OR c.generation >= g.generation)"
+            OR c.state NOT IN ('committed', 'deleted') OR c.generation >= g.generation)"
     [I9_same]="SELECT job, generation, count(DISTINCT checkpoint_and_step) FROM
         (SELECT job, generation, round || '/' || step AS checkpoint_and_step FROM event WHERE kind = 'resume')
         GROUP BY job, generation HAVING count(DISTINCT checkpoint_and_step) > 1
@@ -88,7 +88,7 @@ declare -A invariant=(
         ON c.job = g.job AND c.round = g.resume_checkpoint WHERE g.state = 'joining' AND c.state IN ('deleting', 'deleted')"
     [I11_newest]="SELECT c.job, c.round, c.step, c.state FROM checkpoint c WHERE c.state IN ('deleting', 'deleted')
         AND c.job NOT IN (SELECT job FROM policy) AND NOT EXISTS
-        (SELECT 1 FROM checkpoint n WHERE n.job = c.job AND n.round > c.round AND n.state IN ('committed', 'superseded'))"
+        (SELECT 1 FROM checkpoint n WHERE n.job = c.job AND n.round > c.round AND n.state = 'committed')"
 
     # Tasks, T1 to T4 of broker/core/tasks/tasks.h. None is lost: what is not released is there; what has not ended is counted so
     [T_lost]="SELECT queue, taken, released, count(id), max(id) FROM task_queue LEFT JOIN task

@@ -58,7 +58,7 @@ static bool opens_anew(struct sim *sim, const struct record_generation *row)
     return sim->lost_history && job != NULL && !is_of_lost_history(job, row->generation);
 }
 
-/* I9: the newest committed checkpoint that is not superseded. */
+/* I9: the newest checkpoint that counts. */
 static void check_generation(struct sim *sim, const struct record_generation *row)
 {
     const struct record_generation *old = disk_generation(sim, row->job, row->generation);
@@ -250,15 +250,14 @@ static void check_checkpoint(struct sim *sim, const struct record_checkpoint *ro
 
     bool decided =
         old != NULL && old->state == CHECKPOINT_COMMITTED && row->state == CHECKPOINT_DELETING;
-    if (decided)
+    if (decided && disk_counts(sim, old))
         check_deletion(sim, old);
-    else if (old != NULL && old->state == CHECKPOINT_SUPERSEDED &&
-             row->state == CHECKPOINT_DELETING)
+    else if (decided)
         check_left_behind(sim, old);
     else if (row->state == CHECKPOINT_DELETED)
         check_deleted(sim, row);
     else if (old != NULL && old->state == CHECKPOINT_COMMITTED &&
-             row->state != CHECKPOINT_COMMITTED && !check_is_given_up(sim, row))
+             row->state != CHECKPOINT_COMMITTED)
         sim_broken(sim, "I11", "checkpoint %llu was committed and is %s now", U(row->round),
                    wire_checkpoint_state_name(row->state));
     if (old != NULL && old->state > CHECKPOINT_COMMITTED && row->state <= CHECKPOINT_COMMITTED &&

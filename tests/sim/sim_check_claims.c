@@ -24,14 +24,14 @@ static bool is_on_disk(const struct sim *sim, const struct record_round *row)
     const struct record_generation *gen = disk_generation(sim, row->job, row->generation);
     const struct record_checkpoint *resume =
         gen != NULL ? disk_checkpoint(sim, row->job, gen->resume_checkpoint) : NULL;
-    bool there = resume != NULL && resume->state == CHECKPOINT_COMMITTED;
+    bool there = resume != NULL && disk_counts(sim, resume);
 
     if (gen != NULL && gen->resume_step == row->step &&
         (row->step == 0 || there || (resume != NULL && gen->state == GENERATION_JOINING)))
         return true;
     for (size_t i = 0; i < table->count; i++) {
         const struct record_checkpoint *at = &table->rows[i].record.u.checkpoint;
-        if (at->state == CHECKPOINT_COMMITTED && at->step == row->step && same(at->job, row->job))
+        if (at->step == row->step && same(at->job, row->job) && disk_counts(sim, at))
             return true;
     }
     return false;

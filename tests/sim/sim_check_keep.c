@@ -163,14 +163,6 @@ bool check_is_imported(const struct sim *sim, const char *job, uint64_t round)
     return row != NULL && strcmp(row->reason, FOUND_ON_DISK) == 0;
 }
 
-bool check_is_given_up(struct sim *sim, const struct record_checkpoint *row)
-{
-    struct sim_job *job = sim_job_named(sim, row->job);
-
-    job->keeps.superseded |= row->state == CHECKPOINT_SUPERSEDED;
-    return row->state == CHECKPOINT_SUPERSEDED && job->keeps.stopped;
-}
-
 static const struct record_checkpoint *newest_whole(const struct sim *sim, const char *job)
 {
     const struct sim_table *table = &sim->disk.tables[RECORD_CHECKPOINT];
@@ -178,8 +170,8 @@ static const struct record_checkpoint *newest_whole(const struct sim *sim, const
 
     for (size_t i = 0; i < table->count; i++) {
         const struct record_checkpoint *row = &table->rows[i].record.u.checkpoint;
-        if (row->state == CHECKPOINT_COMMITTED && row->path[0] != '\0' &&
-            strcmp(row->job, job) == 0 && (newest == NULL || row->step >= newest->step))
+        if (row->path[0] != '\0' && strcmp(row->job, job) == 0 && disk_counts(sim, row) &&
+            (newest == NULL || row->step >= newest->step))
             newest = row;
     }
     return newest;
@@ -399,6 +391,20 @@ static bool newer_was_given_up(const struct sim *sim, const struct sim_job *job,
     return false;
 }
 
+/* A launch left something behind: the newest may be older than what goes. */
+static bool went_back(const struct sim *sim, const struct sim_job *job)
+{
+    const struct sim_table *table = &sim->disk.tables[RECORD_CHECKPOINT];
+
+    for (size_t i = 0; i < table->count; i++) {
+        struct record_checkpoint row = table->rows[i].record.u.checkpoint;
+        row.state = CHECKPOINT_COMMITTED;
+        if (strcmp(row.job, job->name) == 0 && !disk_counts(sim, &row))
+            return true;
+    }
+    return false;
+}
+
 void check_taken_out(struct sim *sim, const struct sim_job *job, const struct sim_dir *dir)
 {
     const struct record_checkpoint *row = disk_checkpoint(sim, job->name, dir->round);
@@ -414,7 +420,7 @@ void check_taken_out(struct sim *sim, const struct sim_job *job, const struct si
         sim_broken(sim, "I11", "checkpoint %llu is taken away, and it is %s", U(dir->round),
                    row ? wire_checkpoint_state_name(row->state) : "nowhere");
     check_nobody_reads(sim, job, dir);
-    if (!asked && !job->keeps.superseded && disk_newest(sim, job->name) != NULL && row != NULL &&
+    if (!asked && !went_back(sim, job) && disk_newest(sim, job->name) != NULL && row != NULL &&
         (whole == NULL || whole->step < row->step) && disk_newest(sim, job->name)->step > row->step)
         sim_broken(sim, "I11", "checkpoint %llu is taken away, and nothing as new has its manifest",
                    U(dir->round));
@@ -462,7 +468,7 @@ static bool is_to_go(struct sim *sim, const struct sim_job *job,
 
     if (row->state == CHECKPOINT_DELETING)
         return newest == NULL || newest->path[0] != '\0';
-    if (row->state == CHECKPOINT_SUPERSEDED)
+    if (row->state == CHECKPOINT_COMMITTED && !disk_counts(sim, row))
         return job->keeps.rules_count > 0 && is_made_up_for(sim, job, row, false) &&
                !is_pinned(sim, job->name, row->round) &&
                who_restores(sim, job->name, gen->generation) == NULL;
@@ -542,6 +548,6 @@ void check_imported(struct sim *sim, const struct sim_job *job, const struct sim
     const struct record_checkpoint *row = disk_checkpoint(sim, job->name, dir->round);
 
     if (row == NULL || row->generation != dir->generation || row->step != dir->step ||
-        (row->state != CHECKPOINT_COMMITTED && row->state != CHECKPOINT_SUPERSEDED))
+        row->state != CHECKPOINT_COMMITTED)
         sim_broken(sim, "I12", "checkpoint %llu was imported, and it is not there", U(dir->round));
 }

@@ -1,6 +1,7 @@
 /* sim_disk - the broker's database as rows in memory, with the contract of broker/store: a batch is
  * written whole or not at all, what was written survives any crash, rows come back in core.h's
  * order. Foreign keys are those of schema/sql. */
+#include "schema/rules/counts.h"
 #include "tests/sim/sim_world.h"
 #include "tests/support/record_copy.h"
 
@@ -95,8 +96,22 @@ bool disk_has_shard(const struct sim *sim, const char *job, uint64_t round, uint
     return false;
 }
 
-/* Greatest step among committed, not superseded; of one step the latest round: an import's rows
- * come in any order. */
+/* Asked of the rows of launches: the core has its own list of them. */
+bool disk_counts(const struct sim *sim, const struct record_checkpoint *row)
+{
+    const struct sim_table *table = &sim->disk.tables[RECORD_LAUNCH];
+    bool counts = row->state == CHECKPOINT_COMMITTED;
+
+    for (size_t i = 0; i < table->count && counts; i++) {
+        const struct record_launch *launch = &table->rows[i].record.u.launch;
+        const struct counts_launch one = {launch->generation, launch->began_step};
+        counts = !same(launch->job, row->job) || counts_among(&one, 1, row->generation, row->step);
+    }
+    return counts;
+}
+
+/* Greatest step among those that count; of one step the latest round: an import's rows come in any
+ * order. */
 const struct record_checkpoint *disk_newest(const struct sim *sim, const char *job)
 {
     const struct sim_table *table = &sim->disk.tables[RECORD_CHECKPOINT];
@@ -104,7 +119,7 @@ const struct record_checkpoint *disk_newest(const struct sim *sim, const char *j
 
     for (size_t i = 0; i < table->count; i++) {
         const struct record_checkpoint *row = &table->rows[i].record.u.checkpoint;
-        if (row->state == CHECKPOINT_COMMITTED && same(row->job, job) &&
+        if (same(row->job, job) && disk_counts(sim, row) &&
             (newest == NULL || row->step > newest->step ||
              (row->step == newest->step && row->round > newest->round)))
             newest = row;
@@ -138,6 +153,7 @@ static void check_foreign_keys(struct sim *sim, const struct record *r)
         missing = "custom metadata without its checkpoint";
     if ((r->kind == RECORD_POLICY && disk_job(sim, r->u.policy.job) == NULL) ||
         (r->kind == RECORD_PIN && disk_job(sim, r->u.pin.job) == NULL) ||
+        (r->kind == RECORD_LAUNCH && disk_job(sim, r->u.launch.job) == NULL) ||
         (r->kind == RECORD_NODE && disk_job(sim, r->u.node.job) == NULL) ||
         (r->kind == RECORD_GENERATION && disk_job(sim, r->u.generation.job) == NULL) ||
         (r->kind == RECORD_NOTICE && disk_job(sim, r->u.notice.job) == NULL) ||
@@ -145,19 +161,6 @@ static void check_foreign_keys(struct sim *sim, const struct record *r)
         missing = "row without its job";
     if (missing != NULL)
         sim_broken(sim, "rows", "a %s is written", missing);
-}
-
-static void supersede(struct sim *sim, const struct record_supersede *what)
-{
-    struct sim_table *table = &sim->disk.tables[RECORD_CHECKPOINT];
-
-    sim_job_named(sim, what->job)->keeps.superseded = true;
-    for (size_t i = 0; i < table->count; i++) {
-        struct record_checkpoint *row = &table->rows[i].record.u.checkpoint;
-        if (same(row->job, what->job) && row->state == CHECKPOINT_COMMITTED &&
-            row->step > what->beyond_step && row->generation < what->before_generation)
-            row->state = CHECKPOINT_SUPERSEDED;
-    }
 }
 
 static void encode_body(struct sim *sim, struct sim_row *row, const struct wire_event *body)
@@ -220,10 +223,6 @@ static void write_row(struct sim *sim, const struct record *record)
     struct sim_table *table = &sim->disk.tables[record->kind];
     struct sim_row *row;
 
-    if (record->kind == RECORD_SUPERSEDE) {
-        supersede(sim, &record->u.supersede);
-        return;
-    }
     if (record->kind == RECORD_SHARDS_GONE) {
         shards_gone(sim, &record->u.shards_gone);
         return;
@@ -384,8 +383,9 @@ static bool wanted(const struct sim *sim, const struct record *r, const char *jo
     case RECORD_CHECKPOINT:
         return same(r->u.checkpoint.job, job) && (r->u.checkpoint.state == CHECKPOINT_COMMITTED ||
                                                   r->u.checkpoint.state == CHECKPOINT_WRITING ||
-                                                  r->u.checkpoint.state == CHECKPOINT_DELETING ||
-                                                  r->u.checkpoint.state == CHECKPOINT_SUPERSEDED);
+                                                  r->u.checkpoint.state == CHECKPOINT_DELETING);
+    case RECORD_LAUNCH:
+        return same(r->u.launch.job, job);
     case RECORD_POLICY:
         return same(r->u.policy.job, job);
     case RECORD_PIN:
@@ -483,7 +483,7 @@ static void load_history(struct sim *sim, const struct sink *sink, const struct 
 
 static void load_job(struct sim *sim, const struct sink *sink, const struct record_job *job)
 {
-    static const enum record_kind before_rounds[] = {RECORD_GENERATION, RECORD_NODE,
+    static const enum record_kind before_rounds[] = {RECORD_GENERATION, RECORD_LAUNCH, RECORD_NODE,
                                                      RECORD_PROGRESS, RECORD_NOTICE};
 
     for (size_t k = 0; k < sizeof before_rounds / sizeof before_rounds[0]; k++)

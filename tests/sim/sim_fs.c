@@ -163,8 +163,7 @@ void fs_manifest(struct sim *sim, struct sim_proc *proc, uint64_t generation, ui
     const struct record_checkpoint *row = disk_checkpoint(sim, job->name, round);
 
     check_manifest(sim, proc, round, bytes, size);
-    if (row == NULL || (row->state != CHECKPOINT_COMMITTED && row->state != CHECKPOINT_SUPERSEDED &&
-                        !is_of_the_past(sim, row)))
+    if (row == NULL || (row->state != CHECKPOINT_COMMITTED && !is_of_the_past(sim, row)))
         sim_broken(sim, "I1", "a manifest is written for round %llu, which is not committed",
                    (unsigned long long)round);
     else if (row->generation != generation || row->step != step)

@@ -56,7 +56,6 @@ struct sim_keeps { /* of a job */
     uint64_t missing;       /* that one, 0 = none is */
     /* for the checker */
     uint64_t final_generation; /* in which the chief said that it saves no more */
-    bool superseded;           /* something was */
     int64_t save_begun_unix_ms;
     uint64_t late; /* a checkpoint that is to go, and since when */
     int64_t late_us;
@@ -141,11 +140,10 @@ void import_missing(struct sim *sim, const struct sim_proc *proc, uint64_t check
 
 /* sim_check_keep.c */
 /* An import found a later launch that had begun before it. */
-bool check_is_given_up(struct sim *sim, const struct record_checkpoint *row);
 bool check_is_imported(const struct sim *sim, const char *job, uint64_t round);
 /* A row goes from committed to deleting: may it? */
 void check_deletion(struct sim *sim, const struct record_checkpoint *row);
-/* One goes that was superseded: may it? */
+/* One goes that does not count: may it? */
 void check_left_behind(struct sim *sim, const struct record_checkpoint *row);
 void check_deleted(struct sim *sim, const struct record_checkpoint *row);
 void check_delete_sent(struct sim *sim, const struct wire_msg *message);

@@ -17,7 +17,7 @@ uint64_t some_checkpoint(struct sim *sim, const struct sim_job *job)
 
     for (size_t i = 0; i < table->count; i++) {
         const struct record_checkpoint *row = &table->rows[i].record.u.checkpoint;
-        if (row->state == CHECKPOINT_COMMITTED && strcmp(row->job, job->name) == 0 &&
+        if (strcmp(row->job, job->name) == 0 && disk_counts(sim, row) &&
             side_range(sim, 0, (int64_t)seen++) == 0)
             found = row->round;
     }

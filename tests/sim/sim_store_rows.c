@@ -104,6 +104,10 @@ static bool tell_row(const struct record *r, char *text)
                  r->u.file.job, r->u.file.round, r->u.file.rank, r->u.file.path, r->u.file.bytes,
                  r->u.file.checksum);
         return true;
+    case RECORD_LAUNCH:
+        snprintf(text, TEXT_SIZE, "launch %s %" PRIu64 " from %" PRId64, r->u.launch.job,
+                 r->u.launch.generation, r->u.launch.began_step);
+        return true;
     case RECORD_POLICY:
         snprintf(text, TEXT_SIZE, "policy %s %" PRIu64 " '%.600s' '%.600s' '%s'", r->u.policy.job,
                  r->u.policy.generation, r->u.policy.keep, r->u.policy.save, r->u.policy.trash);

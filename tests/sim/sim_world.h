@@ -456,6 +456,7 @@ const struct record_node *disk_node(const struct sim *sim, const char *job, uint
 const struct record_node *disk_node_of(const struct sim *sim, const struct sim_proc *proc);
 const struct record_checkpoint *disk_checkpoint(const struct sim *sim, const char *job,
                                                 uint64_t round);
+bool disk_counts(const struct sim *sim, const struct record_checkpoint *row);
 const struct record_checkpoint *disk_newest(const struct sim *sim, const char *job);
 const struct record_notice *disk_notice(const struct sim *sim, const char *job, const char *id);
 const struct sim_row *disk_event(const struct sim *sim, const char *job, uint64_t seq);

@@ -1,5 +1,7 @@
 #include "tests/support/core_fixture.h"
 
+#include "schema/rules/counts.h"
+
 #include "tests/support/record_copy.h"
 #include "tests/support/record_key.h"
 
@@ -17,17 +19,6 @@ static const char *keep_text(void *arena, const char *text)
 
     assert_non_null(copy);
     return copy;
-}
-
-static void supersede(struct core_fixture *f, const struct record_supersede *order)
-{
-    for (size_t i = 0; i < f->rows_count; i++) {
-        struct record_checkpoint *row = &f->rows[i].u.checkpoint;
-        if (f->rows[i].kind == RECORD_CHECKPOINT && row->state == CHECKPOINT_COMMITTED &&
-            strcmp(row->job, order->job) == 0 && row->step > order->beyond_step &&
-            row->generation < order->before_generation)
-            row->state = CHECKPOINT_SUPERSEDED;
-    }
 }
 
 static void unpin(struct core_fixture *f, const struct record *row)
@@ -79,10 +70,6 @@ static void write_row(struct core_fixture *f, const struct record *row)
         shards_gone(f, &row->u.shards_gone);
         return;
     }
-    if (row->kind == RECORD_SUPERSEDE) {
-        supersede(f, &row->u.supersede);
-        return;
-    }
     for (size_t i = 0; i < f->rows_count; i++)
         if (record_same_key(&f->rows[i], row)) {
             f->rows[i] = record_copy(row, keep_text, &f->rows_arena);
@@ -126,8 +113,7 @@ static bool is_loaded(const struct core_fixture *f, const struct record *row, bo
     case RECORD_CHECKPOINT:
         return row->u.checkpoint.state == CHECKPOINT_WRITING ||
                row->u.checkpoint.state == CHECKPOINT_DELETING ||
-               row->u.checkpoint.state == CHECKPOINT_COMMITTED ||
-               row->u.checkpoint.state == CHECKPOINT_SUPERSEDED;
+               row->u.checkpoint.state == CHECKPOINT_COMMITTED;
     default:
         return true;
     }
@@ -188,8 +174,8 @@ static struct input input_of(const struct core_fixture *f, enum input_kind kind)
 
 static void load_all(struct core_fixture *f, const char *only)
 {
-    static const enum record_kind order[] = {RECORD_JOB, RECORD_GENERATION, RECORD_NODE,
-                                             RECORD_PROGRESS, RECORD_NOTICE};
+    static const enum record_kind order[] = {RECORD_JOB,  RECORD_GENERATION, RECORD_LAUNCH,
+                                             RECORD_NODE, RECORD_PROGRESS,   RECORD_NOTICE};
 
     for (size_t i = 0; i < sizeof order / sizeof order[0]; i++)
         load(f, order[i], true, only);
@@ -641,4 +627,17 @@ const struct record_checkpoint *core_checkpoint(const struct core_fixture *f, ui
         if (f->rows[i].kind == RECORD_CHECKPOINT && f->rows[i].u.checkpoint.round == round)
             return &f->rows[i].u.checkpoint;
     return NULL;
+}
+
+bool core_counts(const struct core_fixture *f, const struct record_checkpoint *row)
+{
+    for (size_t i = 0; i < f->rows_count; i++) {
+        const struct record_launch *launch = &f->rows[i].u.launch;
+        const struct counts_launch one = {launch->generation, launch->began_step};
+
+        if (f->rows[i].kind == RECORD_LAUNCH && strcmp(launch->job, row->job) == 0 &&
+            !counts_among(&one, 1, row->generation, row->step))
+            return false;
+    }
+    return row->state == CHECKPOINT_COMMITTED;
 }

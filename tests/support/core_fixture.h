@@ -122,6 +122,7 @@ const struct wire_msg *core_sent(const struct core_fixture *f, uint64_t route, e
 const struct wire_event *core_event(const struct core_fixture *f, enum wire_event_kind kind);
 /* Ended checkpoints: how the rows stand. */
 const struct record_checkpoint *core_checkpoint(const struct core_fixture *f, uint64_t round);
+bool core_counts(const struct core_fixture *f, const struct record_checkpoint *row);
 const struct record *core_row(const struct core_fixture *f, enum record_kind kind);
 
 struct job *core_job(struct core_fixture *f);

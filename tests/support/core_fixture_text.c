@@ -97,8 +97,9 @@ static void put_row(struct line *line, const struct record *row)
         put(line, "+checkpoint %llu %s", (unsigned long long)row->u.checkpoint.round,
             wire_checkpoint_state_name(row->u.checkpoint.state));
         break;
-    case RECORD_SUPERSEDE:
-        put(line, "+supersede >%lld", (long long)row->u.supersede.beyond_step);
+    case RECORD_LAUNCH:
+        put(line, "+launch %llu >%lld", (unsigned long long)row->u.launch.generation,
+            (long long)row->u.launch.began_step);
         break;
     case RECORD_SHARD:
         put(line, "+shard %llu.%llu", (unsigned long long)row->u.shard.round,

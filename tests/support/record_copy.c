@@ -20,7 +20,7 @@ static const size_t strings[RECORD_KIND_COUNT][STRINGS_MAX] = {
     [RECORD_PARTICIPANT] = {AT(participant.job), AT(participant.failed)},
     [RECORD_CHECKPOINT] = {AT(checkpoint.job), AT(checkpoint.path), AT(checkpoint.metrics),
                            AT(checkpoint.trash)},
-    [RECORD_SUPERSEDE] = {AT(supersede.job)},
+    [RECORD_LAUNCH] = {AT(launch.job)},
     [RECORD_SHARD] = {AT(shard.job)},
     [RECORD_FILE] = {AT(file.job), AT(file.path), AT(file.checksum)},
     [RECORD_SHARDS_GONE] = {AT(shards_gone.job)},

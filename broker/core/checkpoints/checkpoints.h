@@ -37,11 +37,13 @@ const struct checkpoint *registry_resume_of(struct job *job, struct peer *peer);
  * nothing. */
 bool registry_lets_begin(const struct job *job, const struct peer *peer);
 void registry_add(struct job *job, const struct record_checkpoint *row);
-void registry_supersede_given_up(struct core *core, struct job *job);
-/* What launches before the present one committed beyond a step that it is known to have begun from,
- * or from before. */
-void registry_give_up_beyond(struct core *core, struct job *job, int64_t step);
-/* given_up.c: what is superseded is to be deleted some time. */
+/* A committed one, whether it counts or not. True: it counts. */
+bool registry_take(struct job *job, const struct record_checkpoint *row);
+void registry_load_launch(struct job *job, const struct record_launch *row);
+/* That launch takes steps, from there on or from before: what counts no more for that goes out of
+ * the list. */
+void registry_launched(struct core *core, struct job *job, uint64_t generation, int64_t began_step);
+/* given_up.c: what does not count is to be deleted some time. */
 void given_up_add(struct job *job, const struct record_checkpoint *row); /* copies it */
 void given_up_forget(struct job *job, uint64_t round);
 void registry_announce_resume(struct core *core, struct job *job);

@@ -26,7 +26,6 @@ void given_up_add(struct job *job, const struct record_checkpoint *row)
 {
     struct keep_state *keep = &job->keep;
 
-    given_up_forget(job, row->round); /* an import tells it again */
     if (keep->given_up_count == CORE_CHECKPOINTS_MAX)
         return; /* a later start of the broker has room for it */
     keep->given_up = room_for_one(keep->given_up, keep->given_up_count, &keep->given_up_capacity, 8,
@@ -39,7 +38,6 @@ void given_up_add(struct job *job, const struct record_checkpoint *row)
     one->row.path = one->path;
     one->row.metrics = one->metrics;
     one->row.trash = "";
-    one->row.state = CHECKPOINT_SUPERSEDED;
 }
 
 /* A later launch has saved as far, or is done: what it made stands for the job. */

@@ -247,33 +247,6 @@ static size_t files_of(const struct manifest *m)
     return files;
 }
 
-/* A later launch that began before a checkpoint gave it up, for good; where it began is in its
- * manifests, or else it saved that step or an earlier one anew. */
-static void supersede_older(struct core *core, struct job *job, const struct manifest *m)
-{
-    int64_t beyond = m->resumed_known ? m->resumed_step : m->step - 1;
-
-    for (size_t i = job->checkpoints_count; i-- > 0;) {
-        struct checkpoint *checkpoint = &job->checkpoints[i];
-
-        if (checkpoint->row.generation >= m->generation || checkpoint->row.step <= beyond)
-            continue;
-        checkpoint->row.state = CHECKPOINT_SUPERSEDED;
-        persist_checkpoint(core, &checkpoint->row);
-        given_up_add(job, &checkpoint->row);
-        registry_drop(job, checkpoint->row.round);
-    }
-}
-
-static bool is_superseded(const struct job *job, const struct manifest *m)
-{
-    for (size_t i = 0; i < job->checkpoints_count; i++)
-        if (job->checkpoints[i].row.generation > m->generation &&
-            job->checkpoints[i].row.step <= m->step)
-            return true;
-    return false;
-}
-
 static struct record_checkpoint row_of(const struct job *job, const struct manifest *m,
                                        const char *path, enum wire_checkpoint_state state)
 {
@@ -301,26 +274,18 @@ static struct record_checkpoint row_of(const struct job *job, const struct manif
     return row;
 }
 
-/* False: it is superseded. */
+/* False: a later launch went back behind it. */
 static bool add_checkpoint(struct core *core, struct job *job, const struct manifest *m,
                            const char *path)
 {
-    const bool counts = !is_superseded(job, m);
-    const struct record_checkpoint row =
-        row_of(job, m, path, counts ? CHECKPOINT_COMMITTED : CHECKPOINT_SUPERSEDED);
+    const struct record_checkpoint row = row_of(job, m, path, CHECKPOINT_COMMITTED);
 
     persist_checkpoint(core, &row);
     if (m->custom != NULL && m->custom[0] != '\0' && custom_ok(m->custom))
         import_persist(core, RECORD_CUSTOM)->u.custom =
             (struct record_custom){out_text(core, job->name), m->round, out_long(core, m->custom)};
-    supersede_older(core, job, m);
-    if (!counts) {
-        given_up_add(job, &row);
-        return false;
-    }
-    given_up_forget(job, row.round);
-    registry_add(job, &row);
-    return true;
+    registry_launched(core, job, m->generation, counts_began(m));
+    return registry_take(job, &row);
 }
 
 /* --- what was cut short ----------------------------------------------------------------------- */
@@ -393,10 +358,8 @@ static struct answer judge(struct core *core, struct job *job, const struct mani
 
     if (job->gen.generation > 0 && job->gen.state != GENERATION_ENDED)
         return running;
-    if (known != NULL && known->row.generation == m->generation && known->row.step == m->step) {
-        supersede_older(core, job, m); /* those that were found after it */
+    if (known != NULL && known->row.generation == m->generation && known->row.step == m->step)
         return (struct answer){MUSTER_OK, "", 0};
-    }
     if (known != NULL || is_taken(job, m))
         return import_refuse(
             MUSTER_E_EXISTS,

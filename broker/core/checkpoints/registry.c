@@ -1,6 +1,5 @@
 /* registry - committed checkpoints, and which one a generation resumes from.
- * Holds the newest CORE_CHECKPOINTS_MAX committed ones that are not superseded; the database has
- * all. */
+ * Holds the newest CORE_CHECKPOINTS_MAX committed ones that count; the database has all. */
 #include "broker/core/checkpoints/checkpoints.h"
 
 #include "schema/error.h"
@@ -106,29 +105,52 @@ void registry_announce_resume(struct core *core, struct job *job)
     event_emit(core, job, event, 0);
 }
 
-void registry_give_up_beyond(struct core *core, struct job *job, int64_t step)
+static bool registry_counts(const struct job *job, const struct record_checkpoint *row)
 {
-    size_t before = job->checkpoints_count;
-    struct action *action;
+    return counts_among(job->launches, job->launches_count, row->generation, row->step);
+}
 
-    for (size_t i = before; i-- > 0 && job->checkpoints[i].row.step > step;) {
-        if (job->checkpoints[i].row.generation >= job->gen.generation)
-            continue; /* its own */
+bool registry_take(struct job *job, const struct record_checkpoint *row)
+{
+    const bool counts = registry_counts(job, row);
+
+    given_up_forget(job, row->round); /* an import tells it again */
+    if (counts)
+        registry_add(job, row);
+    else
+        given_up_add(job, row);
+    return counts;
+}
+
+void registry_load_launch(struct job *job, const struct record_launch *row)
+{
+    job->launches = room_for_one(job->launches, job->launches_count, &job->launches_capacity, 8,
+                                 sizeof *job->launches);
+    MUST(job->launches != NULL);
+    job->launches[job->launches_count++] = (struct counts_launch){row->generation, row->began_step};
+}
+
+void registry_launched(struct core *core, struct job *job, uint64_t generation, int64_t began_step)
+{
+    const struct record_launch row = {out_text(core, job->name), generation, began_step};
+    size_t at = 0;
+
+    while (at < job->launches_count && job->launches[at].generation != generation)
+        at++;
+    if (at < job->launches_count && job->launches[at].began_step <= began_step)
+        return; /* it is known of it already */
+    if (at == job->launches_count)
+        registry_load_launch(job, &row);
+    job->launches[at].began_step = began_step;
+    struct action *action = action_add(core, ACTION_PERSIST);
+    action->record.kind = RECORD_LAUNCH;
+    action->record.u.launch = row;
+    for (size_t i = job->checkpoints_count; i-- > 0;) {
+        if (registry_counts(job, &job->checkpoints[i].row))
+            continue;
         given_up_add(job, &job->checkpoints[i].row);
         registry_drop_at(job, i);
     }
-    if (job->checkpoints_count == before)
-        return;
-    action = action_add(core, ACTION_PERSIST);
-    action->record.kind = RECORD_SUPERSEDE;
-    action->record.u.supersede =
-        (struct record_supersede){out_text(core, job->name), step, job->gen.generation};
-}
-
-void registry_supersede_given_up(struct core *core, struct job *job)
-{
-    if (registry_is_given_up(job, registry_newest(job)))
-        registry_give_up_beyond(core, job, job->gen.resume_step);
 }
 
 struct answer registry_manifest_done(struct core *core, struct peer *peer,
@@ -139,7 +161,7 @@ struct answer registry_manifest_done(struct core *core, struct peer *peer,
     struct checkpoint *checkpoint = registry_find(job, m->checkpoint);
 
     if (checkpoint == NULL || checkpoint->path[0] != '\0')
-        return ok; /* superseded meanwhile, or told twice */
+        return ok; /* it counts no more, or was told twice */
     if (m->path[0] == '\0') {
         checkpoint->given_up = true;
         return ok;

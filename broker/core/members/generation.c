@@ -148,7 +148,8 @@ void generation_stands_at(struct core *core, struct job *job, int64_t done)
     struct generation *gen = &job->gen;
     bool before = done < gen->resume_step;
 
-    registry_give_up_beyond(core, job, before ? done : gen->resume_step);
+    registry_launched(core, job, gen->generation,
+                      before || !generation_began_is_known(job) ? done : gen->resume_step);
     if (gen->state != GENERATION_JOINING)
         return;
     if (before || gen->fallback)
@@ -222,7 +223,7 @@ void generation_check_started(struct core *core, struct job *job)
     for (uint64_t rank = 0; rank < job->gen.world_size; rank++)
         if (!rank_is_ready(job, rank))
             return;
-    registry_supersede_given_up(core, job);
+    registry_launched(core, job, job->gen.generation, job->gen.resume_step);
     generation_move(&job->gen, GENERATION_RUNNING);
     job->gen.started_unix_ms = core->now_unix;
     job->state_unix_ms = core->now_unix;

@@ -61,8 +61,8 @@ void hello_snapshot(struct core *core, struct peer *peer)
     struct outcome named = round_outcome(job, peer->named_round);
     int64_t deadline = notice_deadline(job);
 
-    if (resume != NULL && registry_is_given_up(job, newest))
-        newest = resume;
+    if (resume != NULL && gen->started_unix_ms == 0)
+        newest = resume;   /* after a fallback others count until all have restored it */
     peer->repeated = true; /* what it acknowledges next was not published to it just now */
     *s = (struct wire_snapshot){
         .seq = job->seq,

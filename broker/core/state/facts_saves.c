@@ -79,13 +79,6 @@ bool registry_has_step(const struct job *job, int64_t step)
     return false;
 }
 
-bool registry_is_given_up(const struct job *job, const struct checkpoint *checkpoint)
-{
-    return job->gen.fallback && checkpoint != NULL &&
-           checkpoint->row.generation < job->gen.generation &&
-           checkpoint->row.step > job->gen.resume_step;
-}
-
 bool registry_step_offset(const struct job *job, int64_t *ret_offset)
 {
     for (size_t i = job->checkpoints_count; i-- > 0;) {

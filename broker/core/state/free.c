@@ -39,6 +39,7 @@ static void free_checkpoints(struct job *job)
         free(job->checkpoints[i].metrics);
     }
     free(job->checkpoints);
+    free(job->launches);
 }
 
 static void free_keep(struct job *job)

@@ -8,9 +8,10 @@
 #include "broker/core/state/notice.h"
 #include "broker/core/state/peer.h"
 #include "broker/core/state/round.h"
+#include "schema/rules/counts.h"
 #include "schema/rules/plan.h"
 
-struct checkpoint {               /* a committed one, not superseded */
+struct checkpoint {               /* a committed one that counts */
     struct record_checkpoint row; /* path, metrics: owned below */
     char *path;
     char *metrics;
@@ -46,6 +47,8 @@ struct job {
     struct round rounds[ROUNDS_ACTIVE_MAX];
     struct checkpoint *checkpoints; /* ascending step */
     size_t checkpoints_count, checkpoints_capacity;
+    struct counts_launch *launches; /* all that took steps */
+    size_t launches_count, launches_capacity;
     struct keep_state keep;
     struct outcome outcomes[OUTCOMES_MAX]; /* ring */
     size_t outcomes_next;

@@ -35,7 +35,7 @@ struct deletion {
     bool failed;          /* the hand that was told last could not */
 };
 
-struct given_up { /* superseded, and still on disk */
+struct given_up { /* it does not count, and is still on disk */
     struct record_checkpoint row;
     char *path;
     char *metrics;

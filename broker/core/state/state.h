@@ -205,8 +205,6 @@ bool registry_step_offset(const struct job *job, int64_t *ret_offset);
 /* This count of steps done as the job's program counts: texts and logs tell a step by the number
  * that the checkpoints' directories have. */
 long long registry_shown(const struct job *job, int64_t step);
-/* It is newer than what a fallback of this launch chose: superseded once the launch has started. */
-bool registry_is_given_up(const struct job *job, const struct checkpoint *checkpoint);
 
 /* outcomes.c */
 struct outcome round_outcome(struct job *job, uint64_t number);

@@ -7,7 +7,7 @@
 not_checked=1 # the processes that wrote what was found on disk are in no row
 root=$dir/checkpoints-$job
 options=(--every 1)
-rows="SELECT round, generation, step, state FROM checkpoint ORDER BY round"
+rows="SELECT round, generation, step, iif($gone_back, 'superseded', state) FROM checkpoint ORDER BY round"
 
 broker_start
 ranks_start 2 --steps 5

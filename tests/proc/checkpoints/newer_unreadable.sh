@@ -53,7 +53,7 @@ ranks_start 1 --steps 50
 saved=0
 all_finished 50
 broker_stop
-"$sql" --write "$db" "UPDATE checkpoint SET state = 'superseded' WHERE job = '$job' AND step = 40"
+"$sql" --write "$db" "INSERT INTO launch (job, generation, began_step) VALUES ('$job', 2, 20)"
 if [ "$fail_points" = 1 ]; then
     broker_start MUSTER_FAIL_POINT=core_before:QUERY
     ranks_start 1 --steps 60

@@ -35,7 +35,7 @@ says "$(why)" 'muster run --fallback. .* lets all ranks take the next older one'
 ranks_start 3 --steps 80 --fallback 1
 saved=25
 all_finished 80
-same "superseded" "$(query "SELECT step FROM checkpoint WHERE job = '$job' AND state = 'superseded'")" 50
+same "superseded" "$(query "SELECT step FROM checkpoint WHERE job = '$job' AND $gone_back")" 50
 job=misfit
 options=(--save-every 25)
 ranks_start 1 --steps 60
@@ -49,7 +49,7 @@ says "$(why)" 'the program could not take it: start the one that wrote it'
 ranks_start 1 --steps 80 --fallback 1
 saved=50
 all_finished 80
-same "superseded" "$(query "SELECT step FROM checkpoint WHERE job = '$job' AND state = 'superseded'")" ''
+same "superseded" "$(query "SELECT step FROM checkpoint WHERE job = '$job' AND $gone_back")" ''
 for step in 25 50 75; do
     damage_byte "$(echo "$dir/checkpoints-$job/$step"/shard-*)" 900
 done
@@ -58,7 +58,7 @@ ranks_end 1
 says "$(error_of 0)" MUSTER_E_RESTORE "no older checkpoint is left"
 says "$(why)" 'older ones were to be tried, too, and that did not help'
 same "superseded when none is whole" \
-    "$(query "SELECT step FROM checkpoint WHERE job = '$job' AND state = 'superseded'")" ''
+    "$(query "SELECT step FROM checkpoint WHERE job = '$job' AND $gone_back")" ''
 
 job=wishes
 options=(--save-every 25)

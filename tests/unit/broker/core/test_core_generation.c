@@ -379,7 +379,7 @@ static void with_fallback_all_go_back_to_the_next_older_one(void **state)
     core_hello(f, 1);
     assert_int_equal(core_sent(f, 101, WIRE_SNAPSHOT)->u.snapshot.newest_checkpoint, 1);
     core_restored(f, 1, 1, 10);
-    assert_core(f, "+node 1 restored #1; +supersede >10; +generation running; +job; +event 17; "
+    assert_core(f, "+node 1 restored #1; +launch 2 >10; +generation running; +job; +event 17; "
                    "!17 started; +node 1 restored #2; 1:ack #2 MUSTER_OK");
     assert_int_equal(registry_newest(core_job(f))->row.round, 1);
     core_restart(f, false); /* what was superseded is never taken again */

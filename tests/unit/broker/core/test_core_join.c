@@ -64,8 +64,9 @@ static void steps_begin_when_the_last_rank_has_restored(void **state)
     assert_core(f, "+node 0 restored #0; +node 0 restored #1; 0:ack #1 MUSTER_OK");
     core_hello(f, 1);
     core_restored(f, 1, 0, 0);
-    assert_core(f, "+node 1 restored #0; +generation running; +job; +event 3; !3 started; "
-                   "+node 1 restored #1; 1:ack #1 MUSTER_OK");
+    assert_core(
+        f, "+node 1 restored #0; +launch 1 >0; +generation running; +job; +event 3; !3 started; "
+           "+node 1 restored #1; 1:ack #1 MUSTER_OK");
 }
 
 struct refusal {

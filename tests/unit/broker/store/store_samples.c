@@ -202,10 +202,8 @@ const struct record samples[] = {
      .u.pin = {.job = SAMPLE_JOB, .checkpoint = 1101, .id = "reader-1", .until_unix_ms = 1102}},
     {.kind = RECORD_CUSTOM,
      .u.custom = {.job = SAMPLE_JOB, .round = SAMPLE_ROUND, .custom = "{\"who\": \"me\"}"}},
-    {.kind = RECORD_SUPERSEDE,
-     .u.supersede = {.job = SAMPLE_JOB,
-                     .beyond_step = 801,
-                     .before_generation = SAMPLE_GENERATION + 1}},
+    {.kind = RECORD_LAUNCH,
+     .u.launch = {.job = SAMPLE_JOB, .generation = SAMPLE_GENERATION, .began_step = 799}},
 };
 const size_t samples_count = sizeof samples / sizeof *samples;
 
@@ -459,6 +457,11 @@ void assert_record_same(const struct record *a, const struct record *b)
         TEXT(policy, keep);
         TEXT(policy, save);
         TEXT(policy, trash);
+        return;
+    case RECORD_LAUNCH:
+        TEXT(launch, job);
+        NUMBER(launch, generation);
+        NUMBER(launch, began_step);
         return;
     case RECORD_PIN:
         TEXT(pin, job);

@@ -11,7 +11,7 @@
 #define SAMPLE_INCARNATION UINT64_C(0xfedcba9876543210) /* negative as SQLite sees it */
 
 /* In an order that foreign keys allow: job before all others, round before checkpoint, ... The
- * sample of RECORD_SUPERSEDE reaches none of the others. */
+ * sample of RECORD_LAUNCH went back behind none of the others. */
 extern const struct record samples[];
 extern const size_t samples_count;
 const struct record *sample_of(enum record_kind kind);

@@ -40,9 +40,9 @@ static void compare_with_sample(void *arg, const struct record *row)
 static void every_kind_comes_back_as_it_was_written(void **state)
 {
     static const enum record_kind order[] = {
-        RECORD_BROKER,     RECORD_JOB,    RECORD_GENERATION,  RECORD_NODE,   RECORD_PROGRESS,
-        RECORD_NOTICE,     RECORD_ROUND,  RECORD_PARTICIPANT, RECORD_SHARD,  RECORD_FILE,
-        RECORD_CHECKPOINT, RECORD_POLICY, RECORD_PIN,         RECORD_HISTORY};
+        RECORD_BROKER,   RECORD_JOB,        RECORD_GENERATION, RECORD_LAUNCH,      RECORD_NODE,
+        RECORD_PROGRESS, RECORD_NOTICE,     RECORD_ROUND,      RECORD_PARTICIPANT, RECORD_SHARD,
+        RECORD_FILE,     RECORD_CHECKPOINT, RECORD_POLICY,     RECORD_PIN,         RECORD_HISTORY};
     struct fixture *f = *state;
 
     fixture_write_samples(f);
@@ -199,27 +199,6 @@ static void only_what_a_start_needs_is_loaded(void **state)
     assert_int_equal(loaded.seen[RECORD_ROUND],
                      CORE_OUTCOMES_MAX + 2); /* ended ones, an open one */
     assert_int_equal(loaded.seen[RECORD_CHECKPOINT], 1 + CORE_CHECKPOINTS_MAX);
-}
-
-static void superseding_takes_the_committed_ones_beyond_a_step(void **state)
-{
-    struct fixture *f = *state;
-    struct record row = *sample_of(RECORD_SUPERSEDE);
-
-    fixture_write_samples(f);
-    row.u.supersede.beyond_step = 801;
-    fixture_write(f, &row);
-    assert_int_equal(fixture_look(f, "SELECT count(*) FROM checkpoint WHERE state = 'superseded'"),
-                     0);
-    row.u.supersede.beyond_step = 800;
-    row.u.supersede.before_generation = SAMPLE_GENERATION;
-    fixture_write(f, &row);
-    assert_int_equal(fixture_look(f, "SELECT count(*) FROM checkpoint WHERE state = 'superseded'"),
-                     0); /* that launch's own */
-    row.u.supersede.before_generation = SAMPLE_GENERATION + 1;
-    fixture_write(f, &row);
-    assert_int_equal(fixture_look(f, "SELECT count(*) FROM checkpoint WHERE state = 'superseded'"),
-                     1);
 }
 
 static void shards_that_are_gone_are_those_of_one_round(void **state)
@@ -733,7 +712,6 @@ int main(void)
         TEST(a_launch_that_was_found_on_disk_replaces_none_that_is_here),
         TEST(a_launch_that_was_found_on_disk_replaces_none_that_was_taken_over),
         TEST(only_what_a_start_needs_is_loaded),
-        TEST(superseding_takes_the_committed_ones_beyond_a_step),
         TEST(shards_that_are_gone_are_those_of_one_round),
         TEST(deadlines_of_another_boot_are_not_handed_out),
         TEST(a_word_that_no_row_may_hold_is_damage),

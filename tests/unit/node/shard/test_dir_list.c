@@ -166,21 +166,21 @@ static void what_a_launch_gave_up_that_saved_no_more_steps_does_not_count(void *
     put("70", 1, 70);
     put_damaged("60");
     read_above(40);
-    assert_true(has(70) && !list.launches[0].superseded);
+    assert_true(has(70) && list.launches[0].counts);
     assert_true(dir_list_counts(&list, &list.damaged[0], "train", &plain, &step));
     put_saved("50", 2, 50, (BEGAN_S + 300) * 1000);
     read_above(50);
     assert_int_equal(list.damaged_count, 1);
     assert_false(dir_list_counts(&list, &list.damaged[0], "train", &plain, &step));
     for (size_t i = 0; i < list.count; i++)
-        assert_int_equal(list.launches[i].superseded, list.launches[i].step == 70);
+        assert_int_equal(list.launches[i].counts, list.launches[i].step != 70);
     assert_true(has(70));
     assert_int_equal(rename(scratch_path(root, "70"), scratch_path(root, ".muster/1-70")), 0);
     assert_int_equal(rename(scratch_path(root, "60"), scratch_path(root, ".muster/trash")), 0);
     read_above(50); /* without its name alone */
     assert_int_equal(list.count, 3);
     for (size_t i = 0; i < list.count; i++)
-        assert_int_equal(list.launches[i].superseded, list.launches[i].step == 70);
+        assert_int_equal(list.launches[i].counts, list.launches[i].step != 70);
 }
 
 /* R11.6 */

@@ -1,5 +1,5 @@
 /* Which checkpoints a later launch gave up, by their manifests alone. */
-#include "schema/rules/superseded.h"
+#include "schema/rules/counts.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -20,7 +20,7 @@ struct saved {
 /* The steps that count, in the order they were given. */
 static void counts(const struct saved *saved, size_t count, const char *expected)
 {
-    struct superseded_item items[16];
+    struct counts_item items[16];
     char text[128] = "";
 
     for (size_t i = 0; i < count; i++) {
@@ -30,11 +30,11 @@ static void counts(const struct saved *saved, size_t count, const char *expected
                                           .resumed_known = saved[i].began >= 0,
                                           .resumed_step = saved[i].began,
                                           .created_unix_ms = saved[i].at};
-        items[i] = superseded_item_of(&manifest);
+        items[i] = counts_item_of(&manifest);
     }
-    assert_true(superseded_mark(items, count));
+    counts_mark(items, count);
     for (size_t i = 0; i < count; i++)
-        if (!items[i].superseded)
+        if (items[i].counts)
             snprintf(text + strlen(text), sizeof text - strlen(text), " %d", (int)items[i].step);
     assert_string_equal(text, expected);
 }
@@ -88,12 +88,31 @@ static void another_jobs_launches_are_its_own(void **state)
     COUNTS(two, " 6 4");
 }
 
+/* R3.4, R11.3: the rule itself, in whatever order the launches come. */
+static void a_launch_gives_up_what_earlier_ones_saved_beyond_its_beginning(void **state)
+{
+    static const struct counts_launch launches[] = {{4, 30}, {2, 10}, {3, 20}};
+    static const struct {
+        uint64_t generation;
+        int64_t step;
+        bool counts;
+    } saved[] = {{1, 10, true}, {1, 11, false}, {2, 20, true}, {2, 21, false},
+                 {3, 30, true}, {3, 31, false}, {4, 31, true}, {5, 99, true}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof saved / sizeof *saved; i++)
+        assert_int_equal(counts_among(launches, 3, saved[i].generation, saved[i].step),
+                         saved[i].counts);
+    assert_true(counts_among(NULL, 0, 1, 1));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_lies_behind_a_later_launchs_beginning_is_given_up),
         cmocka_unit_test(who_does_not_tell_gave_up_what_it_saved_anew),
         cmocka_unit_test(an_older_launch_of_a_greater_number_gives_up_nothing),
+        cmocka_unit_test(a_launch_gives_up_what_earlier_ones_saved_beyond_its_beginning),
         cmocka_unit_test(another_jobs_launches_are_its_own),
     };
 
