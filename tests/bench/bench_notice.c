@@ -1,5 +1,5 @@
 /* How fast the job agrees: from the sending of one node's notice until the last of N nodes has the
- * decision. usage: bench_notice [ROUNDS [DIRECTORY]]; figures as swarm.h says.
+ * decision. usage: bench_notice [ROUNDS [DIRECTORY [NODES ...]]]; figures as swarm.h says.
  *
  * Each round is a whole launch of a job: all nodes say HELLO and RESTORED, one gives a notice, all
  * answer the freeze, all hear the decision (here the clock stops), the writer fails its save so
@@ -34,7 +34,7 @@ static void apply(struct swarm *swarm, struct node *node, const struct wire_even
 static double launch_once(struct swarm *swarm, uint64_t launch)
 {
     struct wire_msg notice = swarm_message(WIRE_NOTICE), failed = swarm_message(WIRE_SAVE_FAILED);
-    double began_ms;
+    double began_ms, took_ms;
 
     swarm_join(swarm, launch);
     notice.u.notice.id = "bench";
@@ -43,9 +43,10 @@ static double launch_once(struct swarm *swarm, uint64_t launch)
     notice.u.notice.left_ms = 60000;
     notice.u.notice.flags = NOTICE_FLAG_AT_ONCE;
     notice.u.notice.rank = (int64_t)(launch % swarm->count);
-    began_ms = bench_now_ms();
+    began_ms = swarm_begin(swarm);
     swarm_say(swarm, &swarm->nodes[launch % swarm->count], &notice);
     swarm_await(swarm, &swarm->decided, "for the decision");
+    took_ms = swarm_end(swarm, began_ms);
 
     failed.u.save_failed.round = swarm->round;
     failed.u.save_failed.step = 10 + (swarm->count > 2 ? 2 : (int64_t)swarm->count - 1);
@@ -54,7 +55,7 @@ static double launch_once(struct swarm *swarm, uint64_t launch)
     swarm_say(swarm, &swarm->nodes[0], &failed);
     swarm_await(swarm, &swarm->ended, "for the end of the launch");
     swarm_leave(swarm, LEAVE_PREEMPTED);
-    return swarm->decided_ms - began_ms;
+    return took_ms;
 }
 
 /* What musterd sends for a notice and for each report, at once, without knowing why. */

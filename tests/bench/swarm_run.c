@@ -24,6 +24,7 @@
 #define ROUNDS_LIMIT 1000
 #define PATIENCE_MS 30000
 #define ENDPOINT_BYTES 128
+#define COUNTS_MAX 16
 #define TMPFS 0x01021994
 
 /* --- the floor -------------------------------------------------------------------------------- */
@@ -101,10 +102,10 @@ static double floor_once(struct swarm *swarm, uint64_t launch)
     }
     swarm_quiet(swarm);
     swarm->decided = 0;
-    began_ms = bench_now_ms();
+    began_ms = swarm_begin(swarm);
     floor_say(&swarm->nodes[launch % swarm->count], 'n');
     swarm_await(swarm, &swarm->decided, "for the floor's answer");
-    return swarm->decided_ms - began_ms;
+    return swarm_end(swarm, began_ms);
 }
 
 /* --- runs ------------------------------------------------------------------------------------- */
@@ -112,6 +113,7 @@ static double floor_once(struct swarm *swarm, uint64_t launch)
 struct figure {
     double median;
     double worst;
+    double cpu; /* of the server: a median */
 };
 
 static int ascending(const void *a, const void *b)
@@ -124,18 +126,23 @@ static int ascending(const void *a, const void *b)
 static struct figure figure_of(double *values, size_t count)
 {
     qsort(values, count, sizeof *values, ascending);
-    return (struct figure){values[count / 2], values[count - 1]};
+    return (struct figure){.median = values[count / 2], .worst = values[count - 1]};
 }
 
 static struct figure run_rounds(struct swarm *swarm, size_t rounds,
                                 double (*once)(struct swarm *, uint64_t))
 {
-    static double times[ROUNDS_LIMIT];
+    static double times[ROUNDS_LIMIT], cpu[ROUNDS_LIMIT];
+    struct figure figure;
 
     once(swarm, 1); /* connections, caches and the database's file are warm then */
-    for (size_t i = 0; i < rounds; i++)
+    for (size_t i = 0; i < rounds; i++) {
         times[i] = once(swarm, i + 2);
-    return figure_of(times, rounds);
+        cpu[i] = swarm->cpu_ms;
+    }
+    figure = figure_of(times, rounds);
+    figure.cpu = figure_of(cpu, rounds).median;
+    return figure;
 }
 
 static struct figure measure_floor(const struct bench *bench, size_t count, size_t rounds)
@@ -256,19 +263,33 @@ static bool is_memory(const char *path)
 
 static void print_figure(const char *name, struct figure figure)
 {
-    printf(", \"%s_ms\": %.3f, \"%s_worst_ms\": %.3f", name, figure.median, name, figure.worst);
+    printf(", \"%s_ms\": %.3f, \"%s_worst_ms\": %.3f, \"%s_cpu_ms\": %.3f", name, figure.median,
+           name, figure.worst, name, figure.cpu);
+}
+
+static size_t bench_read_counts(int argc, char **argv, size_t *ret_counts)
+{
+    size_t count = 0;
+
+    for (; count < (size_t)argc && count < COUNTS_MAX; count++) {
+        ret_counts[count] = strtoul(argv[count], NULL, 10);
+        if (ret_counts[count] == 0 || ret_counts[count] > WORLD_SIZE_MAX)
+            bench_die("%s is no number of nodes from 1 to %d", argv[count], WORLD_SIZE_MAX);
+    }
+    return count;
 }
 
 int bench_main(const struct bench *bench, int argc, char **argv)
 {
-    static const size_t counts[] = {4, 64, 256};
+    size_t counts[COUNTS_MAX] = {4, 64, 256};
+    size_t counts_count = argc > 3 ? bench_read_counts(argc - 3, argv + 3, counts) : 3;
     const char *memory = "/dev/shm", *disk = argc > 2 ? argv[2] : bench->directory;
     size_t rounds = argc > 1 ? (size_t)strtoul(argv[1], NULL, 10) : ROUNDS_DEFAULT;
     struct rlimit files;
 
     if (rounds == 0 || rounds > ROUNDS_LIMIT)
-        bench_die("usage: bench_%s [ROUNDS [DIRECTORY]], at most %d rounds", bench->name,
-                  ROUNDS_LIMIT);
+        bench_die("usage: bench_%s [ROUNDS [DIRECTORY [NODES ...]]], at most %d rounds",
+                  bench->name, ROUNDS_LIMIT);
     if (!is_memory(memory))
         bench_die("%s is no tmpfs, so there is no place without an fsync", memory);
     if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
@@ -279,7 +300,7 @@ int bench_main(const struct bench *bench, int argc, char **argv)
            "\"disk_sync_ms\": %.3f, \"disk_is_memory\": %s, \"results\": [",
            bench->name, rounds, sync_ms(memory, rounds), sync_ms(disk, rounds),
            is_memory(disk) ? "true" : "false");
-    for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
+    for (size_t i = 0; i < counts_count; i++) {
         printf("%s{\"nodes\": %zu", i > 0 ? ", " : "", counts[i]);
         fflush(stdout); /* a child must not have it too */
         print_figure("floor", measure_floor(bench, counts[i], rounds));
