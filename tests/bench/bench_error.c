@@ -36,8 +36,10 @@ static double launch_once(struct swarm *swarm, uint64_t launch)
 static void floor_serve(void *pub, char kind, size_t count)
 {
     (void)count;
-    if (kind == 'n')
-        floor_publish(pub, 'd', HEAD_BYTES);
+    if (kind != 'n')
+        return;
+    floor_commit();
+    floor_publish(pub, 'd', HEAD_BYTES);
 }
 
 static void floor_take(struct swarm *swarm, struct node *node, char kind)

@@ -151,9 +151,9 @@ static void take_all(struct swarm *swarm, struct node *node, void *socket)
     zmq_msg_close(&part);
 }
 
-static void heartbeats(struct swarm *swarm, bool everybody);
+static bool heartbeats(struct swarm *swarm, bool everybody);
 
-/* What is there for all nodes; false: nothing came within timeout_ms. */
+/* What is there for all nodes; false: nothing came within timeout_ms, nor was anything said. */
 bool swarm_pump(struct swarm *swarm, long timeout_ms)
 {
     int ready = zmq_poll(swarm->items, (int)(2 * swarm->count), timeout_ms);
@@ -161,8 +161,7 @@ bool swarm_pump(struct swarm *swarm, long timeout_ms)
     for (size_t i = 0; ready > 0 && i < 2 * swarm->count; i++)
         if (swarm->items[i].revents & ZMQ_POLLIN)
             take_all(swarm, &swarm->nodes[i / 2], swarm->items[i].socket);
-    heartbeats(swarm, false);
-    return ready > 0;
+    return heartbeats(swarm, false) || ready > 0;
 }
 
 void swarm_await(struct swarm *swarm, const size_t *counter, const char *what)
@@ -223,17 +222,21 @@ static bool is_due(const struct node *node, int64_t now_ms)
 
 /* Those that applied an event and have nothing to say for a while, as a real node; all once a
  * second. */
-static void heartbeats(struct swarm *swarm, bool everybody)
+static bool heartbeats(struct swarm *swarm, bool everybody)
 {
     int64_t now = (int64_t)bench_now_ms();
+    bool said = false;
 
     if (now - swarm->heartbeat_ms >= HEARTBEAT_MS) {
         swarm->heartbeat_ms = now;
         everybody = true;
     }
     for (size_t i = 0; i < swarm->count; i++)
-        if (swarm->nodes[i].joined && (everybody || is_due(&swarm->nodes[i], now)))
+        if (swarm->nodes[i].joined && (everybody || is_due(&swarm->nodes[i], now))) {
             heartbeat(swarm, &swarm->nodes[i]);
+            said = true;
+        }
+    return said;
 }
 
 static void restore(struct swarm *swarm, struct node *node)

@@ -63,11 +63,14 @@ struct bench {
     void (*floor_take)(struct swarm *swarm, struct node *node, char kind);
 };
 
-/* The main program: usage NAME [ROUNDS [DIRECTORY [NODES ...]]]; one JSON object on stdout,
- * milliseconds. Each figure is the median of the rounds: floor    see above: no decoding, no
- * decision, no database memory   musterd with its database on /dev/shm, where fsync costs nothing
- * (musterd has no switch that leaves it out) disk     musterd with its database in DIRECTORY
- * (default: the build tree) */
+/* The main program: usage NAME [ROUNDS [DIRECTORY [NODES ...]]]; one JSON object on stdout. Of each
+ * figure it prints the median and the worst milliseconds of the rounds, and the median of the
+ * server's processor time:
+ *
+ *   floor    bare sockets, see above: no decoding, no decision, no database
+ *   commit   the same with one synced SQLite transaction in DIRECTORY before the last publication
+ *   memory   musterd with its database on /dev/shm, where fsync costs nothing
+ *   disk     musterd with its database in DIRECTORY (default: the build tree) */
 int bench_main(const struct bench *bench, int argc, char **argv);
 
 __attribute__((noreturn, format(printf, 1, 2))) void bench_die(const char *format, ...);
@@ -85,6 +88,7 @@ void swarm_leave(struct swarm *swarm, enum wire_leave_why why);
 
 /* Parts of the floor. */
 void floor_publish(void *pub, char kind, size_t size);
+void floor_commit(void); /* one synced transaction, in the floor that has a database */
 void floor_say(struct node *node, char kind);
 
 /* Inside swarm*.c. */
