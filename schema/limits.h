@@ -5,6 +5,9 @@
 
 /* --- sizes -------------------------------------------------------------------------------- */
 #define WIRE_VERSION 1
+#define WIRE_SPEAKS                                                               \
+    2 /* what HELLO and WELCOME say: REPORT has no number, events name the others \
+       */
 #define WIRE_FRAME_MAX 65536                  /* one frame; longer things travel in parts */
 #define WIRE_SEALED_MAX (WIRE_FRAME_MAX + 64) /* with what CURVE puts around it: 33 bytes */
 #define WIRE_DEPTH_MAX 4                      /* message > list > entry, and one to spare */
@@ -138,6 +141,8 @@
 #define JOIN_TIMEOUT_MS 600000   /* from the first WELCOME until all have restored */
 #define CONNECT_TIMEOUT_MS 10000 /* open: no broker answered */
 #define RESEND_MIN_MS 200        /* requests: doubling ... */
+#define ACK_AFTER_MS 20          /* what was applied, if nothing that says it was sent meanwhile */
+#define REPORT_AGAIN_MS 500      /* until the round's outcome is heard: FREEZE_MS / 4 */
 #define REPEAT_MIN_MS 50         /* unicast repeat: max(this, 3 x fan-out), doubling ... */
 #define RECONNECT_MS 250 /* up to a fifth less: a broker that is back is reached within 0.5 s */
 

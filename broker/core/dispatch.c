@@ -44,7 +44,6 @@ static const struct answer dispatched = {MUSTER_OK, "", 0};
 DISPATCH_TAKES(noop, ((void)core, (void)s, dispatched))
 DISPATCH_TAKES(leave, roster_leave(core, s->peer, &s->m->u.leave))
 DISPATCH_TAKES(error, roster_error(core, s->peer, &s->m->u.error))
-DISPATCH_TAKES(report, round_report(core, s->peer, &s->m->u.report))
 DISPATCH_TAKES(at_step, save_at_step(core, s->peer, &s->m->u.at_step))
 DISPATCH_TAKES(files, save_files(core, s->peer, &s->m->u.files))
 DISPATCH_TAKES(saved, save_saved(core, s->peer, &s->m->u.saved))
@@ -66,6 +65,13 @@ DISPATCH_TAKES(gone, gone_take(core, s->job, &s->m->u.gone))
 DISPATCH_TAKES(forget, asleep_take(core, s->job))
 DISPATCH_TAKES(cancel, notice_cancel(core, s->job, s->m->u.cancel.id,
                                      s->peer != NULL ? s->peer->incarnation : 0))
+
+static struct answer take_report(struct core *core, const struct said *s)
+{
+    round_report(core, s->peer, &s->m->u.report);
+    job_settle(core, s->job);
+    return dispatched;
+}
 
 /* The answer names the round that is opened for it. */
 static struct answer dispatch_take_notice(struct core *core, const struct said *s)
@@ -169,7 +175,7 @@ static const struct message messages[] = {
     [WIRE_UNPIN] = {MEMBERS | TOOLS, take_unpin, ACKED, false},
     [WIRE_DROP] = {MEMBERS | TOOLS, take_drop, ACKED, false},
 
-    [WIRE_REPORT] = {RANKS, take_report, ACKED, false},
+    [WIRE_REPORT] = {RANKS, take_report, OTHERWISE, false},
     [WIRE_AT_STEP] = {RANKS, take_at_step, ACKED, false},
     [WIRE_FILES] = {RANKS, take_files, ACKED, false},
     [WIRE_SAVED] = {RANKS, take_saved, ACKED, false},

@@ -70,6 +70,7 @@ static void restart_rounds(struct core *core, struct job *job)
         if (!round->used)
             continue;
         place_opening(core, round);
+        round->nonce = round_nonce(round);
         if (round->cause == CAUSE_TERMINATION)
             round->attempts_before = attempts_of_others(job, round->round, round->attempt);
         if (round->deadline_boot_ms > 0 &&

@@ -107,9 +107,10 @@ struct member *member_create(const struct member_options *options)
     m->view.mode = VIEW_WAIT;
     m->hello_every = RESEND_MIN_MS;
     m->next_request = 1;
-    m->gap_since = m->gap_asked_at = NEVER;
+    m->ack_at = m->gap_since = m->gap_asked_at = NEVER;
     m->thaw_at = m->give_up_at = m->policy_until = NEVER;
     m->manifest_ask_at = m->manifest_until = NEVER;
+    m->report_at = NEVER;
     m->error_until = m->exit_at = NEVER;
     m->join_until = m->snapshot_until = m->resend_at = NEVER;
     m->heartbeat_at = NEVER;
@@ -362,7 +363,6 @@ void member_step(struct member *m, const struct member_input *in, struct member_
     m->done = in->done;
     m->in_hold = in->in_hold;
     m->out = out;
-    m->sent = false;
     watch_steps(m);
     if (m->phase_since == 0)
         m->phase_since = m->now;
@@ -376,7 +376,6 @@ void member_step(struct member *m, const struct member_input *in, struct member_
     }
     member_leave(m);
     set_phase(m);
-    link_flush(m);
     notices_announce(m);
     if (m->view_changed) {
         member_add(m, MEMBER_VIEW);

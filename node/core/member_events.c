@@ -15,6 +15,18 @@ static const struct wire_member *find_me(const struct member *m, const struct wi
     return NULL;
 }
 
+static bool takes_part(const struct member *m, const struct wire_event *event, bool *ret_writer)
+{
+    const struct wire_member *me = find_me(m, event);
+
+    if (event->flags & EVENT_FLAG_OTHERS) {
+        *ret_writer = event->incarnation == 0 || event->incarnation == m->options.incarnation;
+        return me == NULL && role_is_trainer(m->options.role);
+    }
+    *ret_writer = me != NULL && (me->flags & MEMBER_FLAG_WRITER) != 0;
+    return me != NULL;
+}
+
 static void on_resume(struct member *m, uint64_t checkpoint, int64_t step, const char *path)
 {
     m->view.resume_known = true;
@@ -96,23 +108,27 @@ static void on_rank_restarted(struct member *m, const struct wire_event *event)
 
 static void on_freeze(struct member *m, const struct wire_event *event)
 {
+    bool writer;
+
     if (event->round <= m->round)
         return;
     m->round_generation = event->generation;
-    if (find_me(m, event) != NULL)
+    if (takes_part(m, event, &writer))
         round_freeze(m, event->round, (enum wire_cause)event->cause,
                      (event->flags & EVENT_FLAG_ABORT) != 0);
 }
 
 static void on_decision(struct member *m, const struct wire_event *event)
 {
-    const struct wire_member *me = find_me(m, event);
+    uint64_t nonce = event->nonce;
+    bool writer;
 
-    if (me == NULL || event->round < m->round)
+    if (!takes_part(m, event, &writer) || event->round < m->round)
         return;
+    if (nonce == 0) /* journaled by a broker of before there was that field */
+        nonce = wire_round_nonce(event->members.items, event->members.count);
     round_decision(m, event->round, event->generation, (enum wire_cause)event->cause, event->step,
-                   (me->flags & MEMBER_FLAG_WRITER) != 0,
-                   wire_round_nonce(event->members.items, event->members.count));
+                   writer, nonce);
 }
 
 static void not_saved(struct member *m, const char *text)

@@ -46,7 +46,7 @@ void message_send(struct member *m, const struct wire_msg *message, uint64_t req
     for (size_t i = 0; message->type == WIRE_NOTICE && i < m->notices_count; i++)
         if (strcmp(m->notices[i].id, message->u.notice.id) == 0)
             action->message.u.notice.left_ms = left_ms(m, &m->notices[i]);
-    m->sent = true;
+    m->ack_at = NEVER;
 }
 
 /* --- answers -------------------------------------------------------------------------------- */
@@ -148,6 +148,7 @@ static void send_hello(struct member *m)
         .history = m->history,
         .directory = m->options.directory,
         .age_ms = age_ms(m),
+        .speaks = WIRE_SPEAKS,
     };
     message_send(m, &message, 0);
     m->hello_open = true;
@@ -206,6 +207,8 @@ static void joined(struct member *m)
     requests_send(m);
     if (m->pending_count > 0)
         m->resend_at = m->now + m->resend_every;
+    if (m->report_at != NEVER)
+        m->report_at = m->now;
     policy_again(m);
 }
 
@@ -215,36 +218,6 @@ static bool let_in_anew(const struct member *m, const struct wire_welcome *welco
 {
     return (m->link == LINK_SNAPSHOT || m->link == LINK_JOINED) && m->nonce - welcome->nonce <= 1 &&
            welcome->generation > m->generation && !m->view.started && m->view.mode != VIEW_END;
-}
-
-static void on_welcome(struct member *m, const struct wire_msg *message)
-{
-    const struct wire_welcome *welcome = &message->u.welcome;
-
-    if (let_in_anew(m, welcome)) {
-        m->generation = m->view.generation = welcome->generation;
-        m->view_changed = true;
-        (void)requests_renumber(m, welcome->last_request);
-        return; /* the snapshot tells the rest */
-    }
-    if (m->link != LINK_HELLO || welcome->nonce != m->nonce)
-        return;
-    m->hello_open = false;
-    m->start_id = message->down.start_id;
-    m->broker_epoch = message->down.broker_epoch;
-    m->generation = m->view.generation = welcome->generation;
-    m->view.broker_epoch = m->broker_epoch;
-    m->view.broker_start = m->start_id;
-    m->known_seq = message->down.last_seq;
-    if (requests_renumber(m, welcome->last_request))
-        requests_retell(m);
-    subscribe(m, welcome->events_endpoint);
-    if (welcome->snapshot_follows) {
-        link_move(m, LINK_SNAPSHOT);
-        m->snapshot_until = m->now + HEARTBEAT_MS;
-    } else {
-        joined(m);
-    }
 }
 
 static void on_refused(struct member *m, const struct wire_refused *refused)
@@ -271,6 +244,51 @@ static void on_refused(struct member *m, const struct wire_refused *refused)
         member_end(m, code, false, (int)m->options.rank, 0, -1, refused->text);
 }
 
+static void refuse_older(struct member *m)
+{
+    const struct wire_refused refused = {
+        .nonce = m->nonce,
+        .code = MUSTER_E_VERSION,
+        .text = "the broker is an older musterd than this process' libmuster, and would not "
+                "understand its part in rounds; start the musterd of this libmuster's release"};
+
+    on_refused(m, &refused);
+}
+
+static void on_welcome(struct member *m, const struct wire_msg *message)
+{
+    const struct wire_welcome *welcome = &message->u.welcome;
+
+    if (let_in_anew(m, welcome)) {
+        m->generation = m->view.generation = welcome->generation;
+        m->view_changed = true;
+        (void)requests_renumber(m, welcome->last_request);
+        return; /* the snapshot tells the rest */
+    }
+    if (m->link != LINK_HELLO || welcome->nonce != m->nonce)
+        return;
+    if (welcome->speaks < WIRE_SPEAKS) {
+        refuse_older(m);
+        return;
+    }
+    m->hello_open = false;
+    m->start_id = message->down.start_id;
+    m->broker_epoch = message->down.broker_epoch;
+    m->generation = m->view.generation = welcome->generation;
+    m->view.broker_epoch = m->broker_epoch;
+    m->view.broker_start = m->start_id;
+    m->known_seq = message->down.last_seq;
+    if (requests_renumber(m, welcome->last_request))
+        requests_retell(m);
+    subscribe(m, welcome->events_endpoint);
+    if (welcome->snapshot_follows) {
+        link_move(m, LINK_SNAPSHOT);
+        m->snapshot_until = m->now + HEARTBEAT_MS;
+    } else {
+        joined(m);
+    }
+}
+
 /* --- events and their gaps -------------------------------------------------------------------- */
 
 static void ask_events(struct member *m)
@@ -280,6 +298,13 @@ static void ask_events(struct member *m)
     message.u.events_get.from_seq = m->applied_seq + 1;
     message_send(m, &message, 0);
     m->gap_asked_at = m->now;
+}
+
+/* Whatever is said before then carries it. */
+static void ack_soon(struct member *m)
+{
+    if (m->ack_at == NEVER)
+        m->ack_at = m->now + ACK_AFTER_MS;
 }
 
 static void watch_gap(struct member *m)
@@ -296,11 +321,11 @@ static void on_event(struct member *m, const struct wire_event *event)
         m->known_seq = event->seq;
     if (event->seq > m->applied_seq && event->seq - m->applied_seq == 1) { /* no number wraps */
         m->applied_seq = event->seq;
-        m->ack_wanted = true;
+        ack_soon(m);
         m->gap_since = m->gap_asked_at = NEVER;
         events_apply(m, event);
     } else if (event->seq <= m->applied_seq) {
-        m->ack_wanted = true; /* it was repeated: my acknowledgement got lost */
+        ack_soon(m); /* it was repeated: my acknowledgement got lost */
     } else if (m->gap_asked_at == NEVER) {
         ask_events(m); /* a hole for sure */
     }
@@ -332,7 +357,7 @@ static void on_snapshot(struct member *m, const struct wire_snapshot *snapshot)
         return;
     }
     m->applied_seq = snapshot->seq;
-    m->ack_wanted = true;
+    ack_soon(m);
     events_snapshot(m, snapshot);
     watch_gap(m);
 }
@@ -493,7 +518,7 @@ void link_tick(struct member *m)
         m->probe_nonce = 0; /* no echo: what WELCOME knew of is asked for all the same */
         watch_gap(m);
     }
-    if (m->now >= m->heartbeat_at)
+    if (m->now >= m->heartbeat_at || m->now >= m->ack_at)
         heartbeat(m);
     if (m->pending_count > 0 && m->now >= m->resend_at) {
         requests_send(m);
@@ -503,13 +528,6 @@ void link_tick(struct member *m)
     if (m->gap_since != NEVER && m->now - m->gap_since >= GAP_PATIENCE_MS &&
         (m->gap_asked_at == NEVER || m->now - m->gap_asked_at >= GAP_REPEAT_MS))
         ask_events(m);
-}
-
-void link_flush(struct member *m)
-{
-    if (m->ack_wanted && !m->sent && m->link == LINK_JOINED)
-        heartbeat(m);
-    m->ack_wanted = false;
 }
 
 static int64_t earlier(int64_t a, int64_t b)
@@ -527,7 +545,7 @@ int64_t link_wakeup(const struct member *m)
         return link_gave_up(m) ? NEVER : m->hello_at;
     if (m->link == LINK_SNAPSHOT)
         return m->snapshot_until;
-    at = earlier(at, m->heartbeat_at);
+    at = earlier(at, earlier(m->heartbeat_at, m->ack_at));
     if (m->probe_nonce != 0)
         at = earlier(at, m->probe_until);
     if (m->pending_count > 0)

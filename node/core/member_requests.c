@@ -94,7 +94,6 @@ bool requests_renumber(struct member *m, uint64_t last_request)
     for (size_t i = 0; i < m->pending_count; i++)
         m->pending[i]->message.up.request -= shift;
     m->next_request -= shift;
-    m->report_request -= m->report_request >= shift ? shift : m->report_request;
     m->policy_request -= m->policy_request >= shift ? shift : m->policy_request;
     m->leave_request -= m->leave_request >= shift ? shift : m->leave_request;
     m->ask_request -= m->ask_request >= shift ? shift : m->ask_request;

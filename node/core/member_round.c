@@ -23,16 +23,26 @@ void policy_over(struct member *m)
 
 /* --- freeze, report --------------------------------------------------------------------------- */
 
-static void report(struct member *m, int64_t begun, int64_t done)
+/* It has no number and no answer: it is said until the round's outcome is heard. */
+static void say_report(struct member *m)
 {
     struct wire_msg message = message_make(WIRE_REPORT);
 
+    message.u.report = (struct wire_report){.round = m->round,
+                                            .begun = m->reported_begun,
+                                            .done = m->reported_done,
+                                            .aborted = m->abort_mode};
+    if (m->link == LINK_JOINED)
+        message_send(m, &message, 0);
+    m->report_at = m->now + REPORT_AGAIN_MS;
+}
+
+static void report(struct member *m, int64_t begun, int64_t done)
+{
     m->reported = true;
     m->reported_begun = begun;
     m->reported_done = done;
-    message.u.report = (struct wire_report){
-        .round = m->round, .begun = begun, .done = done, .aborted = m->abort_mode};
-    m->report_request = request_put(m, &message);
+    say_report(m);
     if (m->abort_mode)
         m->thaw_at = m->now + FREEZE_MS;
 }
@@ -41,7 +51,7 @@ void round_freeze(struct member *m, uint64_t round, enum wire_cause cause, bool 
 {
     if (m->view.mode == VIEW_END || round <= m->round)
         return;
-    request_withdraw(m, m->reported ? m->report_request : 0);
+    m->report_at = NEVER;
     m->round = round;
     m->cause = cause;
     m->abort_mode = abort_mode;
@@ -314,6 +324,7 @@ void round_aborted(struct member *m, uint64_t round, uint64_t generation, bool a
                                                  same as after a freeze */
         part_move(m, PART_FROZEN);
         m->reported = true; /* nothing to report for this one */
+        m->report_at = NEVER;
         m->step = -1;
         m->give_up_at = NEVER;
         m->thaw_at = m->now + THAW_MS;
@@ -423,7 +434,6 @@ static int64_t way_over_at(const struct member *m)
 /* Training must not hang on a dead broker. */
 static void thaw(struct member *m)
 {
-    request_withdraw(m, m->reported ? m->report_request : 0);
     part_move(m, PART_THAWED);
     m->thaw_at = NEVER;
     if (m->error.status != MUSTER_OK)
@@ -448,6 +458,8 @@ void part_tick(struct member *m)
                    "not say which");
     if (m->part == PART_FROZEN && m->now >= m->thaw_at)
         thaw(m);
+    if (m->part == PART_FROZEN && m->now >= m->report_at)
+        say_report(m);
     if (m->part == PART_TO_STEP && m->last_begun_at == m->now)
         m->give_up_at = m->now + way_ms(m);
     if (m->now >= way_over_at(m)) {
@@ -478,6 +490,7 @@ int64_t round_wakeup(const struct member *m)
                        m->part == PART_COMMITTED ? m->manifest_until : NEVER,
                        m->view.mode != VIEW_END ? m->join_until : NEVER,
                        m->part == PART_FROZEN ? m->thaw_at : NEVER,
+                       m->part == PART_FROZEN ? m->report_at : NEVER,
                        way_over_at(m),
                        m->part == PART_CAPTURED ? m->give_up_at : NEVER,
                        m->policy_wait ? m->policy_until : NEVER,

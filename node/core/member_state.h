@@ -91,10 +91,8 @@ struct member {
     int64_t done;
     bool in_hold;
     struct member_actions *out;
-    bool sent;                 /* something that carries applied_seq */
     bool starved;              /* see member_is_starved */
     struct member_action lost; /* written to when there is no memory for one, and never read */
-    bool ack_wanted;
 
     /* link */
     enum link_state link;
@@ -111,6 +109,7 @@ struct member {
     uint64_t applied_seq;
     uint64_t history; /* start_id of the broker whose events that counts */
     uint64_t known_seq;
+    int64_t ack_at;    /* a heartbeat then, if nothing else told applied_seq before */
     int64_t gap_since; /* NEVER = none */
     int64_t gap_asked_at;
     char events_endpoint[ENDPOINT_MAX + 1];
@@ -151,7 +150,7 @@ struct member {
     bool reported;
     int64_t reported_begun;
     int64_t reported_done;
-    uint64_t report_request;
+    int64_t report_at; /* frozen: when it is said again */
     int64_t thaw_at;
     int64_t give_up_at;
     struct save_told
@@ -231,7 +230,6 @@ void delete_done(struct member *m, const struct member_input *in);
 /* member_link.c */
 void link_frame(struct member *m, const struct wire_msg *message);
 void link_tick(struct member *m);
-void link_flush(struct member *m); /* end of a step: acknowledge what was applied */
 void link_rehello(struct member *m);
 void link_connected(struct member *m);
 struct wire_msg message_make(enum wire_type type);

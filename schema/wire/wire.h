@@ -133,8 +133,8 @@ enum wire_event_kind { /* fields that carry something are named; `round` etc. as
                        EVENT_TERMINATION, /* rank, code = notice kind, left_ms, text = id, round it
                                              joined or 0 */
                        EVENT_NOTICE_CANCELLED, /* rank, incarnation (0: by a tool), text = id */
-                       EVENT_FREEZE,           /* round, cause, members, flags ABORT */
-                       EVENT_DECISION,  /* round, cause, step = S, members with WRITER flags */
+                       EVENT_FREEZE,           /* round, cause, members, flags ABORT, OTHERS */
+                       EVENT_DECISION,  /* round, cause, step = S, members, nonce, flags OTHERS */
                        EVENT_COMMIT,    /* round, cause, step, checkpoint, rank = manifest writer */
                        EVENT_MANIFEST,  /* checkpoint, round, step, path */
                        EVENT_ABORT,     /* round, cause, rank = culprit, code, text, flags RETRY */
@@ -160,8 +160,12 @@ enum wire_event_kind { /* fields that carry something are named; `round` etc. as
 #define EVENT_FLAG_ABORT 1u         /* FREEZE: run on_error, report with no step in flight */
 #define EVENT_FLAG_RETRY 2u         /* ABORT, RESTORE_FAILED: another attempt follows */
 #define EVENT_FLAG_ROUND_FOLLOWS 4u /* PEER_ERROR, NODE_LOST: serve a round first */
-#define NOTICE_FLAG_AT_ONCE 1u      /* the time left is a guess, or no more steps are wanted */
-#define NOTICE_FLAG_SAVE_NOW 2u     /* save now too, when the freeze is planned for later */
+/* FREEZE, DECISION: all ranks of the launch take part but those in `members`. In a decision the one
+ * whose incarnation the event has saves; each does if it has none. Without this flag `members` are
+ * those who take part, and who saves has the flag WRITER. */
+#define EVENT_FLAG_OTHERS 8u
+#define NOTICE_FLAG_AT_ONCE 1u  /* the time left is a guess, or no more steps are wanted */
+#define NOTICE_FLAG_SAVE_NOW 2u /* save now too, when the freeze is planned for later */
 #define NOTICE_FLAG_ASSUMED                                               \
     4u /* left_ms was not told, or is over: what is usual, or the default \
         */
@@ -346,6 +350,8 @@ bool wire_text_ok(const char *text, size_t max);
 /* Names one life of a round number: the same for all who were decided together, another after the
  * database was lost and numbers began anew. Never 0; the order of members does not matter. */
 uint64_t wire_round_nonce(const struct wire_member *members, size_t count);
+/* The same, member by member: from a sum of 0; if the last one is 0 the nonce is 1. */
+uint64_t wire_round_nonce_add(uint64_t sum, const struct wire_member *member);
 
 /* A job name that may be used as topic, directory owner and key: see JOB_NAME_MAX. */
 bool wire_job_name_ok(const char *name);

@@ -78,13 +78,18 @@ static uint64_t mix(uint64_t x) /* splitmix64's finisher */
     return x ^ (x >> 31);
 }
 
+uint64_t wire_round_nonce_add(uint64_t sum, const struct wire_member *member)
+{
+    return sum + mix(mix(member->rank + 1) ^ member->incarnation);
+}
+
 uint64_t wire_round_nonce(const struct wire_member *members, size_t count)
 {
-    uint64_t nonce = 0;
+    uint64_t sum = 0;
 
     for (size_t i = 0; i < count; i++)
-        nonce += mix(mix(members[i].rank + 1) ^ members[i].incarnation);
-    return nonce == 0 ? 1 : nonce;
+        sum = wire_round_nonce_add(sum, &members[i]);
+    return sum == 0 ? 1 : sum;
 }
 
 bool wire_notice_ends(uint64_t kind)

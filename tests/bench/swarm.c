@@ -20,7 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define PATIENCE_MS 30000
+#define PATIENCE_MS 120000
 #define QUIET_MS 30 /* nothing came for so long: everybody rests */
 
 pid_t bench_server; /* musterd or the floor's echo; 0 = none */
@@ -53,6 +53,29 @@ double bench_now_ms(void)
 
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (double)now.tv_sec * 1e3 + (double)now.tv_nsec / 1e6;
+}
+
+/* All threads of it, also of one that others keep from running. */
+static double server_cpu_ms(void)
+{
+    struct timespec used = {0};
+    clockid_t clock;
+
+    if (clock_getcpuclockid(bench_server, &clock) == 0)
+        clock_gettime(clock, &used);
+    return (double)used.tv_sec * 1e3 + (double)used.tv_nsec / 1e6;
+}
+
+double swarm_begin(struct swarm *swarm)
+{
+    swarm->cpu_from_ms = server_cpu_ms();
+    return bench_now_ms();
+}
+
+double swarm_end(struct swarm *swarm, double began_ms)
+{
+    swarm->cpu_ms = server_cpu_ms() - swarm->cpu_from_ms;
+    return swarm->decided_ms - began_ms;
 }
 
 /* --- the swarm: sockets ----------------------------------------------------------------------- */
@@ -128,9 +151,9 @@ static void take_all(struct swarm *swarm, struct node *node, void *socket)
     zmq_msg_close(&part);
 }
 
-static void heartbeats(struct swarm *swarm, bool everybody);
+static bool heartbeats(struct swarm *swarm, bool everybody);
 
-/* What is there for all nodes; false: nothing came within timeout_ms. */
+/* What is there for all nodes; false: nothing came within timeout_ms, nor was anything said. */
 bool swarm_pump(struct swarm *swarm, long timeout_ms)
 {
     int ready = zmq_poll(swarm->items, (int)(2 * swarm->count), timeout_ms);
@@ -138,8 +161,7 @@ bool swarm_pump(struct swarm *swarm, long timeout_ms)
     for (size_t i = 0; ready > 0 && i < 2 * swarm->count; i++)
         if (swarm->items[i].revents & ZMQ_POLLIN)
             take_all(swarm, &swarm->nodes[i / 2], swarm->items[i].socket);
-    heartbeats(swarm, false);
-    return ready > 0;
+    return heartbeats(swarm, false) || ready > 0;
 }
 
 void swarm_await(struct swarm *swarm, const size_t *counter, const char *what)
@@ -181,7 +203,7 @@ void swarm_say(struct swarm *swarm, struct node *node, struct wire_msg *message)
     size = wire_encode(message, frame, sizeof frame);
     if (size == 0)
         bench_die("%s cannot be encoded", wire_type_name(message->type));
-    node->acknowledge = false;
+    node->ack_ms = 0;
     put(node->dealer, frame, size, 0);
 }
 
@@ -193,18 +215,28 @@ static void heartbeat(struct swarm *swarm, struct node *node)
     swarm_say(swarm, node, &message);
 }
 
-/* Those that applied an event and had nothing to say since, as a real node; all once a second. */
-static void heartbeats(struct swarm *swarm, bool everybody)
+static bool is_due(const struct node *node, int64_t now_ms)
+{
+    return node->ack_ms > 0 && now_ms >= node->ack_ms;
+}
+
+/* Those that applied an event and have nothing to say for a while, as a real node; all once a
+ * second. */
+static bool heartbeats(struct swarm *swarm, bool everybody)
 {
     int64_t now = (int64_t)bench_now_ms();
+    bool said = false;
 
     if (now - swarm->heartbeat_ms >= HEARTBEAT_MS) {
         swarm->heartbeat_ms = now;
         everybody = true;
     }
     for (size_t i = 0; i < swarm->count; i++)
-        if (swarm->nodes[i].joined && (everybody || swarm->nodes[i].acknowledge))
+        if (swarm->nodes[i].joined && (everybody || is_due(&swarm->nodes[i], now))) {
             heartbeat(swarm, &swarm->nodes[i]);
+            said = true;
+        }
+    return said;
 }
 
 static void restore(struct swarm *swarm, struct node *node)
@@ -239,7 +271,8 @@ static void take_event(struct swarm *swarm, struct node *node, const struct wire
         return;
     }
     node->applied_seq = event->seq;
-    node->acknowledge = true;
+    if (node->ack_ms == 0)
+        node->ack_ms = (int64_t)bench_now_ms() + ACK_AFTER_MS;
     apply(swarm, node, event);
 }
 
@@ -297,6 +330,7 @@ static void hello(struct swarm *swarm, struct node *node, uint64_t launch)
     message.u.hello.pid = (uint64_t)getpid();
     message.u.hello.layout = LAYOUT_REPLICATED;
     message.u.hello.checkpoint_dir = "/bench";
+    message.u.hello.speaks = WIRE_SPEAKS;
     swarm_say(swarm, node, &message);
 }
 

@@ -23,7 +23,7 @@ struct node {
     bool heard_topic; /* its SUB works */
     bool joined;      /* SNAPSHOT taken */
     bool restored;
-    bool acknowledge; /* applied events, and said nothing since */
+    int64_t ack_ms; /* applied events, and said nothing since: when it does; 0 = no need */
 };
 
 struct bench;
@@ -39,7 +39,8 @@ struct swarm {
     uint64_t broker_epoch;
     uint64_t round;
     int64_t heartbeat_ms;
-    double decided_ms; /* when the last of them had it */
+    double decided_ms;          /* when the last of them had it */
+    double cpu_from_ms, cpu_ms; /* what the server computed for it */
     /* how many nodes are that far */
     size_t heard_topic;
     size_t started;
@@ -62,11 +63,14 @@ struct bench {
     void (*floor_take)(struct swarm *swarm, struct node *node, char kind);
 };
 
-/* The main program: usage NAME [ROUNDS [DIRECTORY]]; one JSON object on stdout, milliseconds. Each
- * figure is the median of the rounds: floor    see above: no decoding, no decision, no database
- *   memory   musterd with its database on /dev/shm, where fsync costs nothing (musterd has no
- * switch that leaves it out) disk     musterd with its database in DIRECTORY (default: the build
- * tree) */
+/* The main program: usage NAME [ROUNDS [DIRECTORY [NODES ...]]]; one JSON object on stdout. Of each
+ * figure it prints the median and the worst milliseconds of the rounds, and the median of the
+ * server's processor time:
+ *
+ *   floor    bare sockets, see above: no decoding, no decision, no database
+ *   commit   the same with one synced SQLite transaction in DIRECTORY before the last publication
+ *   memory   musterd with its database on /dev/shm, where fsync costs nothing
+ *   disk     musterd with its database in DIRECTORY (default: the build tree) */
 int bench_main(const struct bench *bench, int argc, char **argv);
 
 __attribute__((noreturn, format(printf, 1, 2))) void bench_die(const char *format, ...);
@@ -77,10 +81,14 @@ struct wire_msg swarm_message(enum wire_type type);
 void swarm_say(struct swarm *swarm, struct node *node, struct wire_msg *message);
 void swarm_join(struct swarm *swarm, uint64_t launch); /* HELLO of all, until all rest */
 void swarm_await(struct swarm *swarm, const size_t *counter, const char *what); /* of all nodes */
+/* Around what counts: returns the time, and then how long it took. */
+double swarm_begin(struct swarm *swarm);
+double swarm_end(struct swarm *swarm, double began_ms);
 void swarm_leave(struct swarm *swarm, enum wire_leave_why why);
 
 /* Parts of the floor. */
 void floor_publish(void *pub, char kind, size_t size);
+void floor_commit(void); /* one synced transaction, in the floor that has a database */
 void floor_say(struct node *node, char kind);
 
 /* Inside swarm*.c. */

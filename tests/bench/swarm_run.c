@@ -8,6 +8,7 @@
 #include <math.h>
 #include <poll.h>
 #include <signal.h>
+#include <sqlite3.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,7 +25,10 @@
 #define ROUNDS_LIMIT 1000
 #define PATIENCE_MS 30000
 #define ENDPOINT_BYTES 128
+#define COUNTS_MAX 16
 #define TMPFS 0x01021994
+
+static sqlite3 *floor_db; /* of the floor's process, if it has one */
 
 /* --- the floor -------------------------------------------------------------------------------- */
 
@@ -50,14 +54,35 @@ static void echo_serve(const struct bench *bench, void *router, void *pub, size_
             floor_publish(pub, 'p', 1);
             continue;
         }
-        zmq_send(router, from, (size_t)from_size, ZMQ_SNDMORE);
-        zmq_send(router, answer, sizeof answer, 0);
+        if (frame[0] != 'r') { /* a report has no answer */
+            zmq_send(router, from, (size_t)from_size, ZMQ_SNDMORE);
+            zmq_send(router, answer, sizeof answer, 0);
+        }
         bench->floor_serve(pub, (char)frame[0], count);
     }
 }
 
-static void echo_start(const struct bench *bench, size_t count, char commands[ENDPOINT_BYTES],
-                       char events[ENDPOINT_BYTES])
+/* As musterd's: WAL, and each commit is synced. */
+static void floor_open(const char *path)
+{
+    if (sqlite3_open(path, &floor_db) != SQLITE_OK ||
+        sqlite3_exec(floor_db,
+                     "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; "
+                     "CREATE TABLE round (round INTEGER PRIMARY KEY, step INTEGER)",
+                     NULL, NULL, NULL) != SQLITE_OK)
+        _exit(EXIT_FAILURE);
+}
+
+void floor_commit(void)
+{
+    if (floor_db != NULL && sqlite3_exec(floor_db, "INSERT INTO round (step) VALUES (1)", NULL,
+                                         NULL, NULL) != SQLITE_OK)
+        _exit(EXIT_FAILURE);
+}
+
+/* db: NULL, or where it keeps one. */
+static void echo_start(const struct bench *bench, size_t count, const char *db,
+                       char commands[ENDPOINT_BYTES], char events[ENDPOINT_BYTES])
 {
     int ends[2];
 
@@ -69,6 +94,8 @@ static void echo_start(const struct bench *bench, size_t count, char commands[EN
         void *context = zmq_ctx_new(), *router = zmq_socket(context, ZMQ_ROUTER),
              *pub = zmq_socket(context, ZMQ_PUB);
 
+        if (db != NULL)
+            floor_open(db);
         if (zmq_bind(router, "tcp://127.0.0.1:*") != 0 || zmq_bind(pub, "tcp://127.0.0.1:*") != 0)
             _exit(EXIT_FAILURE);
         zmq_getsockopt(router, ZMQ_LAST_ENDPOINT, both[0], &size);
@@ -101,10 +128,10 @@ static double floor_once(struct swarm *swarm, uint64_t launch)
     }
     swarm_quiet(swarm);
     swarm->decided = 0;
-    began_ms = bench_now_ms();
+    began_ms = swarm_begin(swarm);
     floor_say(&swarm->nodes[launch % swarm->count], 'n');
     swarm_await(swarm, &swarm->decided, "for the floor's answer");
-    return swarm->decided_ms - began_ms;
+    return swarm_end(swarm, began_ms);
 }
 
 /* --- runs ------------------------------------------------------------------------------------- */
@@ -112,6 +139,7 @@ static double floor_once(struct swarm *swarm, uint64_t launch)
 struct figure {
     double median;
     double worst;
+    double cpu; /* of the server: a median */
 };
 
 static int ascending(const void *a, const void *b)
@@ -124,33 +152,59 @@ static int ascending(const void *a, const void *b)
 static struct figure figure_of(double *values, size_t count)
 {
     qsort(values, count, sizeof *values, ascending);
-    return (struct figure){values[count / 2], values[count - 1]};
+    return (struct figure){.median = values[count / 2], .worst = values[count - 1]};
 }
 
 static struct figure run_rounds(struct swarm *swarm, size_t rounds,
                                 double (*once)(struct swarm *, uint64_t))
 {
-    static double times[ROUNDS_LIMIT];
+    static double times[ROUNDS_LIMIT], cpu[ROUNDS_LIMIT];
+    struct figure figure;
 
     once(swarm, 1); /* connections, caches and the database's file are warm then */
-    for (size_t i = 0; i < rounds; i++)
+    for (size_t i = 0; i < rounds; i++) {
         times[i] = once(swarm, i + 2);
-    return figure_of(times, rounds);
+        cpu[i] = swarm->cpu_ms;
+    }
+    figure = figure_of(times, rounds);
+    figure.cpu = figure_of(cpu, rounds).median;
+    return figure;
 }
 
-static struct figure measure_floor(const struct bench *bench, size_t count, size_t rounds)
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
 {
-    char commands[ENDPOINT_BYTES], events[ENDPOINT_BYTES];
+    (void)st, (void)type, (void)ftw;
+    return remove(path);
+}
+
+static void bench_make_directory(const char *parent, char dir[PATH_MAX])
+{
+    snprintf(dir, PATH_MAX, "%s/muster-bench-XXXXXX", parent);
+    if (mkdtemp(dir) == NULL)
+        bench_die("cannot make a directory in %s: %s", parent, strerror(errno));
+}
+
+/* parent: NULL, or the directory of its database. */
+static struct figure measure_floor(const struct bench *bench, const char *parent, size_t count,
+                                   size_t rounds)
+{
+    char commands[ENDPOINT_BYTES], events[ENDPOINT_BYTES], dir[PATH_MAX], db[PATH_MAX + 16] = "";
     struct swarm swarm;
     struct figure figure;
 
-    echo_start(bench, count, commands, events);
+    if (parent != NULL) {
+        bench_make_directory(parent, dir);
+        snprintf(db, sizeof db, "%s/floor.db", dir);
+    }
+    echo_start(bench, count, parent != NULL ? db : NULL, commands, events);
     swarm_open(&swarm, count, commands, events);
     swarm.take = take_floor;
     swarm.bench = bench;
     figure = run_rounds(&swarm, rounds, floor_once);
     swarm_close(&swarm);
     bench_stop_server(SIGKILL);
+    if (parent != NULL)
+        nftw(dir, remove_one, 8, FTW_DEPTH | FTW_PHYS);
     return figure;
 }
 
@@ -180,12 +234,6 @@ static void await_port_file(int watch, const char *path, char commands[ENDPOINT_
     fclose(file);
 }
 
-static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
-{
-    (void)st, (void)type, (void)ftw;
-    return remove(path);
-}
-
 static struct figure measure_broker(const struct bench *bench, const char *parent, size_t count,
                                     size_t rounds)
 {
@@ -196,9 +244,7 @@ static struct figure measure_broker(const struct bench *bench, const char *paren
     struct figure figure;
     int watch = inotify_init1(IN_CLOEXEC);
 
-    snprintf(dir, sizeof dir, "%s/muster-bench-XXXXXX", parent);
-    if (mkdtemp(dir) == NULL)
-        bench_die("cannot make a directory in %s: %s", parent, strerror(errno));
+    bench_make_directory(parent, dir);
     snprintf(db, sizeof db, "%s/muster.db", dir);
     snprintf(port, sizeof port, "%s/port", dir);
     if (inotify_add_watch(watch, dir, IN_CLOSE_WRITE | IN_MOVED_TO) < 0)
@@ -256,19 +302,33 @@ static bool is_memory(const char *path)
 
 static void print_figure(const char *name, struct figure figure)
 {
-    printf(", \"%s_ms\": %.3f, \"%s_worst_ms\": %.3f", name, figure.median, name, figure.worst);
+    printf(", \"%s_ms\": %.3f, \"%s_worst_ms\": %.3f, \"%s_cpu_ms\": %.3f", name, figure.median,
+           name, figure.worst, name, figure.cpu);
+}
+
+static size_t bench_read_counts(int argc, char **argv, size_t *ret_counts)
+{
+    size_t count = 0;
+
+    for (; count < (size_t)argc && count < COUNTS_MAX; count++) {
+        ret_counts[count] = strtoul(argv[count], NULL, 10);
+        if (ret_counts[count] == 0 || ret_counts[count] > WORLD_SIZE_MAX)
+            bench_die("%s is no number of nodes from 1 to %d", argv[count], WORLD_SIZE_MAX);
+    }
+    return count;
 }
 
 int bench_main(const struct bench *bench, int argc, char **argv)
 {
-    static const size_t counts[] = {4, 64, 256};
+    size_t counts[COUNTS_MAX] = {4, 64, 256};
+    size_t counts_count = argc > 3 ? bench_read_counts(argc - 3, argv + 3, counts) : 3;
     const char *memory = "/dev/shm", *disk = argc > 2 ? argv[2] : bench->directory;
     size_t rounds = argc > 1 ? (size_t)strtoul(argv[1], NULL, 10) : ROUNDS_DEFAULT;
     struct rlimit files;
 
     if (rounds == 0 || rounds > ROUNDS_LIMIT)
-        bench_die("usage: bench_%s [ROUNDS [DIRECTORY]], at most %d rounds", bench->name,
-                  ROUNDS_LIMIT);
+        bench_die("usage: bench_%s [ROUNDS [DIRECTORY [NODES ...]]], at most %d rounds",
+                  bench->name, ROUNDS_LIMIT);
     if (!is_memory(memory))
         bench_die("%s is no tmpfs, so there is no place without an fsync", memory);
     if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
@@ -279,10 +339,12 @@ int bench_main(const struct bench *bench, int argc, char **argv)
            "\"disk_sync_ms\": %.3f, \"disk_is_memory\": %s, \"results\": [",
            bench->name, rounds, sync_ms(memory, rounds), sync_ms(disk, rounds),
            is_memory(disk) ? "true" : "false");
-    for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
+    for (size_t i = 0; i < counts_count; i++) {
         printf("%s{\"nodes\": %zu", i > 0 ? ", " : "", counts[i]);
         fflush(stdout); /* a child must not have it too */
-        print_figure("floor", measure_floor(bench, counts[i], rounds));
+        print_figure("floor", measure_floor(bench, NULL, counts[i], rounds));
+        fflush(stdout);
+        print_figure("commit", measure_floor(bench, disk, counts[i], rounds));
         fflush(stdout);
         print_figure("memory", measure_broker(bench, memory, counts[i], rounds));
         fflush(stdout);

@@ -67,7 +67,8 @@ static void welcome(const struct wire_msg *hello)
     struct wire_msg reply = {.type = WIRE_WELCOME};
 
     lone.incarnation = hello->up.incarnation;
-    reply.u.welcome = (struct wire_welcome){.nonce = hello->u.hello.nonce,
+    reply.u.welcome = (struct wire_welcome){.speaks = WIRE_SPEAKS,
+                                            .nonce = hello->u.hello.nonce,
                                             .generation = 1,
                                             .world_size = 2,
                                             .events_endpoint = lone.events,

@@ -129,7 +129,8 @@ static void do_hello(struct play *p)
     const struct wire_notice_fact fact = {"n1", NOTICE_PREEMPT, "file", 9000, true, "again", 0};
     const struct wire_msg *welcome;
 
-    m.u.hello = (struct wire_hello){.nonce = 1,
+    m.u.hello = (struct wire_hello){.speaks = WIRE_SPEAKS,
+                                    .nonce = 1,
                                     .world_size = p->f.world_size + (variant == 1),
                                     .host = "host",
                                     .pid = 4000,

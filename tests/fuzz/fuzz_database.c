@@ -89,8 +89,12 @@ static void play(struct store *store, struct core_fixture *f)
     hello = core_msg(f, 3, WIRE_HELLO);
     hello.up.job = "other";
     hello.up.rank = 1;
-    hello.u.hello = (struct wire_hello){
-        .world_size = 3, .host = "h", .pid = 1, .layout = LAYOUT_SHARDED, .checkpoint_dir = "/o"};
+    hello.u.hello = (struct wire_hello){.speaks = WIRE_SPEAKS,
+                                        .world_size = 3,
+                                        .host = "h",
+                                        .pid = 1,
+                                        .layout = LAYOUT_SHARDED,
+                                        .checkpoint_dir = "/o"};
     core_feed(f, f->nodes[3].route, &hello);
     keep(store, f);
 }
@@ -254,7 +258,8 @@ static void go_on(struct broker *b)
     read_all(b);
     hello.up = (struct wire_up){
         .job = "train", .role = ROLE_CHIEF, .rank = 0, .incarnation = 50, .generation = 1};
-    hello.u.hello = (struct wire_hello){.nonce = 1,
+    hello.u.hello = (struct wire_hello){.speaks = WIRE_SPEAKS,
+                                        .nonce = 1,
                                         .world_size = 2,
                                         .host = "host",
                                         .pid = 4000,

@@ -96,7 +96,8 @@ static void do_welcome(struct play *p)
     struct wire_msg message = member_down(&p->f, WIRE_WELCOME);
     unsigned variant = digit(p, 5);
 
-    message.u.welcome = (struct wire_welcome){.nonce = p->f.m->nonce - (variant == 4),
+    message.u.welcome = (struct wire_welcome){.speaks = WIRE_SPEAKS,
+                                              .nonce = p->f.m->nonce - (variant == 4),
                                               .generation = p->f.generation,
                                               .world_size = 3,
                                               .events_endpoint = variant == 3 ? "" : "ipc:///e",

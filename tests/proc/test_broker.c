@@ -224,7 +224,8 @@ static size_t hello_frame(uint64_t incarnation, uint64_t nonce, uint8_t *frame)
     const struct wire_msg hello = {
         .type = WIRE_HELLO,
         .up = {.job = "words", .role = ROLE_CHIEF, .rank = 0, .incarnation = incarnation},
-        .u.hello = {.nonce = nonce,
+        .u.hello = {.speaks = WIRE_SPEAKS,
+                    .nonce = nonce,
                     .world_size = 1,
                     .host = "here",
                     .pid = 1,
@@ -382,7 +383,8 @@ static void come_and_go(void *dealer, uint64_t number, enum wire_role role)
     uint8_t frame[WIRE_FRAME_MAX];
     struct wire_msg message = {.type = WIRE_HELLO,
                                .up = {.job = job, .role = role, .incarnation = 1000 + number},
-                               .u.hello = {.nonce = number + 1,
+                               .u.hello = {.speaks = WIRE_SPEAKS,
+                                           .nonce = number + 1,
                                            .world_size = 1,
                                            .host = "here",
                                            .layout = LAYOUT_REPLICATED,

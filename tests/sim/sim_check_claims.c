@@ -538,13 +538,11 @@ void claims_ends(struct sim *sim, const struct sim_proc *proc)
 {
     const struct sim_job *job = &sim->jobs[proc->job];
     const struct record_round *round = disk_round(sim, job->name, job->follows_round);
-    const struct record_participant *part =
-        disk_member(sim, job->name, job->follows_round, proc->incarnation);
     bool first = job->error_batch == job->announced_batch;
 
     if (proc->view.end.status != MUSTER_E_PEER || proc->lost_history || round == NULL ||
-        part == NULL || part->reported_ms >= 0 || round->state != ROUND_FREEZING || !first ||
-        proc->heard_contiguous + 1 < job->follows_seq)
+        !disk_asks(sim, job->name, round, proc) || proc->reported_round == round->round ||
+        round->state != ROUND_FREEZING || !first || proc->heard_contiguous + 1 < job->follows_seq)
         return;
     if (sim->now_us - job->announced_us < (FREEZE_MS - 100) * 1000LL)
         sim_broken(sim, "I10", "rank %u ends for an error, and not for the round %llu that follows",

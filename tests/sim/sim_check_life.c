@@ -24,8 +24,7 @@ static const struct record_round *round_naming(struct sim *sim, const struct sim
     for (size_t i = rounds->count; i-- > 0;) {
         const struct record_round *round = &rounds->rows[i].record.u.round;
         if ((round->state == ROUND_FREEZING || round->state == ROUND_DECIDED) &&
-            strcmp(round->job, name) == 0 &&
-            disk_member(sim, name, round->round, proc->incarnation) != NULL)
+            strcmp(round->job, name) == 0 && disk_asks(sim, name, round, proc))
             return round;
     }
     return NULL;

@@ -84,6 +84,35 @@ const struct record_participant *disk_member(const struct sim *sim, const char *
     return NULL;
 }
 
+/* The freeze of a round that is undecided names who is asked, or who is not. */
+static const struct wire_event *freeze_of(const struct sim *sim, const char *job, uint64_t round)
+{
+    const struct sim_table *table = &sim->disk.tables[RECORD_EVENT];
+
+    for (size_t i = table->count; i-- > 0;) {
+        const struct record_event *row = &table->rows[i].record.u.event;
+        if (row->body.kind == EVENT_FREEZE && row->body.round == round && same(row->job, job))
+            return &row->body;
+    }
+    return NULL;
+}
+
+bool disk_asks(const struct sim *sim, const char *job, const struct record_round *round,
+               const struct sim_proc *proc)
+{
+    const struct wire_event *freeze = freeze_of(sim, job, round->round);
+    bool named = false;
+
+    if (round->state != ROUND_FREEZING)
+        return disk_member(sim, job, round->round, proc->incarnation) != NULL;
+    if (freeze == NULL || !role_is_trainer(proc->role) ||
+        proc->view.generation != round->generation)
+        return false;
+    for (size_t i = 0; i < freeze->members.count; i++)
+        named |= freeze->members.items[i].incarnation == proc->incarnation;
+    return named != ((freeze->flags & EVENT_FLAG_OTHERS) != 0);
+}
+
 bool disk_has_shard(const struct sim *sim, const char *job, uint64_t round, uint64_t incarnation)
 {
     const struct sim_table *table = &sim->disk.tables[RECORD_SHARD];

@@ -19,7 +19,8 @@ void sim_tasks_node_says(struct node *node, enum wire_type type, enum wire_leave
                                   .incarnation = node->incarnation,
                                   .generation = node->generation};
     if (type == WIRE_HELLO)
-        message.u.hello = (struct wire_hello){.nonce = 1,
+        message.u.hello = (struct wire_hello){.speaks = WIRE_SPEAKS,
+                                              .nonce = 1,
                                               .world_size = 1,
                                               .host = "h",
                                               .pid = node->incarnation,

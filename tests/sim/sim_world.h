@@ -451,6 +451,9 @@ const struct record_generation *disk_generation(const struct sim *sim, const cha
 const struct record_round *disk_round(const struct sim *sim, const char *job, uint64_t round);
 const struct record_participant *disk_member(const struct sim *sim, const char *job, uint64_t round,
                                              uint64_t incarnation);
+/* Is it a member of that round, as far as its row or its freeze tells? */
+bool disk_asks(const struct sim *sim, const char *job, const struct record_round *round,
+               const struct sim_proc *proc);
 bool disk_has_shard(const struct sim *sim, const char *job, uint64_t round, uint64_t incarnation);
 const struct record_node *disk_node(const struct sim *sim, const char *job, uint64_t incarnation);
 const struct record_node *disk_node_of(const struct sim *sim, const struct sim_proc *proc);

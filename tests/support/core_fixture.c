@@ -357,7 +357,8 @@ void core_hello_telling(struct core_fixture *f, int n, struct wire_notice_fact *
     struct wire_msg message = core_msg(f, n, WIRE_HELLO);
     struct core_node *node = &f->nodes[n];
 
-    message.u.hello = (struct wire_hello){.nonce = 900 + (uint64_t)n,
+    message.u.hello = (struct wire_hello){.speaks = WIRE_SPEAKS,
+                                          .nonce = 900 + (uint64_t)n,
                                           .world_size = f->world_size,
                                           .host = "host",
                                           .pid = 4000 + (uint64_t)n,

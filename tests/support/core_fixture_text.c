@@ -34,7 +34,39 @@ static const char *notice_state(enum record_notice_state state)
                                               : "served";
 }
 
-static void put_event(struct line *line, const struct wire_event *event)
+/* A rank's life that hears the event: does it take it for its own? As node/core/member_events.c. */
+static bool takes_part(const struct peer *peer, const struct wire_event *event, bool *ret_writer)
+{
+    const struct wire_member *named = NULL;
+
+    for (size_t i = 0; i < event->members.count; i++)
+        if (event->members.items[i].incarnation == peer->incarnation)
+            named = &event->members.items[i];
+    *ret_writer = named != NULL && (named->flags & MEMBER_FLAG_WRITER);
+    if (!(event->flags & EVENT_FLAG_OTHERS))
+        return named != NULL;
+    *ret_writer = event->kind == EVENT_DECISION &&
+                  (event->incarnation == 0 || event->incarnation == peer->incarnation);
+    return named == NULL;
+}
+
+static void put_members(struct line *line, const struct job *job, const struct wire_event *event)
+{
+    const char *before = " m";
+
+    for (uint64_t rank = 0; job != NULL && rank < job->gen.world_size; rank++)
+        for (size_t i = 0; i < job->peers_count; i++) {
+            bool writer;
+
+            if (job->peers[i]->rank != rank || !role_is_trainer(job->peers[i]->role) ||
+                !takes_part(job->peers[i], event, &writer))
+                continue;
+            put(line, "%s%llu%s", before, (unsigned long long)rank, writer ? "w" : "");
+            before = ",";
+        }
+}
+
+static void put_event(struct line *line, const struct job *job, const struct wire_event *event)
 {
     put(line, "%s", wire_event_kind_name((unsigned)event->kind));
     if (event->round > 0)
@@ -55,9 +87,8 @@ static void put_event(struct line *line, const struct wire_event *event)
         put(line, " retry");
     if (event->flags & EVENT_FLAG_ROUND_FOLLOWS)
         put(line, " follows");
-    for (size_t i = 0; i < event->members.count; i++)
-        put(line, "%s%llu%s", i ? "," : " m", (unsigned long long)event->members.items[i].rank,
-            event->members.items[i].flags & MEMBER_FLAG_WRITER ? "w" : "");
+    if (event->kind == EVENT_FREEZE || event->kind == EVENT_DECISION)
+        put_members(line, job, event);
 }
 
 static void put_row(struct line *line, const struct record *row)
@@ -160,7 +191,8 @@ static void put_sent(struct line *line, const struct action *action)
     }
 }
 
-static void put_action(struct line *line, const struct action *action, bool numbers)
+static void put_action(struct line *line, const struct job *job, const struct action *action,
+                       bool numbers)
 {
     switch (action->kind) {
     case ACTION_PERSIST:
@@ -173,7 +205,7 @@ static void put_action(struct line *line, const struct action *action, bool numb
         }
         if (numbers)
             put(line, "!%llu ", (unsigned long long)action->message.u.event.seq);
-        put_event(line, &action->message.u.event);
+        put_event(line, job, &action->message.u.event);
         break;
     case ACTION_HINT:
         put(line, "hint %s", action->message.u.hint.id);
@@ -213,7 +245,7 @@ static const char *text_of(struct core_fixture *f, enum which which)
             continue;
         if (line.used > 0)
             put(&line, "; ");
-        put_action(&line, action, which == ALL);
+        put_action(&line, job_find(f->core, f->job), action, which == ALL);
     }
     return f->text;
 }

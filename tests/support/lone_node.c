@@ -126,7 +126,8 @@ void lone_welcome(void)
     const struct wire_msg *hello = lone_await(WIRE_HELLO);
 
     lone.incarnation = hello->up.incarnation;
-    reply.u.welcome = (struct wire_welcome){.nonce = hello->u.hello.nonce,
+    reply.u.welcome = (struct wire_welcome){.speaks = WIRE_SPEAKS,
+                                            .nonce = hello->u.hello.nonce,
                                             .generation = 1,
                                             .world_size = 2,
                                             .events_endpoint = lone.events,

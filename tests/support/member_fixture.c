@@ -206,7 +206,8 @@ void member_welcome(struct member_fixture *f, bool snapshot)
 {
     struct wire_msg message = member_down(f, WIRE_WELCOME);
 
-    message.u.welcome = (struct wire_welcome){.nonce = f->m->nonce,
+    message.u.welcome = (struct wire_welcome){.speaks = WIRE_SPEAKS,
+                                              .nonce = f->m->nonce,
                                               .generation = f->generation,
                                               .world_size = 3,
                                               .events_endpoint = "ipc:///e",

@@ -24,8 +24,7 @@ static bool asked_to_repair(const struct peer *peer)
            peer->rank == 0;
 }
 
-static void hello_snapshot_round(struct core *core, struct job *job, const struct peer *peer,
-                                 struct wire_snapshot *s)
+static void hello_snapshot_round(struct job *job, const struct peer *peer, struct wire_snapshot *s)
 {
     struct round *round = round_open_one(job);
 
@@ -41,7 +40,7 @@ static void hello_snapshot_round(struct core *core, struct job *job, const struc
         return;
     s->member = true;
     s->writer = part->writer;
-    s->round_nonce = round_nonce(core, round);
+    s->round_nonce = round->nonce;
     if (round->state == ROUND_FREEZING)
         s->taken = part->reported_ms >= 0;
     else
@@ -91,7 +90,7 @@ void hello_snapshot(struct core *core, struct peer *peer)
         .end_text = out_text(core, gen->end_text),
         .left_ms = deadline > 0 ? deadline - core->now_boot : -1,
     };
-    hello_snapshot_round(core, job, peer, s);
+    hello_snapshot_round(job, peer, s);
     notices_taken_back(core, peer, s);
 }
 
@@ -108,6 +107,7 @@ static void hello_welcome(struct core *core, const struct input *in, struct peer
         .heartbeat_ms = HEARTBEAT_MS,
         .last_request = peer->last_request,
         .snapshot_follows = snapshot,
+        .speaks = WIRE_SPEAKS,
     };
     if (snapshot)
         hello_snapshot(core, peer);
@@ -571,14 +571,15 @@ static void hello_again(struct core *core, const struct input *in, struct job *j
 {
     const struct wire_msg *m = in->message;
     struct peer *peer = peer_find(core, m->up.incarnation);
-    bool known = peer != NULL && peer->job == job, asked = false;
+    bool known = peer != NULL && peer->job == job, admitted = false;
 
     if (!known && m->up.generation >= job->gen.generation && m->up.generation > 0) {
         peer = NULL;
         if (!let_in(core, in, job, &peer))
             return;
-        known = peer != NULL;
-        asked = known && round_join_freeze(core, job, peer);
+        known = admitted = peer != NULL;
+        if (known)
+            round_join_freeze(job, peer);
     }
     if (!known || peer->state == NODE_LOST || peer->state == NODE_FENCED) {
         hello_refuse(
@@ -594,8 +595,9 @@ static void hello_again(struct core *core, const struct input *in, struct job *j
     uint64_t named = m->u.hello.round;
     bool unknown = named > 0 && round_outcome(job, named).cause == CAUSE_NONE;
     bool lost = heard_otherwise(peer, m);
+    /* no event of before it was let in is about it: FREEZE and DECISION name who is not asked */
     bool jumped = m->up.applied_seq == 0 || m->up.applied_seq > job->seq || lost || unknown ||
-                  asked || asked_to_repair(peer);
+                  admitted || asked_to_repair(peer);
     if (!peer->mapped)
         join_timeout_again(job, &m->u.hello);
     jump_above(core, job, m);
@@ -619,10 +621,23 @@ static bool numbers_ok(const struct core *core, const struct wire_msg *m)
            m->u.hello.saved_round < max && step_ok(m->u.hello.begun) && step_ok(m->u.hello.done);
 }
 
+static bool speaks_alike(struct core *core, const struct input *in)
+{
+    if (in->message->u.hello.speaks >= WIRE_SPEAKS)
+        return true;
+    hello_refuse(core, in, MUSTER_E_VERSION, false,
+                 "this process has an older libmuster than this broker, and would not understand "
+                 "its rounds; build it with the libmuster of this musterd, and start the job again");
+    return false;
+}
+
 void hello_take(struct core *core, const struct input *in)
 {
     const struct wire_msg *m = in->message;
     bool trainer = role_is_trainer((enum wire_role)m->up.role);
+
+    if (!speaks_alike(core, in))
+        return;
 
     if (!numbers_ok(core, m)) {
         hello_refuse(core, in, MUSTER_E_ARGUMENT, false,

@@ -81,23 +81,21 @@ void round_add_members(struct job *job, struct round *round)
 
 /* Who comes (back) into a running freeze is asked too: it may be further than all that reported. It
  * hears of the freeze by its snapshot. Nobody joins a decided round. */
-bool round_join_freeze(struct core *core, struct job *job, struct peer *peer)
+void round_join_freeze(struct job *job, struct peer *peer)
 {
     struct round *round = round_open_one(job);
     size_t at = 0;
 
     if (round == NULL || round->state != ROUND_FREEZING || !role_is_trainer(peer->role) ||
         !may_be_member(job, peer) || round->count >= job->gen.world_size)
-        return false;
+        return;
     while (at < round->count && round->parts[at].rank < peer->rank)
         at++;
     if (at < round->count && round->parts[at].rank == peer->rank)
-        return false; /* another life of it was asked: its loss ends the round */
+        return; /* another life of it was asked: its loss ends the round */
     memmove(&round->parts[at + 1], &round->parts[at], (round->count - at) * sizeof round->parts[0]);
     round->parts[at] = part_of(peer);
     round->count++;
-    persist_participant(core, job, round, &round->parts[at]);
-    return true;
 }
 
 /* `how`: what is known of another life of the rank. */
@@ -135,7 +133,7 @@ int64_t round_missing_rank(const struct job *job, char *text, size_t size)
     return absent_rank(job, "a sharded checkpoint needs every rank", text, size);
 }
 
-static void lend_members(const struct round *round, struct wire_event *event,
+static void list_members(const struct round *round, struct wire_event *event,
                          struct wire_member *members)
 {
     for (size_t i = 0; i < round->count; i++)
@@ -145,15 +143,41 @@ static void lend_members(const struct round *round, struct wire_event *event,
     event->members.count = round->count;
 }
 
-uint64_t round_nonce(struct core *core, const struct round *round)
+/* All lives of ranks that this launch let in and that take no part: whoever hears the event was let
+ * in before it. False: they are more than those who take part. */
+static bool list_others(const struct job *job, struct round *round, struct wire_event *event,
+                        struct wire_member *members)
 {
-    struct wire_member *members =
-        arena_alloc(&core->out->arena, round->count * sizeof *members + 1);
-    struct wire_event event = {.kind = EVENT_NONE};
+    size_t count = 0;
 
-    MUST(members != NULL);
-    lend_members(round, &event, members);
-    return wire_round_nonce(members, round->count);
+    for (size_t i = 0; i < job->peers_count; i++) {
+        const struct peer *peer = job->peers[i];
+
+        if (!role_is_trainer(peer->role) || round_part(round, peer) != NULL)
+            continue;
+        if (count == round->count)
+            return false;
+        members[count++] = (struct wire_member){peer->rank, peer->incarnation, 0};
+    }
+    for (size_t i = 0; i < round->count && job->gen.layout == LAYOUT_REPLICATED; i++)
+        if (round->parts[i].writer)
+            event->incarnation = round->parts[i].incarnation;
+    event->flags |= EVENT_FLAG_OTHERS;
+    event->members.items = members;
+    event->members.count = count;
+    return true;
+}
+
+uint64_t round_nonce(const struct round *round)
+{
+    uint64_t nonce = 0;
+
+    for (size_t i = 0; i < round->count; i++) {
+        const struct wire_member member = {round->parts[i].rank, round->parts[i].incarnation, 0};
+
+        nonce = wire_round_nonce_add(nonce, &member);
+    }
+    return nonce == 0 ? 1 : nonce;
 }
 
 void round_emit(struct core *core, struct job *job, struct round *round, enum wire_event_kind kind)
@@ -167,7 +191,10 @@ void round_emit(struct core *core, struct job *job, struct round *round, enum wi
     event.cause = round->cause;
     event.step = round->step;
     event.flags = round->aborted_steps ? EVENT_FLAG_ABORT : 0;
-    lend_members(round, &event, members);
+    if (kind == EVENT_DECISION)
+        event.nonce = round->nonce;
+    if (!list_others(job, round, &event, members))
+        list_members(round, &event, members);
     event_emit(core, job, event, round->deadline_boot_ms);
 }
 
@@ -187,8 +214,6 @@ static void freeze(struct core *core, struct job *job, struct round *round)
     round->freeze_until_boot_ms = freeze_until(core, round);
     persist_job(core, job);
     persist_round(core, job, round);
-    for (size_t i = 0; i < round->count; i++)
-        persist_participant(core, job, round, &round->parts[i]);
     if (round->cause == CAUSE_TERMINATION)
         notices_frozen_for(core, job, round);
     round_emit(core, job, round, EVENT_FREEZE);

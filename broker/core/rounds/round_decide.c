@@ -7,10 +7,7 @@
 
 static bool all_reported(const struct round *round)
 {
-    for (size_t i = 0; i < round->count; i++)
-        if (round->parts[i].reported_ms < 0)
-            return false;
-    return true;
+    return round->reported == round->count;
 }
 
 static void set_writers(const struct job *job, struct round *round)
@@ -62,6 +59,7 @@ void round_decide(struct core *core, struct job *job, struct round *round, int64
     set_writers(job, round);
     for (size_t i = 0; i < round->count; i++)
         writers += round->parts[i].writer;
+    round->nonce = round_nonce(round);
     round_move(round, ROUND_DECIDED);
     round->decided_unix_ms = core->now_unix;
     round->way_until_boot_ms = core->now + round_way_ms(round);
@@ -135,22 +133,19 @@ void round_settle(struct core *core, struct job *job)
         decide_from_reports(core, job, round);
 }
 
-struct answer round_report(struct core *core, struct peer *peer, const struct wire_report *m)
+void round_report(struct core *core, struct peer *peer, const struct wire_report *m)
 {
-    static const struct answer ok = {MUSTER_OK, "", 0};
     struct round *round = round_find(peer->job, m->round);
     struct participant *part = round ? round_part(round, peer) : NULL;
 
     if (part == NULL || round->state != ROUND_FREEZING || part->reported_ms >= 0)
-        return ok; /* of a round that went on without it, or a repeat */
+        return; /* of a round that went on without it, or a repeat */
     if (!step_ok(m->done) || m->begun < m->done || m->begun > m->done + 1)
-        return (struct answer){MUSTER_E_PROTOCOL,
-                               "begun and done of the report do not fit together", 0};
+        return; /* no node's: its round ends by the freeze's bound */
     part->begun = peer->begun = m->begun;
     part->done = peer->done = m->done;
     part->reported_ms = core->now_boot - round->opened_boot_ms;
-    persist_participant(core, peer->job, round, part);
-    return ok;
+    round->reported++;
 }
 
 /* A deadline that leaves less than a freeze is nobody's fault: the rank is named, not blamed. */

@@ -56,9 +56,9 @@ void round_want_again(struct job *job, struct want want, uint64_t attempts_befor
 void round_try_open(struct core *core, struct job *job);
 void round_join_termination(struct core *core, struct job *job, struct round *round);
 /* Whether it is a member now. */
-bool round_join_freeze(struct core *core, struct job *job, struct peer *peer);
+void round_join_freeze(struct job *job, struct peer *peer);
 void round_settle(struct core *core, struct job *job);
-struct answer round_report(struct core *core, struct peer *peer, const struct wire_report *m);
+void round_report(struct core *core, struct peer *peer, const struct wire_report *m);
 struct answer round_save_now(struct core *core, struct job *job, const char *id);
 void round_decide(struct core *core, struct job *job, struct round *round, int64_t step);
 /* The event of its freeze or its decision, with its members. */
@@ -70,7 +70,7 @@ struct round *round_new(struct core *core, struct job *job, enum wire_cause caus
                         uint64_t attempt);
 int64_t round_way_ms(const struct round *round);
 void round_way_left(const struct core *core, struct round *round); /* it may be shorter now */
-uint64_t round_nonce(struct core *core, const struct round *round);
+uint64_t round_nonce(const struct round *round);                   /* of its members */
 
 void round_add_members(struct job *job, struct round *round);
 /* sharded: a rank without which there is no checkpoint, with the reason, or -1. */

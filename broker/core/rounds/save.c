@@ -22,9 +22,9 @@ bool save_is_needed(const struct job *job, const struct round *round,
         return true;
     if (part->writer)
         return part->saved_ms < 0;
-    for (size_t i = 0; job->gen.layout == LAYOUT_REPLICATED && i < round->count; i++)
-        if (round->parts[i].writer && round->parts[i].saved_ms >= 0)
-            return false;
+    /* the lowest rank writes, and it comes first */
+    if (job->gen.layout == LAYOUT_REPLICATED && round->parts[0].saved_ms >= 0)
+        return false;
     return part->captured_ms < 0;
 }
 
@@ -88,6 +88,8 @@ void round_abort(struct core *core, struct job *job, struct round *round, int64_
     char why[sizeof round->reason];
 
     snprintf(why, sizeof why, "%s", reason);
+    for (size_t i = 0; round->state == ROUND_FREEZING && i < round->count; i++)
+        persist_participant(core, job, round, &round->parts[i]); /* who reported, for people */
     round_move(round, ROUND_ABORTED);
     round->culprit_rank = culprit_rank;
     round->reason_code = code;
@@ -117,9 +119,9 @@ void round_unchanged(struct core *core, struct job *job, struct round *round, in
     round->ended_unix_ms = core->now_unix;
     snprintf(round->reason, sizeof round->reason, "nothing was done since step %lld",
              registry_shown(job, step));
-    persist_round(core, job, round);
     for (size_t i = 0; i < round->count; i++)
         persist_participant(core, job, round, &round->parts[i]);
+    persist_round(core, job, round);
     event.round = round->round;
     event.cause = round->cause;
     event.step = step;

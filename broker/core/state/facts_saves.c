@@ -34,10 +34,19 @@ struct round *round_find(struct job *job, uint64_t number)
 
 struct participant *round_part(struct round *round, const struct peer *peer)
 {
-    for (size_t i = 0; i < round->count; i++)
-        if (round->parts[i].incarnation == peer->incarnation)
-            return &round->parts[i];
-    return NULL;
+    size_t from = 0, to = round->count;
+
+    while (from < to) { /* they are by rank */
+        size_t middle = from + (to - from) / 2;
+
+        if (round->parts[middle].rank < peer->rank)
+            from = middle + 1;
+        else
+            to = middle;
+    }
+    if (from == round->count || round->parts[from].incarnation != peer->incarnation)
+        return NULL;
+    return &round->parts[from];
 }
 
 /* --- checkpoints ------------------------------------------------------------------------------ */

@@ -54,6 +54,8 @@ struct round {
     int64_t way_until_boot_ms;
     struct participant *parts; /* by rank, ascending */
     size_t count;
+    size_t reported;                     /* of them, to the freeze */
+    uint64_t nonce;                      /* of a decided one: names the life of its directory */
     struct record_checkpoint checkpoint; /* strings: job's, "", metrics */
     char *metrics;                       /* as its lowest writer told, NULL = none */
 };

@@ -6,7 +6,7 @@
 jobs_min=3
 needs_fail_points
 listen=$ipc
-repeat=3000   # each frame on PUB so many times, so that one event is more than the socket and the queue hold
+repeat=4000   # each frame on PUB so many times, so that one event is more than the socket and the queue hold
 stall_ms=3500 # less than the silence of 5 s after which a node is lost
 few_saves=3
 long=-whose-name-is-a-part-of-each-frame-and-long

@@ -93,10 +93,10 @@ static void what_the_broker_says_is_taken_from_nobody(void **state)
 
 static void only_ranks_speak_of_saves_and_of_what_goes(void **state)
 {
-    static const enum wire_type types[] = {WIRE_REPORT,  WIRE_AT_STEP,     WIRE_FILES,
-                                           WIRE_SAVED,   WIRE_SAVE_FAILED, WIRE_PAST,
-                                           WIRE_SAVE_AT, WIRE_SAVE_WISH,   WIRE_MANIFEST_DONE,
-                                           WIRE_SWEEP,   WIRE_DELETED,     WIRE_POLICIES};
+    static const enum wire_type types[] = {WIRE_AT_STEP,     WIRE_FILES,         WIRE_SAVED,
+                                           WIRE_SAVE_FAILED, WIRE_PAST,          WIRE_SAVE_AT,
+                                           WIRE_SAVE_WISH,   WIRE_MANIFEST_DONE, WIRE_SWEEP,
+                                           WIRE_DELETED,     WIRE_POLICIES};
 
     (void)state;
     for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {

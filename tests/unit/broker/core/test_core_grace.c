@@ -86,7 +86,7 @@ static void a_notice_that_leaves_time_is_frozen_at_the_last_safe_moment(void **s
 
     core_notice(f, 1, "n1", 60000);
     assert_events(f, "termination rank 1");
-    assert_answers(f, "1:ack #4 MUSTER_OK");
+    assert_answers(f, "1:ack #3 MUSTER_OK");
     assert_true(core_job(f)->plan.freeze_unix_ms > 0);
     assert_string_equal(core_row(f, RECORD_JOB)->u.job.plan,
                         "6.6 s before the deadline of notice n1, which gave 60.0 s (step p95 100 "

@@ -165,7 +165,8 @@ static void a_hello_that_does_not_fit_is_refused_with_its_reason(void **state)
     core_hello(f, 0);
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
         struct wire_msg hello = core_msg(f, 1, WIRE_HELLO);
-        hello.u.hello = (struct wire_hello){.nonce = 7,
+        hello.u.hello = (struct wire_hello){.speaks = WIRE_SPEAKS,
+                                            .nonce = 7,
                                             .world_size = 2,
                                             .host = "host",
                                             .layout = LAYOUT_REPLICATED,
@@ -251,7 +252,7 @@ static void requests_are_taken_once_and_in_number_order(void **state)
     struct wire_msg cancel = core_msg(f, 0, WIRE_CANCEL);
 
     core_save_now(f, "a");
-    core_report(f, 0, 1, 4, 4); /* request 2 */
+    core_cancel(f, 0, "first"); /* request 2 */
     cancel.u.cancel.id = "none";
     cancel.up.request = 5;
     core_feed(f, 100, &cancel);
@@ -649,7 +650,8 @@ static void who_claims_a_generation_must_fit_into_it(void **state)
         struct wire_msg hello = core_msg(f, 5, WIRE_HELLO);
         hello.up.rank = ranks[i];
         hello.up.generation = 1;
-        hello.u.hello = (struct wire_hello){.world_size = 4096,
+        hello.u.hello = (struct wire_hello){.speaks = WIRE_SPEAKS,
+                                            .world_size = 4096,
                                             .host = "h",
                                             .layout = LAYOUT_REPLICATED,
                                             .checkpoint_dir = "/ckpt"};
@@ -665,8 +667,8 @@ static void a_generation_that_only_an_evaluator_knows_is_not_adopted_without_a_w
 
     hello.up.role = ROLE_EVALUATOR;
     hello.up.generation = 3;
-    hello.u.hello =
-        (struct wire_hello){.host = "h", .layout = LAYOUT_REPLICATED, .checkpoint_dir = "/ckpt"};
+    hello.u.hello = (struct wire_hello){
+        .speaks = WIRE_SPEAKS, .host = "h", .layout = LAYOUT_REPLICATED, .checkpoint_dir = "/ckpt"};
     core_feed(f, 105, &hello);
     assert_answers(f, "5:refused MUSTER_E_ENDING retry");
     f->nodes[0].generation = 3;

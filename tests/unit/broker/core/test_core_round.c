@@ -55,10 +55,9 @@ static void a_notice_is_hinted_written_told_and_frozen_for_in_this_order(void **
     struct core_fixture *f = *state;
 
     core_notice(f, 1, "n1", 60000);
-    assert_core(f, "hint n1; +notice n1 active; +job; +event 4; !4 termination rank 1; "
-                   "+job; +round 1 freezing; +part 1.0; +part 1.1; +part 1.2; "
-                   "+notice n1 active; +job; +event 5; !5 freeze r1 termination m0,1,2; "
-                   "+node 1 restored #2; 1:ack #2 MUSTER_OK=1");
+    assert_core(f, "hint n1; +notice n1 active; +job; +event 4; !4 termination rank 1; +job; "
+                   "+round 1 freezing; +notice n1 active; +job; +event 5; !5 freeze r1 "
+                   "termination m0,1,2; +node 1 restored #2; 1:ack #2 MUSTER_OK=1");
     const struct wire_event *told = core_event(f, EVENT_TERMINATION);
     assert_int_equal(told->code, NOTICE_PREEMPT);
     assert_string_equal(told->text, "n1");
@@ -123,13 +122,11 @@ static void a_decision_is_written_with_all_its_rows_before_it_is_published(void 
 
     core_save_now(f, "a");
     core_report(f, 0, 1, 4, 4);
-    assert_core(f, "+part 1.0; +node 0 restored #2; 0:ack #2 MUSTER_OK");
+    assert_core(f, "");
     core_report(f, 1, 1, 4, 4);
     core_report(f, 2, 1, 4, 4);
-    assert_core(f, "+part 1.2; +round 1 decided; +checkpoint 1 writing; "
-                   "+part 1.0; +part 1.1; +part 1.2; "
-                   "+job; +event 5; !5 decision r1 operator S4 m0w,1w,2w; "
-                   "+node 2 restored #2; 2:ack #2 MUSTER_OK");
+    assert_core(f, "+round 1 decided; +checkpoint 1 writing; +part 1.0; +part 1.1; +part 1.2; "
+                   "+job; +event 5; !5 decision r1 operator S4 m0w,1w,2w");
     assert_int_equal(core_row(f, RECORD_CHECKPOINT)->u.checkpoint.shards_required, 3);
     assert_int_equal(core_row(f, RECORD_ROUND)->u.round.step, 4);
 }
@@ -149,14 +146,14 @@ static void reports_that_cannot_be_are_not_taken(void **state)
     core_save_now(f, "a");
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
         core_report(f, 0, 1, table[i][0], table[i][1]);
-        assert_non_null(strstr(core_answers(f), "MUSTER_E_PROTOCOL"));
+        assert_core(f, "");
     }
     core_report(f, 0, 9, 4, 4); /* of a round that is not */
-    assert_core(f, "+node 0 restored #10; 0:ack #10 MUSTER_OK");
+    assert_core(f, "");
     report_all(f, 1, 4);
     assert_events(f, "decision r1 operator S4 m0w,1,2");
     core_report(f, 0, 1, 9, 9); /* decided: never again */
-    assert_core(f, "+node 0 restored #12; 0:ack #12 MUSTER_OK");
+    assert_core(f, "");
 }
 
 /* R5.5 */
@@ -298,7 +295,7 @@ static void at_the_margin_the_job_leaves_and_the_culprit_is_named(void **state)
     assert_int_equal(core_job(f)->gen.state, GENERATION_ENDING);
     core_save(f, 0, 1, 4); /* too late: a final abort is final */
     assert_events(f, "");
-    assert_answers(f, "0:ack #5 MUSTER_E_ABORTED");
+    assert_answers(f, "0:ack #4 MUSTER_E_ABORTED");
 }
 
 static void a_freeze_ends_at_the_margin_too_and_that_is_said(void **state)
@@ -455,8 +452,8 @@ static void a_notice_turns_an_open_round_into_a_termination(void **state)
     core_at_step(f, 1, 1, 4, true);
     core_notice(f, 2, "n1", 30000);
     assert_core(f, "hint n1; +notice n1 active; +job; +event 6; !6 termination r1 rank 2; "
-                   "+notice n1 active; +round 1 decided; +checkpoint 1 writing; "
-                   "+node 2 restored #3; 2:ack #3 MUSTER_OK=1");
+                   "+notice n1 active; +round 1 decided; +checkpoint 1 writing; +node 2 restored "
+                   "#2; 2:ack #2 MUSTER_OK=1");
     assert_int_equal(core_row(f, RECORD_ROUND)->u.round.step, 4); /* S stands */
     assert_string_equal(core_row(f, RECORD_ROUND)->u.round.plan,
                         "at once: an operator asked for a checkpoint; the notice came later");
@@ -501,8 +498,8 @@ static void an_operator_gets_one_round_for_one_id_and_an_open_one_is_good_enough
     struct core_fixture *f = *state;
 
     core_save_now(f, "a");
-    assert_core(f, "+job; +round 1 freezing; +part 1.0; +part 1.1; +part 1.2; +job; +event 4; "
-                   "!4 freeze r1 operator m0,1,2; +job; @500:ack #1 MUSTER_OK=1");
+    assert_core(f, "+job; +round 1 freezing; +job; +event 4; !4 freeze r1 operator m0,1,2; +job; "
+                   "@500:ack #1 MUSTER_OK=1");
     core_save_now(f, "a");
     assert_core(f, "@500:ack #1 MUSTER_OK=1");
     core_save_now(f, "b");

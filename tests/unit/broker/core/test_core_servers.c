@@ -36,7 +36,8 @@ static void joins(struct tasks_fixture *f, int who)
 {
     struct wire_msg message = says(f, who, WIRE_HELLO);
 
-    message.u.hello = (struct wire_hello){.nonce = 1,
+    message.u.hello = (struct wire_hello){.speaks = WIRE_SPEAKS,
+                                          .nonce = 1,
                                           .world_size = 1,
                                           .host = "h",
                                           .pid = nodes[who].pid,

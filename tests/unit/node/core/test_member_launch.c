@@ -56,7 +56,8 @@ static void a_later_answer_to_the_same_hello_lets_into_the_next_launch(void **st
     member_snapshot(&f, snapshot);
     snapshot.generation = ++f.generation;
     struct wire_msg again = member_down(&f, WIRE_WELCOME);
-    again.u.welcome = (struct wire_welcome){.nonce = f.m->nonce - 1, /* its probe has the next */
+    again.u.welcome = (struct wire_welcome){.speaks = WIRE_SPEAKS,
+                                            .nonce = f.m->nonce - 1, /* its probe has the next */
                                             .generation = f.generation,
                                             .world_size = 3,
                                             .events_endpoint = "ipc:///e",

@@ -64,7 +64,7 @@ static void joining_subscribes_asks_for_the_echo_and_waits_for_the_snapshot(void
     member_feed(f, (struct member_input){.kind = MEMBER_RESTORED, .checkpoint = 4, .step = 40});
     assert_member(f, "RESTORED #1");
     member_tell(f, member_event(f, EVENT_STARTED));
-    assert_member(f, "HEARTBEAT; view open");
+    assert_member(f, "view open");
 }
 
 static void a_welcome_whose_snapshot_does_not_come_is_asked_for_again(void **state)
@@ -425,8 +425,27 @@ static void an_event_is_applied_once_and_its_repeat_is_acknowledged(void **state
     assert_int_equal(member_sent_count(f, WIRE_REPORT), 1);
     f->seq--;
     member_freeze(f, 1, CAUSE_OPERATOR, false);
+    assert_member(f, "");
+    member_pass(f, ACK_AFTER_MS, true);
     assert_member(f, "HEARTBEAT");
     assert_int_equal(member_sent(f, WIRE_HEARTBEAT)->up.applied_seq, 12);
+}
+
+/* R1.6 */
+static void what_is_said_soon_acknowledges_too(void **state)
+{
+    struct member_fixture *f = *state;
+
+    member_tell(f, member_event(f, EVENT_STUCK));
+    member_freeze(f, 1, CAUSE_OPERATOR, false);
+    assert_int_equal(member_sent(f, WIRE_REPORT)->up.applied_seq, f->seq);
+    member_pass(f, ACK_AFTER_MS, true);
+    assert_member(f, "");
+    member_abort(f, 1, true);
+    member_pass(f, ACK_AFTER_MS - 1, true);
+    assert_member(f, "");
+    member_pass(f, 1, true);
+    assert_member(f, "HEARTBEAT");
 }
 
 static void no_event_follows_the_largest_number(void **state)
@@ -558,15 +577,12 @@ static void a_snapshot_puts_the_node_where_the_open_round_stands(void **state)
 {
     struct member_fixture *f = *state;
     static const struct snapshot_case table[] = {
-        {"freezing", ROUND_FREEZING, true, false, false,
-         "close; HEARTBEAT; view wait; REPORT #2 r6 5/5"},
-        {"reported", ROUND_FREEZING, true, false, true, "HEARTBEAT; view open"},
-        {"not a member", ROUND_FREEZING, false, false, false, "HEARTBEAT; view open"},
-        {"decided", ROUND_DECIDED, true, false, false,
-         "close; HEARTBEAT; view wait; view step_to 9"},
-        {"decided, writer", ROUND_DECIDED, true, true, false,
-         "close; HEARTBEAT; view wait; view step_to 9"},
-        {"decided, saved", ROUND_DECIDED, true, true, true, "HEARTBEAT; view open"},
+        {"freezing", ROUND_FREEZING, true, false, false, "close; view wait; REPORT r6 5/5"},
+        {"reported", ROUND_FREEZING, true, false, true, "view open"},
+        {"not a member", ROUND_FREEZING, false, false, false, "view open"},
+        {"decided", ROUND_DECIDED, true, false, false, "close; view wait; view step_to 9"},
+        {"decided, writer", ROUND_DECIDED, true, true, false, "close; view wait; view step_to 9"},
+        {"decided, saved", ROUND_DECIDED, true, true, true, "view open"},
     };
 
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
@@ -604,24 +620,22 @@ static void a_snapshot_tells_the_outcome_of_the_round_that_was_missed(void **sta
 {
     struct member_fixture *f = *state;
     static const struct outcome_case table[] = {
-        {"committed", ROUND_COMMITTED, CAUSE_OPERATOR, GENERATION_RUNNING, MUSTER_OK,
-         "HEARTBEAT; view open"},
+        {"committed", ROUND_COMMITTED, CAUSE_OPERATOR, GENERATION_RUNNING, MUSTER_OK, "view open"},
         {"aborted", ROUND_ABORTED, CAUSE_OPERATOR, GENERATION_RUNNING, MUSTER_OK,
-         "discard r1; HEARTBEAT; view open"},
+         "discard r1; view open"},
         {"unknown there", ROUND_ABORTED, CAUSE_NONE, GENERATION_RUNNING, MUSTER_OK,
-         "HEARTBEAT; view open"}, /* its shards are kept */
-        {"unchanged", ROUND_UNCHANGED, CAUSE_OPERATOR, GENERATION_RUNNING, MUSTER_OK,
-         "HEARTBEAT; view open"},
+         "view open"}, /* its shards are kept */
+        {"unchanged", ROUND_UNCHANGED, CAUSE_OPERATOR, GENERATION_RUNNING, MUSTER_OK, "view open"},
         {"written behind", ROUND_WRITING, CAUSE_OPERATOR, GENERATION_RUNNING, MUSTER_OK,
-         "HEARTBEAT; view step_to 5"},
+         "view step_to 5"},
         {"termination committed", ROUND_COMMITTED, CAUSE_TERMINATION, GENERATION_ENDING,
-         MUSTER_PREEMPTED, "close; HEARTBEAT; view wait"},
+         MUSTER_PREEMPTED, "close; view wait"},
         {"termination unchanged", ROUND_UNCHANGED, CAUSE_TERMINATION, GENERATION_ENDING,
-         MUSTER_PREEMPTED, "close; HEARTBEAT; view end MUSTER_PREEMPTED restart"},
+         MUSTER_PREEMPTED, "close; view end MUSTER_PREEMPTED restart"},
         {"not saved", ROUND_ABORTED, CAUSE_TERMINATION, GENERATION_ENDING, MUSTER_E_NOT_SAVED,
-         "discard r1; close; HEARTBEAT; view end MUSTER_PREEMPTED restart"},
+         "discard r1; close; view end MUSTER_PREEMPTED restart"},
         {"peer", ROUND_ABORTED, CAUSE_OPERATOR, GENERATION_ENDING, MUSTER_E_PEER,
-         "discard r1; close; HEARTBEAT; view end MUSTER_E_PEER"},
+         "discard r1; close; view end MUSTER_E_PEER"},
     };
 
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
@@ -699,6 +713,24 @@ static void a_snapshot_asks_to_repair_the_choice(void **state)
 
 #define T(test, setup) cmocka_unit_test_setup_teardown(test, setup, member_tear_down)
 
+static void a_broker_that_is_older_than_the_library_is_refused_in_one_sentence(void **state)
+{
+    struct member_fixture *f = *state;
+    struct wire_msg message = member_down(f, WIRE_WELCOME);
+
+    member_feed(f, (struct member_input){.kind = MEMBER_CONNECTED});
+    message.u.welcome = (struct wire_welcome){.speaks = WIRE_SPEAKS - 1,
+                                              .nonce = f->m->nonce,
+                                              .generation = f->generation,
+                                              .world_size = 3,
+                                              .events_endpoint = "ipc:///e"};
+    member_frame(f, message);
+    assert_int_equal(member_seen(f)->refused.status, MUSTER_E_VERSION);
+    assert_false(member_seen(f)->refused_retry);
+    assert_non_null(strstr(member_seen(f)->refused.text, "older musterd"));
+    assert_int_equal(member_seen(f)->end.status, MUSTER_E_VERSION);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -721,10 +753,12 @@ int main(void)
         T(a_welcome_that_claims_the_largest_request_leaves_numbers_alone, member_set_up),
         T(no_event_follows_the_largest_number, member_set_up),
         T(being_stale_is_the_end_and_says_why, member_set_up),
+        T(a_broker_that_is_older_than_the_library_is_refused_in_one_sentence, member_set_up),
         T(frames_of_a_past_broker_change_nothing, member_set_up),
         T(a_new_broker_is_greeted_before_anything_of_it_is_applied, member_set_up),
         T(what_comes_after_a_hole_waits_for_what_is_missing, member_set_up),
         T(an_event_is_applied_once_and_its_repeat_is_acknowledged, member_set_up),
+        T(what_is_said_soon_acknowledges_too, member_set_up),
         T(a_heartbeats_answer_shows_what_was_lost_without_a_successor, member_set_up),
         T(a_node_whose_subscription_is_deaf_repairs_from_the_welcome, member_set_up),
         T(heartbeats_tell_where_the_node_stands_and_a_ping_is_answered_at_once, member_set_up),

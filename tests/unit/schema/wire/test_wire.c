@@ -735,12 +735,11 @@ static void unknown_types_are_refused(void **state)
 static void directions_and_requests_are_as_in_the_table(void **state)
 {
     static const unsigned requests[] = {
-        WIRE_LEAVE,    WIRE_NOOP,  WIRE_NOTICE,   WIRE_CANCEL,         WIRE_REPORT,
-        WIRE_AT_STEP,  WIRE_FILES, WIRE_SAVED,    WIRE_SAVE_FAILED,    WIRE_PAST,
-        WIRE_SAVE_AT,  WIRE_ERROR, WIRE_RESTORED, WIRE_RESTORE_FAILED, WIRE_MANIFEST_DONE,
-        WIRE_SAVE_NOW, WIRE_GONE,  WIRE_POLICIES, WIRE_SAVE_WISH,      WIRE_SWEEP,
-        WIRE_DELETED,  WIRE_DROP,  WIRE_PIN,      WIRE_UNPIN,          WIRE_IMPORT,
-        WIRE_FORGET};
+        WIRE_LEAVE, WIRE_NOOP,     WIRE_NOTICE,         WIRE_CANCEL,        WIRE_AT_STEP,
+        WIRE_FILES, WIRE_SAVED,    WIRE_SAVE_FAILED,    WIRE_PAST,          WIRE_SAVE_AT,
+        WIRE_ERROR, WIRE_RESTORED, WIRE_RESTORE_FAILED, WIRE_MANIFEST_DONE, WIRE_SAVE_NOW,
+        WIRE_GONE,  WIRE_POLICIES, WIRE_SAVE_WISH,      WIRE_SWEEP,         WIRE_DELETED,
+        WIRE_DROP,  WIRE_PIN,      WIRE_UNPIN,          WIRE_IMPORT,        WIRE_FORGET};
     size_t found = 0;
 
     (void)state;
