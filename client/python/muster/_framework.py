@@ -10,7 +10,7 @@ import threading
 import warnings
 
 from ._errors import Error, SaveError
-from ._manager import Manager
+from ._member import Member
 from ._native import lib
 
 log = logging.getLogger("muster")
@@ -78,7 +78,7 @@ class Progress:
     manager's save_timeout.
     """
 
-    def __init__(self, manager: Manager, path: pathlib.Path) -> None:
+    def __init__(self, manager: Member, path: pathlib.Path) -> None:
         self._manager = manager  # is not closed before stop()
         self._path = path
         self._ended = threading.Event()

@@ -70,16 +70,19 @@ class SaveContext:
 
 @dataclasses.dataclass(frozen=True)
 class RestoreContext:
-    """What a restore callable is told. directory: the files that the save callable wrote.
+    """What a restore callable is told. directory: the files that the save callable wrote; None if
+    fewer ranks saved than this rank's number asks for (restore_any_world_size).
 
     checkpoint_directory: the whole checkpoint, with the directories of all its ranks.
+    saved_world_size: as many ranks saved it.
     """
 
-    directory: pathlib.Path
+    directory: pathlib.Path | None
     step: int
     rank: int
     world_size: int
     checkpoint_directory: pathlib.Path
+    saved_world_size: int
 
 
 def _path(text: Any) -> pathlib.Path:
@@ -99,11 +102,12 @@ def _save_context(context: Any) -> SaveContext:
 
 def _restore_context(context: Any) -> RestoreContext:
     return RestoreContext(
-        _path(context.directory),
+        None if context.directory == ffi.NULL else _path(context.directory),
         context.step,
         context.rank,
         context.world_size,
         _path(context.checkpoint_directory),
+        context.saved_world_size,
     )
 
 
@@ -161,6 +165,7 @@ def node_options(
     offline_ok: bool = False,
     fallback: bool = False,
     restore_later: bool = False,
+    restore_any_world_size: bool = False,
     restart_code: int | None = None,
     connect_timeout: float | None = None,
     open_timeout: float | None = None,
@@ -191,6 +196,7 @@ def node_options(
     options.offline_ok = offline_ok
     options.restore_fallback = fallback
     options.restore_later = restore_later
+    options.restore_any_world_size = restore_any_world_size
     options.save_behind = save_behind
     _set_termination(options.termination, signals, grace, restart_code, save_on_notice)
     hooks = Hooks(

@@ -52,6 +52,8 @@ class Node(Member):
     offline_ok: alone (world size 1) when no broker answers.
     fallback: all ranks take an older checkpoint if the newest is damaged.
     restore_later: opening restores nothing; call restore() before the first step.
+    restore_any_world_size: `restore` reads what any number of ranks saved; without it a checkpoint
+      of another number is refused.
     restart_code: of Preempted; None = MUSTER_RESTART_CODE, else 42.
     Other times are seconds; None = the default.
 
@@ -83,6 +85,7 @@ class Node(Member):
         offline_ok: bool = False,
         fallback: bool = False,
         restore_later: bool = False,
+        restore_any_world_size: bool = False,
         restart_code: int | None = None,
         connect_timeout: float | None = None,
         open_timeout: float | None = None,

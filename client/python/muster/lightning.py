@@ -216,6 +216,7 @@ class Muster(Callback):  # type: ignore[misc] # lightning is not read here
         torch.save(own, context.directory / _RANK)
 
     def _restore(self, context: RestoreContext) -> None:
+        assert context.directory is not None
         self._restored = torch.load(
             context.directory / _RANK, map_location="cpu", weights_only=True
         )

@@ -250,6 +250,7 @@ class Muster(TrainerCallback):  # type: ignore[misc] # transformers has no types
         _write(context.directory / _POINTER, {"path": str(path), **seal})
 
     def _restore(self, context: RestoreContext) -> None:
+        assert context.directory is not None
         pointer = _read(context.directory / _POINTER)
         path = pathlib.Path(pointer.pop("path"))
         if not path.is_dir():
