@@ -395,3 +395,55 @@ int tool_latest_step(const char *broker, const char *job, int64_t *ret_step)
     *ret_step = step;
     return 0;
 }
+
+static void end_of_job(const struct muster_job_row *job, struct tool_end *end)
+{
+    end->generation = job->generation;
+    end->ended = strcmp(job->state, "ended") == 0;
+    end->status = end->ended ? (enum muster_status)job->end_status : MUSTER_OK;
+    end->preempted = end->status == MUSTER_PREEMPTED || end->status == MUSTER_E_NOT_SAVED;
+    end->error_rank = (int)job->error_rank;
+    end->error_code = (int)job->error_code;
+    end->ended_unix_ms = job->ended_unix_ms;
+    snprintf(end->text, sizeof end->text, "%s",
+             job->error_text[0] != '\0' ? job->error_text : job->end_text);
+}
+
+static void end_of_nodes(const muster_rows_t *rows, struct tool_end *end)
+{
+    const struct muster_node_row *nodes = muster_rows_nodes(rows);
+
+    for (size_t i = 0; i < muster_rows_count(rows); i++) {
+        end->preempted =
+            end->preempted || (!end->ended && strcmp(nodes[i].leave_why, "preempted") == 0);
+        if (nodes[i].rank == end->error_rank)
+            snprintf(end->host, sizeof end->host, "%s", nodes[i].host);
+    }
+}
+
+bool tool_job_end(const char *broker, const char *job, struct tool_end *ret_end)
+{
+    struct tool tool = {.verb = "run", .timeout_ms = 2000};
+    struct tool_end end = {.error_rank = -1};
+    muster_rows_t *jobs = NULL, *nodes = NULL;
+    enum muster_status status;
+
+    broker = broker_of(broker, tool.address, sizeof tool.address);
+    if (broker == NULL || nobody_listens(broker))
+        return false;
+    status = muster_client_open(broker, tool.timeout_ms, &tool.client, NULL);
+    if (status == MUSTER_OK)
+        status = muster_client_jobs(tool.client, job, &jobs, NULL);
+    if (status == MUSTER_OK && muster_rows_count(jobs) == 1) {
+        end_of_job(muster_rows_jobs(jobs), &end);
+        status = muster_client_nodes(tool.client, job, end.generation, &nodes, NULL);
+    }
+    if (status == MUSTER_OK && nodes != NULL)
+        end_of_nodes(nodes, &end);
+    muster_rows_destroy(&jobs);
+    muster_rows_destroy(&nodes);
+    muster_client_close(&tool.client, NULL);
+    if (status == MUSTER_OK || status == MUSTER_E_NOT_FOUND)
+        *ret_end = end;
+    return status == MUSTER_OK || status == MUSTER_E_NOT_FOUND;
+}

@@ -118,6 +118,20 @@ bool tool_running_job(const char *broker, const char *job, char *ret_text, size_
 /* The newest committed step of a job, -1 if it has none or is not known. 0 = done; anything else:
  * the broker (NULL: MUSTER_BROKER, else the default one) was not reachable. Prints nothing. */
 int tool_latest_step(const char *broker, const char *job, int64_t *ret_step);
+/* How a job's newest generation ended, or ends. */
+struct tool_end {
+    int64_t generation; /* 0 = the broker knows of none */
+    bool ended;
+    bool preempted; /* it, or a rank that left it, is to be started again */
+    enum muster_status status;
+    int error_rank; /* -1 = none; so the rest */
+    int error_code;
+    int64_t ended_unix_ms;
+    char host[256];
+    char text[1200];
+};
+/* False: the broker (as above) was not reachable. Prints nothing. */
+bool tool_job_end(const char *broker, const char *job, struct tool_end *ret_end);
 
 /* --- as_of.c --- */
 

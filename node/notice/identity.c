@@ -481,7 +481,8 @@ static const struct {
     {"torch-", "TORCHELASTIC_RUN_ID", NULL, "none"},
 };
 
-static enum muster_status job_read(const char *const *env, char *job, struct muster_error *err)
+enum muster_status identity_job(const char *const *env, char job[IDENTITY_JOB_MAX],
+                                struct muster_error *err)
 {
     const char *user = env_get(env, "MUSTER_JOB");
 
@@ -511,6 +512,7 @@ static enum muster_status job_read(const char *const *env, char *job, struct mus
         job_set(job, job_ids[i].prefix, both);
         return MUSTER_OK;
     }
+    job[0] = '\0';
     return MUSTER_OK;
 }
 
@@ -548,12 +550,11 @@ static enum muster_status torchrun_agrees(const char *const *env, const struct i
         read_torchrun(torchrun, env, &other, why) != VERDICT_TAKEN ||
         (other.rank == id->rank && other.world_size == id->world_size))
         return MUSTER_OK;
-    return error_set(
-        err, MUSTER_E_ARGUMENT,
-        "MUSTER_RANK and MUSTER_WORLD_SIZE say rank %d of %d, but torchrun says rank "
-        "%d of %d; start torchrun without `muster run` around it, or unset MUSTER_RANK "
-        "and MUSTER_WORLD_SIZE in what it starts",
-        id->rank, id->world_size, other.rank, other.world_size);
+    return error_set(err, MUSTER_E_ARGUMENT,
+                     "MUSTER_RANK and MUSTER_WORLD_SIZE say rank %d of %d, but torchrun says rank "
+                     "%d of %d; start torchrun by `muster run --launcher`, or unset MUSTER_RANK "
+                     "and MUSTER_WORLD_SIZE in what it starts",
+                     id->rank, id->world_size, other.rank, other.world_size);
 }
 
 static enum muster_status family_choose(const char *const *env, struct identity *ret,
@@ -610,7 +611,7 @@ enum muster_status identity_read(const char *const *environ_like, struct identit
     if (status == MUSTER_OK)
         status = size_agrees(environ_like, &id, err);
     if (status == MUSTER_OK)
-        status = job_read(environ_like, id.job, err);
+        status = identity_job(environ_like, id.job, err);
     if (status == MUSTER_OK)
         *ret = id;
     return status;

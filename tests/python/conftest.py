@@ -39,7 +39,9 @@ def digests(directory):
 
 
 class Launch:
-    """`muster run -n RANKS` of a program of programs/, and what becomes of it."""
+    """`muster run -n RANKS` of a program of programs/, and what becomes of it. ranks may be the
+    words of a launcher that starts them itself.
+    """
 
     def __init__(self, world, ranks, program, arguments, options, env):
         self.world = world
@@ -48,15 +50,14 @@ class Launch:
             [
                 os.environ["MUSTER"],
                 "run",
-                "-n",
-                str(ranks),
+                *(["-n", str(ranks)] if isinstance(ranks, int) else ["--launcher"]),
                 "--job",
                 "job",
                 "--output",
                 str(self.output),
                 *options,
                 "--",
-                sys.executable,
+                *([sys.executable] if isinstance(ranks, int) else ranks),
                 str(PROGRAMS / program),
                 *map(str, arguments),
             ],

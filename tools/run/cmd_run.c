@@ -44,6 +44,32 @@ static void job_from_command(char *job, const char *command)
     wire_job_name_clean(job);
 }
 
+static bool places_make(struct run *run, int count)
+{
+    run->rank_count = count;
+    run->ranks = calloc((size_t)count, sizeof *run->ranks);
+    run->ends = calloc((size_t)count, sizeof *run->ends);
+    run->tellers = calloc((size_t)count, sizeof *run->tellers);
+    if (run->ranks == NULL || run->ends == NULL || run->tellers == NULL) {
+        run_fail("no memory for %d ranks", count);
+        return false;
+    }
+    for (int i = 0; i < count; i++)
+        run->ranks[i].start_fd = -1;
+    return true;
+}
+
+/* Which rank we are, and how many there are, is the launcher's own to say. */
+static bool launcher_plan(struct run *run, const struct run_options *o)
+{
+    if (!places_make(run, 1))
+        return false;
+    run->ranks[0].rank = SUPERVISE_LAUNCHER;
+    run->ranks[0].local_rank = run->ranks[0].local_size = run->command.world_size = -1;
+    run->launcher = (struct launcher){.given = true, .broker = o->broker, .job = run->job};
+    return true;
+}
+
 static bool ranks_plan(struct run *run, const struct run_options *o, const struct identity *id)
 {
     bool launched = id->world_size > 1;
@@ -54,30 +80,25 @@ static bool ranks_plan(struct run *run, const struct run_options *o, const struc
             id->family, id->rank, id->world_size);
         return false;
     }
-    run->rank_count = o->count > 0 ? o->count : 1;
-    run->command.world_size = launched ? id->world_size : run->rank_count;
-    run->ranks = calloc((size_t)run->rank_count, sizeof *run->ranks);
-    run->ends = calloc((size_t)run->rank_count, sizeof *run->ends);
-    run->tellers = calloc((size_t)run->rank_count, sizeof *run->tellers);
-    if (run->ranks == NULL || run->ends == NULL || run->tellers == NULL) {
-        run_fail("no memory for %d ranks", run->rank_count);
+    if (!places_make(run, o->count > 0 ? o->count : 1))
         return false;
-    }
+    run->command.world_size = launched ? id->world_size : run->rank_count;
     for (int i = 0; i < run->rank_count; i++) {
         run->ranks[i].rank = launched ? id->rank : i;
         run->ranks[i].local_rank = launched ? id->local_rank : i;
         run->ranks[i].local_size = launched ? id->local_size : run->rank_count;
-        run->ranks[i].start_fd = -1;
     }
     return true;
 }
 
 static bool identity_take(struct run *run, const struct run_options *o)
 {
+    const char *const *around = (const char *const *)environ;
+    struct identity id = {.note = ""};
     struct muster_error err;
-    struct identity id;
 
-    if (identity_read((const char *const *)environ, &id, &err) != MUSTER_OK) {
+    if ((o->launcher ? identity_job(around, id.job, &err) : identity_read(around, &id, &err)) !=
+        MUSTER_OK) {
         run_fail("%s", err.text);
         return false;
     }
@@ -95,7 +116,7 @@ static bool identity_take(struct run *run, const struct run_options *o)
     run->command.broker = o->broker;
     run->command.restart_code = o->restart_code;
     run->command.fallback = o->fallback;
-    return ranks_plan(run, o, &id);
+    return o->launcher ? launcher_plan(run, o) : ranks_plan(run, o, &id);
 }
 
 /* ---- opening ---- */
@@ -142,8 +163,10 @@ static bool run_open(struct run *run, const struct run_options *o)
     struct muster_error err;
 
     if (output_open(&run->output, run->rank_count, run->ranks[0].rank, o->directory, &err) !=
-        MUSTER_OK)
-        return run_fail("%s", err.text);
+        MUSTER_OK) {
+        run_fail("%s", err.text);
+        return false;
+    }
     run->polls = calloc(polls, sizeof *run->polls);
     run->streams = calloc(polls, sizeof *run->streams);
     run->owners = calloc(polls, sizeof *run->owners);
@@ -366,11 +389,13 @@ static int run_loop(struct run *run)
             "launch for all, and all begin again from the newest checkpoint. `muster nodes --job "
             "%s` shows its hosts and pids; another job needs a --job of its own",
             run->job, why, run->job);
-    output_note(&run->output, "muster run: launch 1: starting %d rank%s of job %s", run->rank_count,
-                run_plural(run->rank_count), run->job);
+    output_note(&run->output, "muster run: launch 1: starting %s of job %s",
+                run_whom(run, run->rank_count).text, run->job);
     for (;;) {
         run_launch(run);
-        told = cause_find(&run->sup, &run->files, run->ends, run->rank_count, &error);
+        told = run->launcher.given
+                   ? launcher_error(&run->launcher, &error)
+                   : cause_find(&run->sup, &run->files, run->ends, run->rank_count, &error);
         if (told && is_incurable(&error))
             supervise_incurable(&run->sup, error.status);
         verdict = launch_judge(run);
@@ -386,8 +411,8 @@ static int run_loop(struct run *run)
                        run->sup.launch_count + 1, run->command.restart_code);
             return run->command.restart_code;
         }
-        output_note(&run->output, "muster run: launch %d: restarting %d rank%s (%s)",
-                    run->sup.launch_count + 1, run->rank_count, run_plural(run->rank_count), why);
+        output_note(&run->output, "muster run: launch %d: restarting %s (%s)",
+                    run->sup.launch_count + 1, run_whom(run, run->rank_count).text, why);
     }
 }
 

@@ -48,6 +48,8 @@ static enum supervise_kind supervise_kind_of(const struct supervise *sup,
 {
     if (exit->unstarted)
         return SUPERVISE_UNSTARTED;
+    if (exit->preempted)
+        return SUPERVISE_RESTART;
     if (exit->signo != 0)
         return 128 + exit->signo == sup->policy.restart_code ? SUPERVISE_RESTART
                                                              : SUPERVISE_SIGNALLED;
@@ -375,26 +377,44 @@ struct supervise_verdict supervise_end(struct supervise *sup, const int64_t *lat
 
 /* ---- sentences ---- */
 
+struct supervise_name supervise_name(int rank)
+{
+    struct supervise_name name;
+
+    if (rank == SUPERVISE_LAUNCHER)
+        snprintf(name.text, sizeof name.text, "the launcher");
+    else
+        snprintf(name.text, sizeof name.text, "rank %d", rank);
+    return name;
+}
+
 void supervise_describe_exit(const struct supervise_exit *exit, char *text, size_t size)
 {
+    const struct supervise_name who = supervise_name(exit->rank);
+
     if (exit->unstarted)
-        snprintf(text, size, "rank %d could not be started", exit->rank);
+        snprintf(text, size, "%s could not be started", who.text);
     else if (exit->signo == SIGKILL)
-        snprintf(text, size,
-                 "rank %d was killed by signal 9 (Killed; often the kernel, out of memory)",
-                 exit->rank);
+        snprintf(text, size, "%s was killed by signal 9 (Killed; often the kernel, out of memory)",
+                 who.text);
     else if (exit->signo != 0)
-        snprintf(text, size, "rank %d was killed by signal %d (%s)", exit->rank, exit->signo,
+        snprintf(text, size, "%s was killed by signal %d (%s)", who.text, exit->signo,
                  strsignal(exit->signo));
     else
-        snprintf(text, size, "rank %d exited with code %d", exit->rank, exit->code);
+        snprintf(text, size, "%s exited with code %d", who.text, exit->code);
 }
 
 static void describe_preemption(const struct supervise *sup, char *text, size_t size)
 {
     int count = sup->now.exits[SUPERVISE_RESTART];
     int ranks = sup->policy.rank_count;
+    char exit[128];
 
+    if (sup->now.cause.preempted) {
+        supervise_describe_exit(&sup->now.cause, exit, sizeof exit);
+        snprintf(text, size, "preempted, %s", exit);
+        return;
+    }
     if (count == ranks && ranks > 1)
         snprintf(text, size, "preempted, restart code %d from all %d ranks",
                  sup->policy.restart_code, ranks);

@@ -47,11 +47,14 @@ enum supervise_kind {
     SUPERVISE_KIND_COUNT
 };
 
+#define SUPERVISE_LAUNCHER (-1) /* in a rank's place: the process that starts the ranks itself */
+
 /* How one rank ended. */
 struct supervise_exit {
     int rank;
     int code;       /* exit code, when signo is 0 */
     int signo;      /* the signal it died of, or 0 */
+    bool preempted; /* on record the job was: that counts, whatever the code says */
     bool unstarted; /* it never became the program; code is 126 or 127 */
 };
 
@@ -167,6 +170,12 @@ struct supervise_verdict supervise_end(struct supervise *sup, const int64_t *lat
  * the launch ended as the verdict says. Always terminated. */
 void supervise_describe(const struct supervise *sup, const struct supervise_verdict *verdict,
                         char *text, size_t size);
+
+/* "rank 2", or "the launcher". */
+struct supervise_name {
+    char text[24];
+};
+struct supervise_name supervise_name(int rank);
 
 /* "rank 2 exited with code 1", "rank 0 was killed by signal 9 (Killed)". */
 void supervise_describe_exit(const struct supervise_exit *exit, char *text, size_t size);

@@ -110,8 +110,9 @@ static struct ranks who(const struct box *box)
             used += (size_t)snprintf(ranks.text + used, sizeof ranks.text - used, "-%d", rank);
     }
     if (count <= 1)
-        snprintf(ranks.text, sizeof ranks.text, "rank %d",
-                 box->error != NULL ? box->error->rank : box->sup->now.cause.rank);
+        snprintf(
+            ranks.text, sizeof ranks.text, "%s",
+            supervise_name(box->error != NULL ? box->error->rank : box->sup->now.cause.rank).text);
     return ranks;
 }
 
@@ -138,14 +139,18 @@ static void say_words(struct output *output, const struct box *box)
 {
     const struct files_error *error = box->error;
     char path[FILES_PATH_MAX];
+    const char *status;
 
     if (error == NULL)
         return;
+    status = error->status[0] != '\0' ? error->status : "an error";
     if (error->code != 0)
-        output_say(output, "| %s, code %d:", error->status, error->code);
+        output_say(output, "| %s, code %d:", status, error->code);
     else
-        output_say(output, "| %s:", error->status);
+        output_say(output, "| %s:", status);
     output_say(output, "|   %s", error->text);
+    if (box->first_rank == SUPERVISE_LAUNCHER)
+        return; /* told by the broker */
     files_error_path(box->files, error->rank, path);
     if (strcmp(box->files->own, box->files->errors) != 0)
         output_say(output, "|   (%s)", path);
@@ -159,12 +164,12 @@ static void say_tail(struct output *output, const struct box *box)
     bool begun = false;
 
     if (line == NULL && box->error == NULL)
-        output_say(output, "| rank %d wrote nothing to its stderr", rank);
+        output_say(output, "| %s wrote nothing to its stderr", supervise_name(rank).text);
     for (int i = 0; (line = output_tail(output, index, i)) != NULL; i++) {
         if (box->error != NULL && strstr(line, box->error->text) != NULL)
             continue; /* said above */
         if (!begun)
-            output_say(output, "| the last lines of rank %d's stderr:", rank);
+            output_say(output, "| the last lines of %s's stderr:", supervise_name(rank).text);
         begun = true;
         output_say(output, "|   %s", line);
     }

@@ -36,7 +36,7 @@ struct files_error {
     int code;
     int64_t step; /* -1 = not told */
     int64_t unix_ms;
-    char status[64];
+    char status[64]; /* "" = not told */
     char host[256];
     char text[4200];
 };

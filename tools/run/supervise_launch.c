@@ -28,6 +28,15 @@ const char *run_plural(int count)
     return count == 1 ? "" : "s";
 }
 
+struct run_whom run_whom(const struct run *run, int count)
+{
+    struct run_whom whom = {"the launcher"};
+
+    if (!run->launcher.given)
+        snprintf(whom.text, sizeof whom.text, "%d rank%s", count, run_plural(count));
+    return whom;
+}
+
 /* New for each launch: the last one's port may still be taken. 0: none is free. */
 static int free_port(void)
 {
@@ -50,8 +59,11 @@ static void launch_start(struct run *run)
     int64_t now_ms = clock_ms(CLOCK_BOOTTIME);
 
     supervise_begin(&run->sup, now_ms);
-    run->command.restart_count = run->restarts_before + run->sup.launch_count - 1;
+    run->command.restart_count =
+        run->launcher.given ? -1 : run->restarts_before + run->sup.launch_count - 1;
     run->command.master_port = run->rank_count == run->command.world_size ? free_port() : 0;
+    if (run->launcher.given)
+        launcher_begin(&run->launcher);
     for (int i = 0; i < run->rank_count; i++) {
         struct rank_process *rank = &run->ranks[i];
         int out_fd;
@@ -90,8 +102,8 @@ bool run_signals_read(struct run *run)
             sent += run->ranks[i].pid > 0 && (!run->ranks[i].ended || run->ranks[i].heirs_left > 0);
             rank_signal(&run->ranks[i], signo);
         }
-        output_note(&run->output, "muster run: signal %d (%s) forwarded to %d rank%s", signo,
-                    strsignal(signo), sent, run_plural(sent));
+        output_note(&run->output, "muster run: signal %d (%s) forwarded to %s", signo,
+                    strsignal(signo), run_whom(run, sent).text);
         if (signo == SIGTERM && sent > 0)
             run->wait_say_boot_ms = clock_ms(CLOCK_BOOTTIME) + WAIT_SAY_MS;
     }
@@ -139,9 +151,10 @@ static void heirs_tell(struct run *run, struct rank_process *rank,
         exit->signo != 0 ? INT64_MAX : clock_ms(CLOCK_BOOTTIME) + run->sup.policy.grace_ms;
     rank_signal(rank, signo);
     output_say(&run->output,
-               "muster run: rank %d's process ended and left %d of its own running; signal %d (%s) "
+               "muster run: %s's process ended and left %d of its own running; signal %d (%s) "
                "forwarded to %s",
-               rank->rank, count, signo, strsignal(signo), count == 1 ? "it" : "them");
+               supervise_name(rank->rank).text, count, signo, strsignal(signo),
+               count == 1 ? "it" : "them");
 }
 
 /* Milliseconds until heirs are to be killed, at most wait_ms (-1: for ever). */
@@ -167,8 +180,8 @@ static void heirs_end(struct run *run)
         if (rank->heirs_left == 0 || clock_ms(CLOCK_BOOTTIME) < rank->heirs_until_boot_ms)
             continue;
         rank->heirs_until_boot_ms = INT64_MAX; /* once */
-        output_say(&run->output, "muster run: sending SIGKILL to what rank %d left running",
-                   rank->rank);
+        output_say(&run->output, "muster run: sending SIGKILL to what %s left running",
+                   supervise_name(rank->rank).text);
         rank_kill_group(rank);
     }
 }
@@ -229,6 +242,17 @@ static void finished_believe(struct run *run, const struct rank_process *rank,
     exit->signo = exit->code = 0;
 }
 
+/* A launcher's own code tells little: torchrun says 1 of a preemption. */
+static void launcher_believe(struct run *run, struct supervise_exit *exit)
+{
+    launcher_ended(&run->launcher, run->sup.told_signo, exit);
+    if (!run->launcher.answered && !exit->unstarted && (exit->code != 0 || exit->signo != 0))
+        output_say(&run->output,
+                   "muster run: no broker answers, so whether job %s was preempted is not known: "
+                   "the launcher's exit code alone counts",
+                   run->job);
+}
+
 static void exits_read(struct run *run)
 {
     for (int i = 0; i < run->rank_count; i++) {
@@ -241,7 +265,10 @@ static void exits_read(struct run *run)
             continue;
         if (rank_heirs_look(rank, run->command.restart_code, &end->exit) > 0)
             continue;
-        finished_believe(run, rank, &end->exit);
+        if (run->launcher.given)
+            launcher_believe(run, &end->exit);
+        else
+            finished_believe(run, rank, &end->exit);
         end->ended = true;
         end->unix_ms = clock_ms(CLOCK_REALTIME);
         supervise_exited(&run->sup, &end->exit, clock_ms(CLOCK_BOOTTIME));
@@ -259,8 +286,8 @@ static void order_obey(struct run *run)
     bool as_told = order == SUPERVISE_TERM && run->unstarted_said; /* see unstarted_end */
 
     if ((order == SUPERVISE_TERM || order == SUPERVISE_KILL) && !as_told)
-        output_say(&run->output, "muster run: sending %s to %d rank%s that still run%s",
-                   order == SUPERVISE_TERM ? "SIGTERM" : "SIGKILL", alive, run_plural(alive),
+        output_say(&run->output, "muster run: sending %s to %s that still run%s",
+                   order == SUPERVISE_TERM ? "SIGTERM" : "SIGKILL", run_whom(run, alive).text,
                    alive == 1 ? "s" : "");
     for (int i = 0; i < run->rank_count; i++) {
         if (order == SUPERVISE_TERM)
@@ -306,6 +333,13 @@ static void wait_say(struct run *run)
         return;
     run->wait_say_boot_ms = 0; /* once */
     run->stuck_said = true;
+    if (run->launcher.given) {
+        output_say(&run->output,
+                   "muster run: %d s after SIGTERM the launcher still runs; `muster nodes --job "
+                   "%s` shows what its ranks do, if a broker runs",
+                   WAIT_SAY_MS / 1000, run->job);
+        return;
+    }
     ranks_left(run, ranks, sizeof ranks);
     output_say(
         &run->output,

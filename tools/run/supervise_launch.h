@@ -10,6 +10,7 @@
 #include "tools/run/supervise.h"
 #include "tools/run/supervise_box.h"
 #include "tools/run/supervise_guard.h"
+#include "tools/run/supervise_launcher.h"
 #include "tools/run/supervise_output.h"
 #include "tools/run/supervise_rank.h"
 
@@ -21,6 +22,7 @@ struct run {
     struct guard guard;
     struct rank_command command;
     struct files files;
+    struct launcher launcher;
     struct rank_process *ranks;
     struct rank_end *ends; /* beside ranks */
     int *tellers;          /* beside ranks: pids of reports under way, 0 = none */
@@ -44,5 +46,11 @@ void run_launch(struct run *run);
 bool run_signals_read(struct run *run);
 
 const char *run_plural(int count); /* "" or "s" */
+
+/* "4 ranks", or "the launcher". */
+struct run_whom {
+    char text[32];
+};
+struct run_whom run_whom(const struct run *run, int count);
 
 #endif

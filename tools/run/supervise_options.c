@@ -24,6 +24,11 @@ static const char usage_text[] =
     "  -j, --job NAME           the job's name (MUSTER_JOB; default: the scheduler's job id, else\n"
     "                           the command's name)\n"
     "  -b, --broker ADDR        the broker (MUSTER_BROKER)\n"
+    "      --launcher           COMMAND starts the ranks itself, as torchrun, accelerate launch,\n"
+    "                           deepspeed and srun do: it gets no rank, and the broker's record "
+    "of\n"
+    "                           the job says whether it was preempted, whatever COMMAND exits "
+    "with\n"
     "      --output DIR         also write what rank R prints to DIR/R.log (appended), and\n"
     "                           why it failed to DIR/R.error.json (removed by its next start)\n"
     "      --fallback           if the newest checkpoint cannot be restored by all ranks, all "
@@ -62,6 +67,7 @@ static const char usage_text[] =
 enum {
     OPT_OUTPUT = 256,
     OPT_FALLBACK,
+    OPT_LAUNCHER,
     OPT_LOG_LEVEL,
     OPT_MAX_FAILURES,
     OPT_MAX_PREEMPTIONS,
@@ -79,6 +85,7 @@ static const struct option long_options[] = {
     {"broker", required_argument, NULL, 'b'},
     {"help", no_argument, NULL, 'h'},
     {"output", required_argument, NULL, OPT_OUTPUT},
+    {"launcher", no_argument, NULL, OPT_LAUNCHER},
     {"fallback", no_argument, NULL, OPT_FALLBACK},
     {"max-failures", required_argument, NULL, OPT_MAX_FAILURES},
     {"max-preemptions", required_argument, NULL, OPT_MAX_PREEMPTIONS},
@@ -206,6 +213,9 @@ static bool option_take(struct run_options *o, int option, const char *value)
     case OPT_OUTPUT:
         o->directory = value;
         return true;
+    case OPT_LAUNCHER:
+        o->launcher = true;
+        return true;
     case OPT_FALLBACK:
         o->fallback = true;
         return true;
@@ -287,6 +297,9 @@ bool run_options_read(struct run_options *o, int argc, char **argv, int *ret_cod
         if (!option_take(o, option, option == '?' ? argv[optind - 1] : optarg))
             return false;
     }
+    if (o->launcher && o->count > 0)
+        return run_usage_error("-n contradicts --launcher: the launcher starts the ranks, so tell "
+                               "it how many");
     if (!o->code_given && code != NULL && !code_take("MUSTER_RESTART_CODE", code, &o->restart_code))
         return false;
     if (!log_level_read(&o->quiet))

@@ -3,6 +3,7 @@
 
 #include "node/clock.h"
 #include "schema/error.h"
+#include "tools/run/supervise.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -184,14 +185,14 @@ static void log_put(struct output *output, struct output_rank *rank, const char 
     if (writev(rank->log_fd, parts, 2) == (ssize_t)length + 1)
         return;
     rank->log_failed = true; /* said once; the job is worth more than its log */
-    output_say(output, "muster run: the log of rank %d cannot be written any more (%s)", rank->rank,
-               errno != 0 ? strerror(errno) : "disk full");
+    output_say(output, "muster run: the log of %s cannot be written any more (%s)",
+               supervise_name(rank->rank).text, errno != 0 ? strerror(errno) : "disk full");
 }
 
 static void line_end(struct output *output, struct output_rank *rank, struct output_stream *stream)
 {
     char prefix[PREFIX_MAX];
-    int length = snprintf(prefix, sizeof prefix, "[%d] ", rank->rank);
+    int length = rank->rank < 0 ? 0 : snprintf(prefix, sizeof prefix, "[%d] ", rank->rank);
 
     sink_put(stream->sink, prefix, (size_t)length);
     sink_put(stream->sink, stream->line, stream->length);
@@ -291,9 +292,11 @@ void output_drain(struct output *output, int limit_ms)
 static enum muster_status log_open(struct output_rank *rank, const char *directory,
                                    struct muster_error *err)
 {
-    char path[PATH_MAX];
+    char path[PATH_MAX], name[24] = "launcher";
 
-    if ((size_t)snprintf(path, sizeof path, "%s/%d.log", directory, rank->rank) >= sizeof path)
+    if (rank->rank >= 0)
+        snprintf(name, sizeof name, "%d", rank->rank);
+    if ((size_t)snprintf(path, sizeof path, "%s/%s.log", directory, name) >= sizeof path)
         return error_set(err, MUSTER_E_ARGUMENT, "--output: the path is too long");
     rank->log_fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
     if (rank->log_fd < 0)

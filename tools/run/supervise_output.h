@@ -58,7 +58,8 @@ struct output {
 };
 
 /* Opens the queues for rank_count ranks, whose numbers begin at first_rank, and with `directory`
- * (borrowed; may be NULL) their logs DIR/<rank>.log, which are appended to. */
+ * (borrowed; may be NULL) their logs DIR/<rank>.log, which are appended to. A launcher's lines get
+ * no number before them, and its log is DIR/launcher.log. */
 enum muster_status output_open(struct output *ret, int rank_count, int first_rank,
                                const char *directory, struct muster_error *err);
 void output_close(struct output *output); /* a zeroed one is fine */

@@ -92,9 +92,13 @@ static void child_environment(const struct rank_process *rank, const struct rank
 {
     char path[FILES_PATH_MAX];
 
-    files_error_path(command->files, rank->rank, path);
+    path[0] =
+        '\0'; /* a launcher is no rank: what tells one who it is, is of the ranks that it starts */
+    if (rank->rank >= 0)
+        files_error_path(command->files, rank->rank, path);
     env_path("MUSTER_ERROR_FILE", path);
-    files_life_path(command->files, rank->rank, path);
+    if (rank->rank >= 0)
+        files_life_path(command->files, rank->rank, path);
     env_path("MUSTER_LIFE_FILE", path);
     setenv("MUSTER_JOB", command->job, 1);
     if (command->broker != NULL)
@@ -152,14 +156,14 @@ enum muster_status rank_start(struct rank_process *rank, const struct rank_comma
 
     if (!pipes_open(&pipes))
         return error_set_code(err, MUSTER_E_IO, errno,
-                              "no pipes for rank %d: %s; raise the limit of open files", rank->rank,
-                              strerror(errno));
+                              "no pipes for %s: %s; raise the limit of open files",
+                              supervise_name(rank->rank).text, strerror(errno));
     pid = fork();
     if (pid == 0)
         child_main(rank, command, &pipes, parent);
     if (pid < 0) {
-        error_set_code(err, MUSTER_E_NOMEM, errno, "cannot start rank %d: %s", rank->rank,
-                       strerror(errno));
+        error_set_code(err, MUSTER_E_NOMEM, errno, "cannot start %s: %s",
+                       supervise_name(rank->rank).text, strerror(errno));
         pipes_close(&pipes);
         return MUSTER_E_NOMEM;
     }

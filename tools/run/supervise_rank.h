@@ -21,7 +21,7 @@ struct rank_command {
     char **argv;
     const char *job;
     const char *broker; /* NULL = not told */
-    int world_size;
+    int world_size;     /* negative = not told; so the next */
     int restart_count;
     int restart_code;
     int master_port; /* of rank 0, free at the launch; 0 = other hosts have ranks, so not told */
@@ -35,7 +35,7 @@ struct rank_command {
 #define RANK_HEIRS_MAX 16
 
 struct rank_process {
-    int rank;
+    int rank;       /* SUPERVISE_LAUNCHER: it starts the ranks itself, and is told of none */
     int local_rank; /* negative = unknown, not told */
     int local_size;
     pid_t pid;    /* 0 = not started, or reaped; also the number of its process group */

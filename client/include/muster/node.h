@@ -326,6 +326,20 @@ MUSTER_API enum muster_status muster_node_notify(muster_node_t *node, enum muste
  * signal for every open node of this process. */
 MUSTER_API void muster_notify_signal(int signo);
 
+/* Which rank of which job a node opened here would be, by the environment. */
+struct muster_identity {
+    int rank, world_size;
+    int local_rank, local_size; /* on this host; -1 = not told */
+    char job[64];               /* "" = nobody named it: option job has to */
+    char launcher[32]; /* whose variables tell: "muster", "torchrun", "slurm", ..., "single" */
+    char note[256];    /* why those of other launchers were not taken; "" = none were there */
+};
+/* Opens nothing, and asks nobody. MUSTER_E_ARGUMENT: the variables contradict each other; the text
+ * names them. struct_size: of *ret_identity, of which no byte beyond is written. Any thread. */
+MUSTER_API enum muster_status muster_identity_read(struct muster_identity *ret_identity,
+                                                   size_t struct_size,
+                                                   struct muster_error *ret_error);
+
 MUSTER_API int muster_node_rank(const muster_node_t *node);
 MUSTER_API int muster_node_world_size(const muster_node_t *node);
 MUSTER_API uint64_t muster_node_generation(const muster_node_t *node);

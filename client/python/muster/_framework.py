@@ -10,7 +10,7 @@ import threading
 import warnings
 
 from ._errors import Error, SaveError
-from ._manager import Manager
+from ._member import Member
 from ._native import lib
 
 log = logging.getLogger("muster")
@@ -82,7 +82,7 @@ class Progress:
     """
 
     def __init__(
-        self, manager: Manager, path: pathlib.Path | None, patience: float | None = None
+        self, manager: Member, path: pathlib.Path | None, patience: float | None = None
     ) -> None:
         self._manager = manager  # is not closed before stop()
         self._path = path

@@ -213,17 +213,22 @@ class Checkpointer:
         self._check(state)
         torch.save(state, context.directory / _FILE)
 
-    def _restore(self, context: RestoreContext) -> None:
-        assert context.directory is not None
-        state = torch.load(
-            context.directory / _FILE, map_location="cpu", weights_only=not self._allow_pickle
+    def _load(self, path: pathlib.Path) -> dict[str, Any]:
+        """What a rank saved. Raises KeyError when it is of another program."""
+        state: dict[str, Any] = torch.load(
+            path, map_location="cpu", weights_only=not self._allow_pickle
         )
         missing = set(self._parts) ^ (set(state) - {"random"})
         if missing:
             raise KeyError(
-                f"the checkpoint in {context.directory} and this program differ in "
+                f"the checkpoint in {path.parent} and this program differ in "
                 f"{', '.join(sorted(missing))}; give the same parts as when it was saved"
             )
+        return state
+
+    def _restore(self, context: RestoreContext) -> None:
+        assert context.directory is not None
+        state = self._load(context.directory / _FILE)
         for name, part in self._parts.items():
             part.load_state_dict(state[name])
         set_rng_state(state["random"])

@@ -1,0 +1,163 @@
+"""PyTorch's distributed checkpoints: FSDP2, tensor parallelism, DDP. Tested with torch 2.15.
+
+import muster.dcp, muster.torch
+
+muster.torch.init_process_group("cpu:gloo,cuda:nccl")
+model = fully_shard(Net())
+with muster.dcp.Checkpointer(model=model, optimizer=optimizer, data=data, save_every=500) as ck:
+    ck.restore()                     # what any number of ranks saved
+    for step in ck.steps(10_000):
+        ...                          # forward, backward, optimizer.step()
+        ck.step()                    # saves with all ranks; raises muster.Preempted
+"""
+
+from __future__ import annotations
+
+import pathlib
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+import torch.distributed.checkpoint as dcp
+from torch.distributed.checkpoint.state_dict import get_state_dict, set_state_dict
+
+from . import _framework
+from . import torch as _torch
+from ._member import RestoreContext, SaveContext
+
+_framework.check_version("muster.dcp", "torch", torch.__version__, "2.15")
+
+
+class _Writer(dcp.FileSystemWriter):  # type: ignore[misc] # torch is not read here
+    """Writes each rank's part into that rank's own directory, and the list of all parts into rank
+    0's. The list names the others by where they are beside it: so DCP alone reads rank 0's
+    directory, and muster has the sums of what each rank wrote.
+    """
+
+    def write_data(self, plan: Any, planner: Any) -> Any:
+        written = super().write_data(plan, planner)
+        own = pathlib.Path(self.path).name
+        for result in written.wait():
+            place = result.storage_data
+            place.relative_path = f"../{own}/{place.relative_path}"
+        return written
+
+
+class Checkpointer(_torch.Checkpointer):
+    """Saves a sharded model by torch.distributed.checkpoint, at the step that all ranks agreed on.
+
+    DCP writes into muster's directory; muster decides when, times it, and commits what is whole.
+    model: a Module, as fully_shard or DistributedDataParallel made it. optimizer: one, or several.
+    They are restored on any number of ranks.
+    data: the loader or sampler that goes on where it stopped. Each rank saves its own, with its own
+    random numbers, and gets its own back.
+    resize: called instead of data.load_state_dict when another number of ranks saved the
+    checkpoint. It gets the state of `data` of each of those, in the order of their ranks. Without
+    it such a checkpoint is refused if there is data, because nobody else knows how to share it
+    out. A rank that had no predecessor keeps the random numbers that the program seeded.
+    scheduler, others: what is alike on all ranks; another number of ranks gets rank 0's.
+    process_group: of DCP's collectives; None = the default one.
+    allow_pickle: of what is not in DCP's own files. Those are pickled in part, whatever is given
+    here: a checkpoint of DCP is as trusted as a program.
+    options: those of muster.Node, such as save_every, directory, sources, grace.
+    """
+
+    def __init__(
+        self,
+        *,
+        model: torch.nn.Module,
+        optimizer: Any = None,
+        scheduler: Any = None,
+        data: Any = None,
+        others: Mapping[str, Any] | None = None,
+        resize: Callable[[list[Any]], object] | None = None,
+        process_group: Any = None,
+        allow_pickle: bool = False,
+        **options: Any,
+    ) -> None:
+        if not isinstance(model, torch.nn.Module):
+            raise TypeError(
+                f"model is a {type(model).__name__}; give the torch.nn.Module that is trained"
+            )
+        self._model = model
+        self._optimizers: Any = () if optimizer is None else optimizer
+        self._resize = resize
+        self._group = process_group
+        super().__init__(
+            scheduler=scheduler,
+            data=data,
+            others=others,
+            allow_pickle=allow_pickle,
+            restore_any_world_size=True,
+            **options,
+        )
+
+    def _sharded(self) -> dict[str, Any]:
+        model, optimizer = get_state_dict(self._model, self._optimizers)
+        return {"model": model, "optimizer": optimizer} if optimizer else {"model": model}
+
+    def _save(self, context: SaveContext) -> None:
+        super()._save(context)  # first: DCP may draw random numbers
+        progress = _framework.Progress(self.node, context.directory)
+        try:
+            dcp.save(
+                self._sharded(),
+                storage_writer=_Writer(context.directory, sync_files=False),  # muster syncs them
+                process_group=self._group,
+            )
+        finally:
+            progress.stop()
+
+    def _restore(self, context: RestoreContext) -> None:
+        saved = sorted(context.checkpoint_directory.glob(f"*/{_torch._FILE}"))
+        if len(saved) != context.saved_world_size:
+            raise FileNotFoundError(
+                f"{context.checkpoint_directory} holds the files of {len(saved)} ranks instead of "
+                f"{context.saved_world_size}; was it saved by muster.dcp? Start another job, or "
+                "restore an older checkpoint"
+            )
+        resized = context.saved_world_size != context.world_size
+        if resized and "data" in self._parts and self._resize is None:
+            raise ValueError(
+                f"{context.saved_world_size} ranks saved the checkpoint in "
+                f"{context.checkpoint_directory}, each with its own position in the data, and this "
+                f"launch has {context.world_size}; give Checkpointer(resize=...), which shares the "
+                "positions out, or start as many ranks as then"
+            )
+        state = self._sharded()
+        dcp.load(
+            state,
+            storage_reader=dcp.FileSystemReader(saved[0].parent),
+            process_group=self._group,
+        )
+        set_state_dict(
+            self._model,
+            self._optimizers,
+            model_state_dict=state["model"],
+            optim_state_dict=state.get("optimizer", {}),
+        )
+        if resized:
+            self._restore_resized(context, saved)
+        else:
+            super()._restore(context)
+
+    def _restore_resized(self, context: RestoreContext, saved: list[pathlib.Path]) -> None:
+        states = [self._load(path) for path in saved]
+        for name, part in self._parts.items():
+            if name != "data":
+                part.load_state_dict(states[0][name])
+        if self._resize is not None:
+            self._resize([state.get("data") for state in states])
+        if context.rank < len(states):
+            _torch.set_rng_state(states[context.rank]["random"])
+        else:
+            _framework.log.warning(
+                "rank %d was not there when the checkpoint of step %d was saved by %d ranks; it "
+                "keeps the random numbers that the program seeded",
+                context.rank,
+                context.step,
+                len(states),
+            )
+
+
+__all__ = ["Checkpointer"]
