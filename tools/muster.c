@@ -402,6 +402,7 @@ static void end_of_job(const struct muster_job_row *job, struct tool_end *end)
     end->ended = strcmp(job->state, "ended") == 0;
     end->status = end->ended ? (enum muster_status)job->end_status : MUSTER_OK;
     end->preempted = end->status == MUSTER_PREEMPTED || end->status == MUSTER_E_NOT_SAVED;
+    end->finished = end->ended && end->status == MUSTER_OK && job->started_unix_ms > 0;
     end->error_rank = (int)job->error_rank;
     end->error_code = (int)job->error_code;
     end->ended_unix_ms = job->ended_unix_ms;
@@ -416,6 +417,7 @@ static void end_of_nodes(const muster_rows_t *rows, struct tool_end *end)
     for (size_t i = 0; i < muster_rows_count(rows); i++) {
         end->preempted =
             end->preempted || (!end->ended && strcmp(nodes[i].leave_why, "preempted") == 0);
+        end->finished = end->finished && strcmp(nodes[i].leave_why, "finished") == 0;
         if (nodes[i].rank == end->error_rank)
             snprintf(end->host, sizeof end->host, "%s", nodes[i].host);
     }

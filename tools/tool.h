@@ -123,6 +123,7 @@ struct tool_end {
     int64_t generation; /* 0 = the broker knows of none */
     bool ended;
     bool preempted; /* it, or a rank that left it, is to be started again */
+    bool finished;  /* it started, and each of its ranks left as finished */
     enum muster_status status;
     int error_rank; /* -1 = none; so the rest */
     int error_code;

@@ -54,7 +54,7 @@ void launcher_ended(struct launcher *launcher, int told_signo, struct supervise_
         return; /* told while it started: nothing has begun */
     }
     exit->preempted = last->preempted;
-    if (last->ended && last->status == MUSTER_OK && launcher_was_told(told_signo, exit))
+    if (last->finished && launcher_was_told(told_signo, exit))
         exit->code = exit->signo = 0;
 }
 

@@ -78,6 +78,15 @@ same "exit code of a launcher that starts nothing" "$code" 5
 says "$(box)" 'first error: failed, the launcher exited with code 5; 1 failure' '^\|   no such module$' \
     '2 launches, 1 preemption, 1 failure; exit code 5$'
 
+# SIGTERM once all ranks have finished, and SIGTERM while the first of them starts.
+through=(bash -c '"$0" "$@" && kill -TERM $$ && sleep 60' "$here/fake_launcher")
+launcher finished --max-failures 0 -- --steps 30
+same "exit code of a launcher that was told behind its ranks' end" "$code" 0
+says "$(cat "$dir/finished.log")" 'job finished finished \(1 launch, 0 preemptions, 0 failures\)'
+through=(bash -c 'trap "exit 1" TERM; kill -TERM "$PPID"; sleep 60 & wait')
+launcher early -- --steps 30
+same "exit code of a launcher that was told before its ranks came" "$code" 42
+
 # A launcher that swallows its ranks' codes; a rank that was given another rank's number; one who cannot be cured.
 through=(bash -c '"$0" "$@" || exit 0' "$here/fake_launcher")
 launcher silent -- --steps 120 --signal-rank 1 --signal-step 30
