@@ -9,7 +9,7 @@
 #include <cmocka.h>
 #include <string.h>
 
-#define FIXED_SEEDS 11500
+#define FIXED_SEEDS 12500
 #define SQLITE_SEEDS 160
 /* Of the jobs, so many come to rest after the faults: what the liveness phase asks for is asked of
  * most worlds. */
