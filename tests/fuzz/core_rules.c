@@ -125,8 +125,8 @@ static bool is_greatest_step(const struct core_fixture *f, const struct record_c
     for (size_t i = 0; i < f->rows_count; i++) {
         const struct record_checkpoint *other = &f->rows[i].u.checkpoint;
 
-        if (f->rows[i].kind == RECORD_CHECKPOINT && other->state == CHECKPOINT_COMMITTED &&
-            strcmp(other->job, row->job) == 0 &&
+        if (f->rows[i].kind == RECORD_CHECKPOINT && strcmp(other->job, row->job) == 0 &&
+            core_counts(f, other) &&
             (other->step > row->step || (other->step == row->step && other->round != row->round)))
             return false; /* of two of one step, which imports may leave, one stays */
     }
