@@ -41,9 +41,9 @@ pin 1 --id cell --job $job|node operator
 unpin 1 --id cell --job $job|node operator
 save --job $job|operator
 forget $job|operator
-import $dir/checkpoints-$job --job $job|operator
+import checkpoints-$job --job $job|operator
 broker|
-notify 0 --id last --in 1h --job $job|node operator
+notify 0 --grace 3600 --job $job|node operator
 END
 
 refusal='key [a-z-]+ (is for|was revoked|has expired|in .* has expired)|may not send|asks for a key|does not accept the key'
@@ -86,7 +86,7 @@ same "cells" "$cells" $((17 * 10))
 
 # What was ordered is told with the key that ordered it; what was refused left nothing.
 says "$(query "SELECT group_concat(text, ' | ') FROM event WHERE kind = 'order' AND job = '$job'")" \
-    'key node at 127\.0\.0\.1: pin checkpoint 1 as cell' 'key operator at 127\.0\.0\.1: save' 'notice last'
+    'key node at 127\.0\.0\.1: pin checkpoint 1 as cell' 'key operator at 127\.0\.0\.1: save' 'notify rank 0, notice '
 same "orders of keys that may not" \
     "$(query "SELECT count(*) FROM event WHERE kind = 'order' AND text NOT GLOB 'key node *' AND text NOT GLOB 'key operator *'")" 0
 MUSTER_KEY_FILE=$dir/viewer.key story=$("$muster" why --job "$job" --broker "$broker" --key viewer.key)
