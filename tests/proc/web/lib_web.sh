@@ -51,7 +51,7 @@ gets() {
     local want=$1 path=$2 text
     shift 2
     get "$path"
-    same "status of $path" "$status" "$want"
+    [ "$status" = "$want" ] || fail "status of $path is \"$status\", expected $want: $(grep -a 'role="alert"><p\|"error"' <<<"$body")"
     for text; do
         grep -qF -- "$text" <<<"$body" || fail "$path does not say \"$text\": $(head -c 600 <<<"$body")"
     done
