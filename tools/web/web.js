@@ -374,7 +374,7 @@ function showTrouble(text) {
 function takeTick(tick, at) {
   for (const [name, text] of Object.entries(tick.facts || {}))
     for (const node of document.querySelectorAll(`[data-fact="${name}"]`)) setText(node, text);
-  const news = version !== null && tick.version !== version;
+  const news = tick.version !== version; // also at first: the page itself may have been kept for a while
   version = tick.version;
   if (news) newsAt = at;
   if (news || performance.now() - lastFetch > IDLE_REFRESH_MS) refresh();
