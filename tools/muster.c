@@ -47,8 +47,10 @@ const struct tool_verb tool_verbs[] = {
      "queues of tasks; tasks in a state, or all; one; the workers", 0, 0, 1, cmd_tasks},
     {"broker", "", "the broker itself: address, disk, load, and what it refused", 0, 0, 0,
      cmd_broker},
-    {"key", "add|list|revoke|...", "who may use this host's broker over TCP",
+    {"key", "add|list|revoke|rotate|show", "who may use this host's broker over TCP",
      OPTION_BIT(OPTION_ROLE) | OPTION_BIT(OPTION_EXPIRES) | OPTION_BIT(OPTION_FILE), 1, 3, cmd_key},
+    {"web", "", "a page for the browser, and metrics for Prometheus: read-only",
+     OPTION_BIT(OPTION_LISTEN), 0, 0, cmd_web},
     {"why", "[notice|round|task N]", "the whole story of a notice, a round, a task, or the newest",
      0, 0, 2, cmd_why},
     {.name = NULL},
@@ -63,6 +65,15 @@ static char clean(char byte) /* what comes from elsewhere must not command the t
     return byte;
 }
 
+static char *heard; /* NULL: errors go to stderr */
+static size_t heard_size;
+
+void tool_hear(char *text, size_t size)
+{
+    heard = text;
+    heard_size = size;
+}
+
 int tool_fail(int exit_code, const char *format, ...)
 {
     char text[MUSTER_ERROR_TEXT_MAX * 2];
@@ -73,7 +84,10 @@ int tool_fail(int exit_code, const char *format, ...)
     va_end(list);
     for (char *at = text; *at != '\0'; at++)
         *at = (char)(*at == '\n' ? ' ' : clean(*at));
-    fprintf(stderr, "muster: %s\n", text);
+    if (heard != NULL)
+        snprintf(heard, heard_size, "%s", text);
+    else
+        fprintf(stderr, "muster: %s\n", text);
     return exit_code;
 }
 
@@ -119,6 +133,8 @@ static size_t collected_size;
 
 int tool_flush(struct tool *tool)
 {
+    if (tool->kept)
+        return TOOL_DONE;
     if (fflush(tool->out) != 0)
         return tool_fail(TOOL_NO, "no memory for the answer");
     for (size_t i = 0; i < collected_size; i++)
@@ -171,11 +187,11 @@ static int help(void)
 {
     printf("muster VERB [options]\n\n");
     for (const struct tool_verb *verb = tool_verbs; verb->name != NULL; verb++)
-        printf("  %-12s %-22s %s\n", verb->name, verb->args, verb->summary);
-    printf("  %-12s %-22s %s\n", "run", "[options] -- PROGRAM",
+        printf("  %-12s %-27s %s\n", verb->name, verb->args, verb->summary);
+    printf("  %-12s %-27s %s\n", "run", "[options] -- PROGRAM",
            "start ranks, restart them together when they were preempted");
-    printf("  %-12s %-22s %s\n", "version", "[--json]", "print the version");
-    printf("  %-12s %-22s %s\n\n", "help", "[VERB]", "this, or one verb's options");
+    printf("  %-12s %-27s %s\n", "version", "[--json]", "print the version");
+    printf("  %-12s %-27s %s\n\n", "help", "[VERB]", "this, or one verb's options");
     print_options(OPTIONS_COMMON);
     printf("\nExit codes: 0 done, 1 the answer is no, 2 wrong usage, 3 broker or database not "
            "reachable, 4 refused.\n");
@@ -206,7 +222,7 @@ static int no_verb(const char *name)
     return tool_fail(TOOL_USAGE, "there is no verb \"%s\"%s: `muster help` lists them", name, hint);
 }
 
-static int64_t now_unix_ms(void)
+int64_t tool_now_unix_ms(void)
 {
     const char *fixed = getenv("MUSTER_TEST_NOW"); /* so that tests can compare ages */
 
@@ -226,7 +242,7 @@ static int terminal_width(void)
 static int run_verb(const struct tool_verb *verb, int argc, char **argv)
 {
     struct tool tool = {
-        .verb = verb->name, .now_unix_ms = now_unix_ms(), .width = terminal_width()};
+        .verb = verb->name, .now_unix_ms = tool_now_unix_ms(), .width = terminal_width()};
     int code = tool_parse(&tool, verb, argc, argv);
     int written;
 

@@ -42,6 +42,8 @@ const struct tool_option tool_option_table[OPTION_COUNT] = {
     [OPTION_FILE] = {"file", "FILE", NULL, "where the new key is written (NAME.key)"},
     [OPTION_KEY] = {"key", "FILE", "MUSTER_KEY_FILE",
                     "the key that a broker at a tcp address asks for"},
+    [OPTION_LISTEN] = {"listen", "HOST:PORT", NULL,
+                       "where the page is; port 0: any free one (127.0.0.1:7780)"},
     [OPTION_HELP] = {"help", NULL, NULL, "describe the verb"},
 };
 

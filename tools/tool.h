@@ -37,6 +37,7 @@ enum tool_option_id {
     OPTION_EXPIRES,
     OPTION_FILE,
     OPTION_KEY,
+    OPTION_LISTEN,
     OPTION_HELP,
     OPTION_COUNT
 };
@@ -64,6 +65,7 @@ struct tool {
         step_offset; /* then: rows tell counts of steps done + this, as the job's program counts */
     int width;       /* of the terminal that reads the answer; 0 = none does */
     FILE *out;       /* collected, then written to stdout by the main program */
+    bool kept;       /* not written: whoever asked takes the answer out of `out` */
 };
 
 struct tool_verb {
@@ -105,11 +107,15 @@ int tool_count_steps(struct tool *tool);
 
 /* Says "muster: ..." on stderr. Returns exit_code, so that a caller can return it. */
 int tool_fail(int exit_code, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Errors go to text from here on instead of stderr, the newest alone; NULL: to stderr again. For a
+ * verb that is run inside another one, by one thread at a time. */
+void tool_hear(char *text, size_t size);
 /* The same for an error of the library; picks the exit code. */
 int tool_fail_status(enum muster_status status, const struct muster_error *err);
 /* Writes what was collected in tool->out to stdout and empties it, without control characters. */
 int tool_flush(struct tool *tool);
 bool tool_json(const struct tool *tool);
+int64_t tool_now_unix_ms(void);
 
 /* Has it joined, and not left or been lost? */
 bool tool_node_is_live(const struct muster_node_row *node);
@@ -165,6 +171,7 @@ int cmd_why(struct tool *tool);
 int cmd_tasks(struct tool *tool);
 int cmd_broker(struct tool *tool);
 int cmd_key(struct tool *tool);
+int cmd_web(struct tool *tool);
 int cmd_why_task(struct tool *tool, int64_t number);
 int cmd_run(int argc, char **argv); /* parses its own words; argv[0] is "run" */
 

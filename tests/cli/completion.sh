@@ -48,7 +48,7 @@ check() { # SHELL
     expect "$1" "$(listed muster notify --help)" muster notify --
     expect "$1" "$(listed muster run --help)" muster run -n 2 --
     expect "$1" '--keep-jobs --keep-jobs-days' musterd --keep-
-    expect "$1" 'add list revoke show' muster key ''
+    expect "$1" 'add list revoke rotate show' muster key ''
     expect "$1" 'node operator viewer' muster key add --role ''
     expect "$1" 'debug' muster run --log-level d
     expect "$1" 'json text' musterd --log-format ''

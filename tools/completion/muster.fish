@@ -8,7 +8,7 @@ end
 
 function __muster_verbs # "verb<tab>summary" a line; the summary begins at a fixed column
     set -l program (__muster_program); or return
-    command $program help 2>/dev/null | awk '/^  [a-z]+ / { print $1 "\t" substr($0, 39) }'
+    command $program help 2>/dev/null | awk '/^  [a-z]+ / { print $1 "\t" substr($0, 44) }'
 end
 
 function __muster_help # the help of the verb that stands on the line, or of musterd

@@ -1,5 +1,6 @@
 /* cmd_status - all jobs in a table, or one job in a few lines. */
-#include "tools/render.h"
+#include "tools/show/status.h"
+
 #include "tools/tool.h"
 #include "tools/why/restored.h"
 
@@ -18,8 +19,7 @@ static bool is_ended(const struct muster_job_row *job)
     return strcmp(job->state, "ended") == 0;
 }
 
-/* The state; of a job that has ended, how. */
-static const char *outcome(const struct muster_job_row *job)
+const char *status_outcome(const struct muster_job_row *job)
 {
     if (job->generation == 0 && job->state[0] == '\0')
         return "not launched"; /* it has a journal: tasks that make no progress are in it */
@@ -34,25 +34,31 @@ static const char *outcome(const struct muster_job_row *job)
     return job->end_status == MUSTER_PREEMPTED ? "preempted" : "failed";
 }
 
-/* A step as the job's program counts it. */
-static int64_t status_shown_step(const struct muster_job_row *job, int64_t step)
+int64_t status_step(const struct muster_job_row *job, int64_t step)
 {
     return step < 0 ? step : step + paths_step_offset(job->newest_path, job->newest_step);
 }
 
-/* Steps that count towards the result, of all that were computed. */
-static struct shown goodput(const struct muster_job_row *job)
+double status_goodput(const struct muster_job_row *job)
 {
-    struct shown shown = {"-"};
-
     int64_t counted = job->step;
 
     /* Of a launch that did not finish only what was saved is left. */
     if (job->end_status != MUSTER_OK && job->newest_step < counted)
         counted = job->newest_step < 0 ? 0 : job->newest_step;
-    if (job->steps_executed > 0 && counted <= job->steps_executed)
+    if (job->steps_executed <= 0 || counted > job->steps_executed)
+        return -1;
+    return (double)counted / (double)job->steps_executed;
+}
+
+struct shown status_goodput_shown(const struct muster_job_row *job)
+{
+    struct shown shown = {"-"};
+    double part = status_goodput(job);
+
+    if (part >= 0)
         snprintf(shown.text, sizeof shown.text, "%s%.1f %%", job->unknown_ranks > 0 ? "<= " : "",
-                 100.0 * (double)counted / (double)job->steps_executed);
+                 100.0 * part);
     return shown;
 }
 
@@ -73,16 +79,16 @@ static void add_job(struct table *table, const struct tool *tool, const struct m
     snprintf(nodes.text, sizeof nodes.text, "%" PRId64 "/%" PRId64, job->nodes_live,
              job->world_size);
     table_add(table, job->job);
-    table_add(table, outcome(job));
+    table_add(table, status_outcome(job));
     table_add(table, render_age(job->state_unix_ms, tool->now_unix_ms).text);
     table_add(table, render_number(job->generation).text);
     table_add(table, nodes.text);
-    table_add(table, render_number(status_shown_step(job, job->step)).text);
+    table_add(table, render_number(status_step(job, job->step)).text);
     table_add(table, open_round(job).text);
     table_add(table, render_count(is_ended(job) ? 0 : job->notices_active).text);
-    table_add(table, render_number(status_shown_step(job, job->newest_step)).text);
+    table_add(table, render_number(status_step(job, job->newest_step)).text);
     table_add(table, render_age(job->newest_unix_ms, tool->now_unix_ms).text);
-    table_add(table, goodput(job).text);
+    table_add(table, status_goodput_shown(job).text);
 }
 
 /* Jobs that go on by name, then those that have ended, the newest end first. */
@@ -98,8 +104,7 @@ static int compare_jobs(const void *one, const void *other)
     return strcmp(a->job, b->job);
 }
 
-/* The rows in that order; owned. NULL: no memory, or there is none. */
-static const struct muster_job_row **jobs_ordered(const muster_rows_t *rows)
+const struct muster_job_row **status_ordered(const muster_rows_t *rows)
 {
     size_t count = muster_rows_count(rows);
     const struct muster_job_row **jobs = malloc((count + 1) * sizeof *jobs);
@@ -118,7 +123,7 @@ static int print_jobs(struct tool *tool, const muster_rows_t *rows)
                                          ">CHECKPOINT", ">COMMITTED", ">GOODPUT"};
     static const char *const spare[] = {"GEN",     "ROUND", "GOODPUT", "COMMITTED",
                                         "NOTICES", "SINCE", NULL};
-    const struct muster_job_row **jobs = jobs_ordered(rows);
+    const struct muster_job_row **jobs = status_ordered(rows);
     size_t ended = 0, hidden = 0;
     struct table table;
 
@@ -151,12 +156,12 @@ static json_t *json_jobs(const muster_rows_t *rows)
         const struct muster_job_row *job = &muster_rows_jobs(rows)[i];
         json_t *object = json_array_get(jobs, i);
 
-        json_object_set_new(object, "step", json_integer(status_shown_step(job, job->step)));
+        json_object_set_new(object, "step", json_integer(status_step(job, job->step)));
         json_object_set_new(object, "newest_step",
-                            json_integer(status_shown_step(job, job->newest_step)));
+                            json_integer(status_step(job, job->newest_step)));
         json_object_set_new(object, "resume_step",
-                            json_integer(status_shown_step(job, job->resume_step)));
-        json_object_set_new(object, "outcome", json_string(outcome(job)));
+                            json_integer(status_step(job, job->resume_step)));
+        json_object_set_new(object, "outcome", json_string(status_outcome(job)));
     }
     return jobs;
 }
@@ -349,7 +354,7 @@ static void print_stuck(FILE *out, const muster_rows_t *nodes)
 static void print_newest(struct tool *tool, const struct muster_job_row *job)
 {
     fprintf(tool->out, "  checkpoint    step %" PRId64 ", committed %s: %s%s\n",
-            status_shown_step(job, job->newest_step),
+            status_step(job, job->newest_step),
             render_age(job->newest_unix_ms, tool->now_unix_ms).text, job->newest_path,
             paths_under_way(job->newest_path) != NULL ? " (its final name follows)" : "");
 }
@@ -402,14 +407,14 @@ static void print_job(struct tool *tool, const struct muster_job_row *job,
         restored_in_the_way(generations, muster_rows_count(generations));
     FILE *out = tool->out;
 
-    if (strcmp(outcome(job), "not launched") == 0) {
+    if (strcmp(status_outcome(job), "not launched") == 0) {
         fprintf(out, "job %s: not launched; `muster tasks` shows its tasks\n", job->job);
         return;
     }
-    fprintf(out, "job %s: %s%s %s\n", job->job, outcome(job),
+    fprintf(out, "job %s: %s%s %s\n", job->job, status_outcome(job),
             strcmp(job->state, "ended") == 0 ? "" : ", since",
             render_age(job->state_unix_ms, tool->now_unix_ms).text);
-    if (strcmp(outcome(job), "imported") == 0) {
+    if (strcmp(status_outcome(job), "imported") == 0) {
         print_newest(tool, job);
         fprintf(out, "  known         what `muster import` found on disk; nothing of how it ran\n");
         return;
@@ -433,9 +438,9 @@ static void print_job(struct tool *tool, const struct muster_job_row *job,
         fprintf(out, "  resumed       nowhere: no step was begun; `muster why` tells what to do\n");
     else if (job->resume_checkpoint != 0 && job->opened_unix_ms != 0)
         fprintf(out, "  resumed       at step %" PRId64 ", from checkpoint %" PRId64 "\n",
-                status_shown_step(job, job->resume_step), job->resume_checkpoint);
+                status_step(job, job->resume_step), job->resume_checkpoint);
     fprintf(out, "  step          %" PRId64 ", goodput %s (%s%" PRId64 " step%s computed%s)\n",
-            status_shown_step(job, job->step), goodput(job).text,
+            status_step(job, job->step), status_goodput_shown(job).text,
             job->unknown_ranks > 0 ? "at least " : "", job->steps_executed,
             job->steps_executed == 1 ? "" : "s",
             job->unknown_ranks > 0 ? ": what lost ranks did after they were last heard is not known"

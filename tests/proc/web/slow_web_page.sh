@@ -1,0 +1,115 @@
+#!/bin/bash
+# The page of `muster web` in a browser while a job trains, gets a notice, saves, restarts, and while its broker dies and
+# comes back: it follows, without loading itself again. Then in both colour schemes, wide and narrow, by keyboard alone, and
+# with ten thousand ranks. WEB_SHOTS=DIR keeps pictures for a person to look at.
+. "$(dirname "$0")/../lib.sh"
+. "$(dirname "$0")/lib_web.sh"
+for need in chromium chromedriver; do
+    command -v $need >/dev/null || { say "skipped: no $need (Debian: chromium chromium-driver python3-selenium)"; exit 77; }
+done
+/usr/bin/python3 -c 'import selenium' 2>/dev/null || { say "skipped: no python3-selenium"; exit 77; }
+
+coproc PAGE { exec /usr/bin/python3 "$(dirname "$0")/lib_page.py" 2>>"$dir/page.log"; }
+page_in=${PAGE[1]} page_out=${PAGE[0]}
+started+=("$PAGE_PID")
+hear() {
+    local answer
+    read -r -t 180 answer <&"$page_out" || fail "the browser does not answer: $1"
+    [ "${answer%% *}" = ok ] || fail "$1: $answer"
+    [ "$answer" = ok ] || say "$1: ${answer#ok }"
+}
+hear "the browser's start"
+page() {
+    printf '%s\n' "$*" >&"$page_in"
+    hear "$*"
+}
+
+listen=$ipc
+broker_start
+cat >"$dir/rank" <<'RANK'
+exec "$TRAINER" --steps 100000 --step-ms 20 --sharded 1 --barrier 1 --save-every 200 --until-file "$END"
+RANK
+MUSTER_BROKER=$broker TRAINER=$trainer END=$dir/end TRAINER_GROUP=$group MUSTER_CHECKPOINT_DIR="$dir/ckpt" "$muster" run --job words -n 4 \
+    -- bash "$dir/rank" </dev/null >"$dir/run.log" 2>&1 &
+run_pid=$!
+started+=("$run_pid")
+job=words
+web_start --broker "$broker"
+
+# --- a job in training: a notice, a freeze, a save, a restart, on a page that stays
+page open "$url/"
+page says words
+page says running
+page click words
+page open "$url/jobs/words"
+page live
+page grid tttt
+page steps_grow
+page shot job_light
+page keyboard
+page headings
+page contrast
+page quiet
+"$muster" notify 2 --job words --broker "$broker" --grace 8 --text 'the machine goes away' >/dev/null
+page says Next planned freeze
+page shot notice_light
+page says round
+page says No step is lost
+page says Generation 2
+page grid tttt
+page steps_grow
+page shot restarted_light
+page same_page
+page quiet
+round=$(query "SELECT max(round) FROM round WHERE job = 'words' AND state = 'committed' AND cause = 'termination'")
+
+# --- the broker dies and comes back
+broker_kill
+page says Shown as it was last known
+page says no answer
+page shot away_light
+broker_start
+page no_longer Shown as it was last known
+page live
+page steps_grow
+page same_page
+
+# --- each view, in both schemes, wide and narrow
+for view in '' jobs/words "jobs/words/rounds/$round" jobs/words/journal jobs/words/checkpoints jobs/words/ranks; do
+    page open "$url/$view"
+    for scheme in light dark; do
+        for width in 1400 400; do
+            page size $width $scheme
+            page fits
+            page contrast
+            page shot "$(tr / _ <<<"view_$view")_${width}_$scheme"
+        done
+    done
+    page headings
+done
+page size 1400 light
+touch "$dir/end"
+page open "$url/jobs/words"
+page says finished
+page quiet
+web_stop
+page end
+
+# --- a grid of ten thousand
+"$rows" ranks "$dir/ranks.db" "$(now_ms)"
+web_start --db "$dir/ranks.db"
+coproc PAGE { exec /usr/bin/python3 "$(dirname "$0")/lib_page.py" 2>>"$dir/page.log"; }
+page_in=${PAGE[1]} page_out=${PAGE[0]}
+started+=("$PAGE_PID")
+hear "the browser's start"
+page open "$url/jobs/words"
+page says 10,000 ranks: a cell is a rank
+page shot ranks_light
+page figures
+page size 400 dark
+page says a cell is a host
+page shot ranks_400_dark
+page fits
+page quiet
+page end
+web_stop
