@@ -17,12 +17,13 @@ static void manifest_ask(struct member *m)
     m->manifest_ask_at = m->now + RESEND_MIN_MS;
 }
 
-/* Who closes waits on for it. */
+/* Who closes waits on for the next part, or for its end on the disk. */
 static void manifest_comes(struct member *m)
 {
     m->manifest_asked = 0;
-    if (m->stays_until < m->now + ENDING_MS)
-        m->stays_until = m->now + ENDING_MS;
+    m->manifest_late = m->now + ENDING_MS;
+    if (m->stays_until < m->manifest_late)
+        m->stays_until = m->manifest_late;
 }
 
 static void manifest_start(struct member *m, uint64_t checkpoint)
