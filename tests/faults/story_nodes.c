@@ -174,7 +174,7 @@ static void speak(struct core_fixture *f, const struct story_saying *saying)
 
 static bool is_request(enum story_word word)
 {
-    return word >= WORD_RESTORED;
+    return word >= WORD_RESTORED && word != WORD_REPORT; /* which has no number, and no answer */
 }
 
 /* What a HELLO's answer says of what was pending: taken, or to be said again. */
