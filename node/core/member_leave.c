@@ -39,9 +39,8 @@ static bool leave_is_needed(const struct member *m)
     bool error_follows = m->error.status != MUSTER_OK && m->error_until != NEVER && !m->unfit;
     bool others_wait = m->part == PART_TO_STEP && !m->unfit;
     bool unheard = m->pending_count > 0 || m->known_seq > m->applied_seq;
-    bool manifest = m->manifest != 0 && m->now < m->manifest_late;
 
-    if (m->behind_round != 0 || manifest || leave_round_holds(m))
+    if (m->behind_round != 0 || m->manifest != 0 || leave_round_holds(m))
         return true;
     return (outcome_awaited(m) && (unheard || !others_wait)) || (error_follows && !others_wait);
 }
@@ -85,10 +84,5 @@ void member_leave(struct member *m)
 
 int64_t leave_wakeup(const struct member *m)
 {
-    int64_t until = leave_until(m);
-    bool manifest = m->manifest != 0 && m->now < m->manifest_late && m->leave_request == 0;
-
-    if (!m->closing || m->view.left)
-        return NEVER;
-    return manifest && m->manifest_late < until ? m->manifest_late : until;
+    return !m->closing || m->view.left ? NEVER : leave_until(m);
 }

@@ -17,13 +17,12 @@ static void manifest_ask(struct member *m)
     m->manifest_ask_at = m->now + RESEND_MIN_MS;
 }
 
-/* Who closes waits on for the next part, or for its end on the disk. */
+/* Who closes waits on for it. */
 static void manifest_comes(struct member *m)
 {
     m->manifest_asked = 0;
-    m->manifest_late = m->now + ENDING_MS;
-    if (m->stays_until < m->manifest_late)
-        m->stays_until = m->manifest_late;
+    if (m->stays_until < m->now + ENDING_MS)
+        m->stays_until = m->now + ENDING_MS;
 }
 
 static void manifest_start(struct member *m, uint64_t checkpoint)

@@ -169,7 +169,6 @@ struct member {
     /* manifest */
     uint64_t manifest; /* checkpoint being fetched or written, 0 = none */
     bool manifest_writing;
-    int64_t manifest_late; /* who closes waits no longer for it; the next launch repairs it */
     uint64_t manifests_waiting[MANIFESTS_WAITING_MAX];
     size_t manifests_waiting_count;
     uint64_t manifest_generation;

@@ -109,22 +109,6 @@ static void a_silent_broker_is_waited_for_once_however_many_manifests_wait(void 
     assert_true(member_seen(f)->left);
 }
 
-/* The next launch repairs it; a file system that hangs must not hold the launch until then (R8.5). */
-static void who_closes_waits_ten_seconds_for_a_manifest_that_hangs_on_its_disk(void **state)
-{
-    struct member_fixture *f = *state;
-
-    member_capture(f, CAUSE_OPERATOR);
-    member_commit(f, 1, CAUSE_OPERATOR, 5, true);
-    chunk(f, 0, 100, 100);
-    assert_non_null(member_did(f, MEMBER_WRITE_MANIFEST));
-    member_close(f, LEAVE_FINISHED);
-    member_pass(f, ENDING_MS - 1, true);
-    assert_null(member_sent(f, WIRE_LEAVE));
-    member_pass(f, 1, true);
-    assert_non_null(member_sent(f, WIRE_LEAVE));
-}
-
 /* Of thousands of files, over a slow network: each part that comes counts (R8.5). */
 static void who_closes_waits_for_a_manifest_as_long_as_parts_of_it_come(void **state)
 {
@@ -360,7 +344,6 @@ int main(void)
         T(the_manifest_is_fetched_in_chunks_each_asked_for_until_it_comes),
         T(a_manifest_that_does_not_come_holds_nobody_longer_than_ten_seconds),
         T(a_silent_broker_is_waited_for_once_however_many_manifests_wait),
-        T(who_closes_waits_ten_seconds_for_a_manifest_that_hangs_on_its_disk),
         T(who_closes_waits_for_a_manifest_as_long_as_parts_of_it_come),
         T(a_commit_that_a_snapshot_tells_of_is_written_down_by_who_saved),
         T(a_leave_without_an_answer_is_said_to_the_next_start_of_the_broker),
