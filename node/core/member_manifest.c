@@ -17,20 +17,13 @@ static void manifest_ask(struct member *m)
     m->manifest_ask_at = m->now + RESEND_MIN_MS;
 }
 
-/* Who closes waits on for it. */
-static void manifest_comes(struct member *m)
-{
-    m->manifest_asked = 0;
-    if (m->stays_until < m->now + ENDING_MS)
-        m->stays_until = m->now + ENDING_MS;
-}
-
 static void manifest_start(struct member *m, uint64_t checkpoint)
 {
     m->manifest = checkpoint;
-    m->manifest_total = m->manifest_have = 0;
+    m->manifest_total = m->manifest_have = m->manifest_most = 0;
     m->manifest_writing = false;
-    manifest_comes(m);
+    m->manifest_asked = 0;
+    m->manifest_late = m->now + ENDING_MS;
     manifest_ask(m);
 }
 
@@ -70,6 +63,7 @@ void manifest_chunk(struct member *m, const struct wire_manifest_chunk *chunk)
     if (m->manifest == 0 || m->manifest_writing || chunk->checkpoint != m->manifest ||
         chunk->offset != m->manifest_have || chunk->total == 0)
         return;
+    m->manifest_asked = 0;
     if (m->manifest_bytes == NULL) {
         m->manifest_bytes = malloc(chunk->total);
         if (m->manifest_bytes == NULL)
@@ -83,8 +77,10 @@ void manifest_chunk(struct member *m, const struct wire_manifest_chunk *chunk)
         return;
     memcpy(m->manifest_bytes + m->manifest_have, chunk->bytes.data, chunk->bytes.size);
     m->manifest_have += chunk->bytes.size;
-    if (chunk->bytes.size > 0)
-        manifest_comes(m); /* of many files it comes in many parts */
+    if (m->manifest_have > m->manifest_most) {
+        m->manifest_most = m->manifest_have;
+        m->manifest_late = m->now + ENDING_MS; /* one of many files comes in many parts */
+    }
     if (m->manifest_have < m->manifest_total) {
         manifest_ask(m);
         return;

@@ -134,12 +134,12 @@ static int take_first(const struct muster_save_context *context, void **ret_snap
 
 static bool close_waits(void)
 {
-    bool leaving;
+    bool kept;
 
     pthread_mutex_lock(&own->mutex);
-    leaving = own->leaving;
+    kept = own->view.kept;
     pthread_mutex_unlock(&own->mutex);
-    return leaving;
+    return kept;
 }
 
 static int write_in_close(const struct muster_save_context *context)
