@@ -31,7 +31,6 @@
 #define STEP_MAX ((int64_t)1 << 62) /* sums and differences of two steps stay inside 64 bits */
 #define LEFT_MAX_MS ((int64_t)3650 * 24 * 3600 * 1000) /* ten years: a notice's time left */
 
-#define EPOCH_AHEAD_MAX (UINT64_C(1) << 32) /* no copy of a database is older: it counts starts */
 #define DEPARTED_MAX 4096
 
 struct manifest;

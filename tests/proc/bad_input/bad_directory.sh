@@ -5,11 +5,12 @@
 broker_start
 world=1
 touch "$dir/a file"
-for checkpoints in "$dir/a file/checkpoints" /proc/muster/checkpoints; do
+for wanted in "MUSTER_E_ARGUMENT $dir/a file/checkpoints" "MUSTER_E_IO /proc/muster/checkpoints"; do
+    checkpoints=${wanted#* }
     launch=$((launch + 1)) pids=()
     rank_start 0
     ranks_end 1
-    says "$(error_of 0)" "status=MUSTER_E_IO " "cannot (look at|create the directory) (/proc/muster|$dir/a file)" "correct the path"
+    says "$(error_of 0)" "status=${wanted%% *} " "cannot (look at|create the directory) (/proc/muster|$dir/a file)" "correct the path"
     say "$(error_of 0)"
 done
 checkpoints="$dir/shared checkpoints"
@@ -52,5 +53,5 @@ if [ "$(id -u)" = 0 ] && unshare -m --propagation private true 2>/dev/null; then
     ranks_end 0
     also=("a rank that sees another directory than the first one under the same path is told so, each time, and removes nothing")
 fi
-finish "an unwritable checkpoint directory is MUSTER_E_IO, another job's is MUSTER_E_JOB, with its path, and is not tried again; nothing was touched" \
+finish "a checkpoint directory below a file is MUSTER_E_ARGUMENT, one that cannot be made MUSTER_E_IO, another job's is MUSTER_E_JOB, with its path, and is not tried again; nothing was touched" \
     ${also[@]+"${also[@]}"}
