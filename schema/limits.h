@@ -63,9 +63,9 @@
 #define PENDING_MAX                                                                          \
     192 /* unanswered requests a node keeps: 48 of policies and notices, 43 FILES of a shard \
            behind and of one at the end */
-#define ROUNDS_ACTIVE_MAX 4  /* one open, three writing behind */
+#define ROUNDS_ACTIVE_MAX 4                 /* one open, three writing behind */
 #define EPOCH_AHEAD_MAX (UINT64_C(1) << 32) /* no copy of a database is older: it counts starts */
-#define ROUND_ATTEMPTS_MAX 3 /* rounds a cause gets */
+#define ROUND_ATTEMPTS_MAX 3                /* rounds a cause gets */
 #define JOURNAL_EVENTS_MAX 100000
 #define DAY_MS (24LL * 3600 * 1000)
 #define JOURNAL_AGE_MS (30 * DAY_MS) /* of the wall clock */

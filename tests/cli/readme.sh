@@ -166,7 +166,7 @@ await "the second launch's first step" stepping
 run_block 5
 await "the end of the job" over "$job"
 wait "$job" || fail "the job ended with exit code $?"
-for text in 'was told by an operator that it will be ended' 'The notice says: host needs a new disk.' \
+for text in 'was told by an operator (local socket uid ' 'The notice says: host needs a new disk.' \
     'Job mine, generation 1, round 1: saved at step' 'Generation 2 resumed at step' 'No step is lost.' \
     'restart code 42 from all 4 ranks' 'job mine finished (2 launches, 1 preemption, 0 failures)'; do
     grep -qF "$text" "$dir/said" || fail "the commands did not say: $text"

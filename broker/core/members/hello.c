@@ -625,9 +625,10 @@ static bool speaks_alike(struct core *core, const struct input *in)
 {
     if (in->message->u.hello.speaks >= WIRE_SPEAKS)
         return true;
-    hello_refuse(core, in, MUSTER_E_VERSION, false,
-                 "this process has an older libmuster than this broker, and would not understand "
-                 "its rounds; build it with the libmuster of this musterd, and start the job again");
+    hello_refuse(
+        core, in, MUSTER_E_VERSION, false,
+        "this process has an older libmuster than this broker, and would not understand "
+        "its rounds; build it with the libmuster of this musterd, and start the job again");
     return false;
 }
 
