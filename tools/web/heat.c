@@ -184,7 +184,7 @@ static int heat_make(struct tool *tool, bool hosts)
     if (code == TOOL_DONE) {
         fprintf(tool->out, "{\"schema_version\":%d,", RENDER_SCHEMA_VERSION);
         heat_put_frame(tool->out, &world, tool->now_unix_ms);
-        if (hosts)
+        if (places != NULL)
             heat_put_hosts(tool->out, &world, places);
         fputs("}", tool->out);
     }

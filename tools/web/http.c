@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <netdb.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -390,13 +391,15 @@ static int http_socket(struct web *web, int *ret_socket)
 
 static int http_port(int fd)
 {
-    struct sockaddr_storage address;
+    struct sockaddr_in6 address = {0}; /* an IPv4 address has its port at the same place */
     socklen_t size = sizeof address;
 
+    _Static_assert(offsetof(struct sockaddr_in, sin_port) ==
+                       offsetof(struct sockaddr_in6, sin6_port),
+                   "both families tell the port alike");
     if (getsockname(fd, (struct sockaddr *)&address, &size) != 0)
         return 0;
-    return ntohs(address.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&address)->sin6_port
-                                               : ((struct sockaddr_in *)&address)->sin_port);
+    return ntohs(address.sin6_port);
 }
 
 static void http_say_where(struct web *web)

@@ -288,7 +288,7 @@ static void job_put_legend(FILE *out, const struct web_world *world)
     for (size_t i = 0; i < CELL_COUNT; i++)
         if (world->cells[i] > 0)
             html(out, "<li><span class=\"key cell-%s\" aria-hidden=\"true\"></span>%s %s</li>",
-                 (const char[]){web_cell_letters[i] == '.' ? 'm' : web_cell_letters[i], '\0'},
+                 web_cell_letters[i] == '.' ? "m" : (const char[]){web_cell_letters[i], '\0'},
                  html_number((int64_t)world->cells[i]).text, web_cell_words[i]);
     fputs("</ul>\n", out);
 }

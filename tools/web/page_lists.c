@@ -342,10 +342,11 @@ int web_make_launches(struct web *web, struct tool *tool, const struct web_reque
 static void lists_put_nodes(struct tool *tool, const muster_rows_t *rows, size_t first, size_t end)
 {
     const struct muster_node_row *nodes[WEB_PAGE];
+    size_t count = 0;
 
-    for (size_t i = first; i < end; i++)
-        nodes[i - first] = &muster_rows_nodes(rows)[i];
-    web_list_ranks(tool, nodes, end - first);
+    for (size_t i = first; i < end && count < WEB_PAGE; i++)
+        nodes[count++] = &muster_rows_nodes(rows)[i];
+    web_list_ranks(tool, nodes, count);
 }
 
 int web_make_ranks(struct web *web, struct tool *tool, const struct web_request *request)
