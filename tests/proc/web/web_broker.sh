@@ -41,7 +41,7 @@ await "the page to show the notice and the planned freeze" noticed
 
 # --- a scrape each 100 ms asks the broker no more often than answers grow old; pages that never read keep nobody away
 messages() { "$muster" broker --json --broker "$broker" | sed -n 's/.*"messages_received": \([0-9]*\).*/\1/p'; }
-python3 "$client" deaf "$url/api/v1/jobs/job/stream" 40 < <(exec tail --pid=$$ -f /dev/null >/dev/null 2>&1) >"$dir/deaf" & # its input ends with this script
+python3 "$client" deaf "$url/api/v1/jobs/job/stream" 40 < <(exec tail --pid=$$ -f /dev/null 2>/dev/null) >"$dir/deaf" & # its input ends with this script
 deaf_pid=$!
 started+=("$deaf_pid")
 await "40 pages that do not read" grep -q deaf "$dir/deaf"
