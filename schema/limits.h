@@ -5,9 +5,8 @@
 
 /* --- sizes -------------------------------------------------------------------------------- */
 #define WIRE_VERSION 1
-#define WIRE_SPEAKS                                                               \
-    2 /* what HELLO and WELCOME say: REPORT has no number, events name the others \
-       */
+/* What HELLO and WELCOME say. 2: REPORT has no number, and events may name who takes no part. */
+#define WIRE_SPEAKS 2
 #define WIRE_FRAME_MAX 65536                  /* one frame; longer things travel in parts */
 #define WIRE_SEALED_MAX (WIRE_FRAME_MAX + 64) /* with what CURVE puts around it: 33 bytes */
 #define WIRE_DEPTH_MAX 4                      /* message > list > entry, and one to spare */

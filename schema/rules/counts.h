@@ -37,7 +37,7 @@ struct counts_item { /* of one manifest, which tells of its checkpoint and of it
 
 struct counts_item counts_item_of(const struct manifest *manifest);
 /* Fills in counts. A launch that saved nothing after a checkpoint gave it up neither, whatever its
- * number: numbers begin anew with a database that was lost. */
+ * number: numbers begin again with a database that was lost. */
 void counts_mark(struct counts_item *items, size_t count);
 /* Whether one that need not be among them counts beside them. */
 bool counts_beside(const struct counts_item *items, size_t count, const struct counts_item *item);
