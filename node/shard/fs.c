@@ -170,12 +170,13 @@ int fs_allocate(int fd, uint64_t bytes)
     return limit_release(&limit, fs_allocate_blocks(fd, bytes));
 }
 
-static int fs_write_whole(int fd, const void *data, size_t size)
+/* offset < 0: at the file's position. */
+static int fs_write_whole(int fd, const void *data, size_t size, int64_t offset)
 {
     const char *at = data;
 
     while (size > 0) {
-        ssize_t n = write(fd, at, size);
+        ssize_t n = offset < 0 ? write(fd, at, size) : pwrite(fd, at, size, offset);
 
         if (n < 0 && errno == EINTR)
             continue;
@@ -185,16 +186,27 @@ static int fs_write_whole(int fd, const void *data, size_t size)
             return ENOSPC; /* a device that takes nothing and says nothing */
         at += n;
         size -= (size_t)n;
+        offset += offset < 0 ? 0 : n;
     }
     return 0;
 }
 
-int fs_write_all(int fd, const void *data, size_t size)
+static int fs_write_at(int fd, const void *data, size_t size, int64_t offset)
 {
     struct size_limit limit;
 
     limit_hold(&limit);
-    return limit_release(&limit, fs_write_whole(fd, data, size));
+    return limit_release(&limit, fs_write_whole(fd, data, size, offset));
+}
+
+int fs_write_all(int fd, const void *data, size_t size)
+{
+    return fs_write_at(fd, data, size, -1);
+}
+
+int fs_pwrite_all(int fd, const void *data, size_t size, uint64_t offset)
+{
+    return fs_write_at(fd, data, size, (int64_t)offset);
 }
 
 int fs_pread_all(int fd, void *data, size_t size, uint64_t offset)

@@ -28,9 +28,10 @@ enum muster_status fs_fail(struct muster_error *err, enum muster_status status, 
 enum muster_status fs_path(char ret_path[FS_PATH_MAX], struct muster_error *err, const char *format,
                            ...) __attribute__((format(printf, 3, 4)));
 
-/* Both return 0 or an errno value; fs_pread_all returns FS_END when the file ends first. */
+/* Each returns 0 or an errno value; fs_pread_all returns FS_END when the file ends first. */
 #define FS_END (-1)
 int fs_write_all(int fd, const void *data, size_t size);
+int fs_pwrite_all(int fd, const void *data, size_t size, uint64_t offset);
 int fs_allocate(int fd,
                 uint64_t bytes); /* takes the room for a file at once, if the file system can */
 int fs_pread_all(int fd, void *data, size_t size, uint64_t offset);

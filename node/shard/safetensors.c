@@ -1,6 +1,7 @@
 /* safetensors - the save; see safetensors.h. The restore is in safetensors_restore.c. */
 #include "node/shard/safetensors.h"
 
+#include "node/shard/direct.h"
 #include "node/shard/fs.h"
 #include "node/shard/hasher.h"
 #include "node/shard/sums.h"
@@ -17,6 +18,7 @@
 struct out {
     int fd;
     struct hasher *hasher;
+    struct direct *direct; /* NULL: through the page cache */
     char *buffer;
     size_t used;
     uint64_t bytes;
@@ -74,6 +76,10 @@ static int out_put(struct out *out, const char *data, uint64_t size)
 {
     int code = 0;
 
+    if (out->direct != NULL) {
+        out->bytes += size;
+        return direct_put(out->direct, data, size);
+    }
     while (size > 0 && code == 0) {
         size_t n = FS_CHUNK_BYTES - out->used;
 
@@ -113,15 +119,14 @@ static int write_tensors(struct out *out, const struct safetensors_layout *layou
 }
 
 /* The thread that hashes runs ahead of the disk, so that the table is there when its turn comes. */
-static int write_file(struct out *out, const struct safetensors_layout *layout, size_t count,
-                      uint64_t data_bytes, unsigned char *table)
+static int write_bytes(struct out *out, const struct safetensors_layout *layout, size_t count,
+                       unsigned char *table)
 {
-    int code = fs_allocate(out->fd, layout->header_size + data_bytes + layout->table_bytes);
+    int code;
 
     hasher_push(out->hasher,
                 &(struct hasher_entry){.data = layout->header, .size = layout->header_size});
-    if (code == 0)
-        code = out_put(out, layout->header, layout->header_size);
+    code = out_put(out, layout->header, layout->header_size);
     if (code == 0)
         code = write_tensors(out, layout, count, table);
     if (code != 0)
@@ -129,14 +134,43 @@ static int write_file(struct out *out, const struct safetensors_layout *layout, 
     hasher_wait(out->hasher);
     sums_seal(table, layout->table_bytes, layout->header, layout->header_size);
     hasher_push(out->hasher, &(struct hasher_entry){.data = table, .size = layout->table_bytes});
-    code = out_put(out, (const char *)table, layout->table_bytes);
-    if (code == 0)
-        code = out_flush(out);
+    return out_put(out, (const char *)table, layout->table_bytes);
+}
+
+static void out_begin(struct out *out, uint64_t file_bytes)
+{
+    if (file_bytes >= DIRECT_MIN_BYTES && direct_gains(out->fd))
+        out->direct = direct_begin(out->fd, &(struct fs_watcher){disk_went, out});
+}
+
+/* The kernel then has all that out_put took, unless one of the two failed. */
+static int out_end(struct out *out, int code)
+{
+    int ended = 0;
+
+    if (out->direct != NULL)
+        ended = direct_end(&out->direct);
+    else if (code == 0)
+        ended = out_flush(out);
+    return code != 0 ? code : ended;
+}
+
+static int write_file(struct out *out, const struct safetensors_layout *layout, size_t count,
+                      uint64_t data_bytes, unsigned char *table)
+{
+    const uint64_t file_bytes = layout->header_size + data_bytes + layout->table_bytes;
+    int code = fs_allocate(out->fd, file_bytes);
+
+    if (code != 0)
+        return code;
+    out_begin(out, file_bytes);
+    code = out_end(out, write_bytes(out, layout, count, table));
     if (code == 0)
         code = fs_await_disk(out->fd, out->bytes, &(struct fs_watcher){disk_went, out});
     if (code == 0 && fs_fsync(out->fd) != 0)
         code = errno;
-    hasher_wait(out->hasher);
+    if (code == 0)
+        hasher_wait(out->hasher);
     return code;
 }
 

@@ -1,8 +1,8 @@
 /* safetensors - a state written into a safetensors file, and read back.
- * Owns: one file for the time of a call, a thread for its checksum (hasher.h, reader.h), and
- * buffers of at most 17 MiB; a file of any size costs no more memory than those, its header and its
- * table of sums. Invariants: a file that save reported is whole and durable; one that save did not
- * report is gone.
+ * Owns: one file for the time of a call; threads for its checksum (hasher.h, reader.h) and for a
+ * large file's writes (direct.h); buffers of at most 17 MiB. A file of any size costs no more
+ * memory than those, its header and its table of sums. Invariants: a file that save reported is
+ * whole and durable; one that save did not report is gone.
  *
  * Restore reads each byte once, into the state's memory, and takes its checksum on the way: to know
  * before that the file is good would be a second reading of all of it, half the speed of a disk or

@@ -1,6 +1,7 @@
 /* Shards that are too large to be verified before they are restored: read once, found damaged
  * behind. */
 #include "node/shard/checksum.h"
+#include "node/shard/direct.h"
 #include "node/shard/fs.h"
 #include "node/shard/reader.h"
 #include "node/shard/safetensors.h"
@@ -17,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #define TENSORS 3
@@ -220,6 +222,66 @@ static void save_that_is_stopped_leaves_no_file(void **state)
     assert_false(scratch_exists(path));
 }
 
+/* Of the file's pages. */
+static size_t count_in_page_cache(int fd, uint64_t bytes)
+{
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE), pages = (bytes + page - 1) / page;
+    unsigned char *there = malloc(pages);
+    void *map = mmap(NULL, bytes, PROT_READ, MAP_SHARED, fd, 0);
+    size_t count = 0;
+
+    assert_true(there != NULL && map != MAP_FAILED);
+    assert_int_equal(mincore(map, bytes, there), 0);
+    for (size_t i = 0; i < pages; i++)
+        count += there[i] & 1;
+    munmap(map, bytes);
+    free(there);
+    return count;
+}
+
+static void huge_file_is_whole_and_stays_out_of_the_page_cache(void **state)
+{
+    struct fixture *f = *state;
+    struct safetensors_watch watch = {0};
+    struct muster_error err = {0};
+    char wanted[MANIFEST_CHECKSUM_SIZE], found[MANIFEST_CHECKSUM_SIZE];
+    const char *path = scratch_path(f->dir, "huge");
+    uint64_t *data = malloc(DIRECT_MIN_BYTES);
+    const size_t count = DIRECT_MIN_BYTES / sizeof *data;
+    const struct state_item item = {.name = "huge",
+                                    .kind = STATE_KIND_TENSOR,
+                                    .dtype = STATE_DTYPE_U64,
+                                    .dim_count = 1,
+                                    .shape = {(int64_t)count},
+                                    .data = data};
+    uint64_t bytes, read_bytes;
+    int fd;
+
+    assert_non_null(data);
+    for (size_t i = 0; i < count; i++)
+        data[i] = i * 0x9e3779b97f4a7c15;
+    assert_int_equal(state_add(f->state, &item, NULL), MUSTER_OK);
+    if (safetensors_save(path, f->state, NULL, 0, &watch, &bytes, wanted, &err) != MUSTER_OK)
+        fail_msg("%s", err.text);
+    assert_int_equal(watch.bytes, 2 * bytes);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    assert_true(fd >= 0);
+    if (direct_gains(fd)) /* but its unaligned end */
+        assert_in_range(count_in_page_cache(fd, bytes), 0,
+                        DIRECT_PIECE_BYTES / (size_t)sysconf(_SC_PAGESIZE));
+    close(fd);
+    assert_int_equal(checksum_file(path, &read_bytes, found, NULL), MUSTER_OK);
+    assert_int_equal(read_bytes, bytes);
+    assert_string_equal(found, wanted);
+    memset(data, 0, DIRECT_MIN_BYTES);
+    if (safetensors_restore(path, bytes, wanted, f->state, &err) != MUSTER_OK)
+        fail_msg("%s", err.text);
+    for (size_t i = 0; i < count; i++)
+        if (data[i] != i * 0x9e3779b97f4a7c15)
+            fail_msg("number %zu came back as another", i);
+    free(data);
+}
+
 /* More chunks than may wait to be hashed, some skipped, some empty, none of an even size. */
 static void reader_reads_and_hashes_in_order_whatever_is_skipped(void **state)
 {
@@ -280,6 +342,7 @@ int main(void)
         T(damage_in_the_header_or_the_table_reaches_no_memory),
         T(what_does_not_fit_reaches_no_memory),
         T(save_that_is_stopped_leaves_no_file),
+        T(huge_file_is_whole_and_stays_out_of_the_page_cache),
         T(reader_reads_and_hashes_in_order_whatever_is_skipped),
     };
 
