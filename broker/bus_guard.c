@@ -190,9 +190,12 @@ int bus_guard_accept(int fd, struct sockaddr *address, socklen_t *address_size, 
         atomic_fetch_add_explicit(&guard.full, 1, memory_order_relaxed);
         return bus_guard_turn_away(connection);
     }
-    if (address == NULL || !bus_peers_opened(fd, connection, address))
-        return address == NULL ? connection : bus_guard_turn_away(connection);
-    guard.streams[connection] = (struct bus_guard_stream){.listens = bus_peers_listens(connection)};
+    guard.streams[connection] = (struct bus_guard_stream){0};
+    if (address == NULL) /* libzmq does not ask for that of a local socket's peer */
+        return connection;
+    if (!bus_peers_opened(fd, connection, address))
+        return bus_guard_turn_away(connection);
+    guard.streams[connection].listens = bus_peers_listens(connection);
     return connection;
 }
 

@@ -11,10 +11,13 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #define WORDS_MAX 4096
 #define FLAG_LONG_ONLY 2
+#define CONNECTIONS 32 /* descriptors from here on are none */
 
 static struct words {
     uint8_t bytes[WORDS_MAX + WIRE_FRAME_MAX];
@@ -159,33 +162,64 @@ static void other_commands_are_no_topics(void **state)
     assert_true(is_taken());
 }
 
+static int start(void **state)
+{
+    (void)state;
+    return bus_guard_start(2 * CONNECTIONS) ? 0 : -1;
+}
+
 static void what_is_closed_is_counted(void **state)
 {
     struct bus_guard_counters before, after;
-    int pair[2], fds[64], few = 0;
+    int pair[2];
     char byte;
 
     (void)state;
-    assert_true(bus_guard_start(16)); /* connections below descriptor 8 */
-    while (few < 64 && (fds[few] = dup(STDERR_FILENO)) >= 0 && fds[few] < 8)
-        few++;
-    close(fds[few]);
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+    assert_int_equal(dup2(pair[0], CONNECTIONS), CONNECTIONS);
     bus_guard_counters(&before);
     assert_int_equal(write(pair[1], "x", 1), 1);
-    assert_int_equal(bus_guard_recv(pair[0], &byte, 1, 0),
+    assert_int_equal(bus_guard_recv(CONNECTIONS, &byte, 1, 0),
                      1); /* none of its connections: not judged */
     bus_guard_counters(&after);
     assert_int_equal(after.hostile, before.hostile);
-    assert_true(dup2(pair[0], fds[0]) >= 0);
     assert_int_equal(write(pair[1], "x", 1), 1);
-    assert_int_equal(bus_guard_recv(fds[0], &byte, 1, 0), 0);
+    assert_int_equal(bus_guard_recv(pair[0], &byte, 1, 0), 0);
     bus_guard_counters(&after);
     assert_int_equal(after.hostile, before.hostile + 1);
-    for (int i = 0; i < few; i++)
-        close(fds[i]);
+    close(CONNECTIONS);
     close(pair[0]);
     close(pair[1]);
+}
+
+/* The kernel gives a new connection the descriptor of one that was closed. */
+static void connection_at_a_local_socket_is_judged_from_its_own_first_byte(void **state)
+{
+    struct sockaddr_un place = {.sun_family = AF_UNIX}; /* the kernel names it */
+    socklen_t size = sizeof place;
+    int listener = socket(AF_UNIX, SOCK_STREAM, 0), first = -1;
+    uint8_t got[WORDS_MAX];
+
+    (void)state;
+    assert_int_equal(bind(listener, (struct sockaddr *)&place, sizeof place.sun_family), 0);
+    assert_int_equal(getsockname(listener, (struct sockaddr *)&place, &size), 0);
+    assert_int_equal(listen(listener, 1), 0);
+    for (int i = 0; i < 3; i++) {
+        int peer = socket(AF_UNIX, SOCK_STREAM, 0), connection;
+
+        assert_int_equal(connect(peer, (struct sockaddr *)&place, size), 0);
+        connection = bus_guard_accept(listener, NULL, NULL, 0);
+        first = i == 0 ? connection : first;
+        assert_int_equal(connection, first);
+        greet();
+        assert_int_equal(write(peer, said.bytes, said.size), said.size);
+        assert_int_equal(bus_guard_recv(connection, got, sizeof got, 0), said.size);
+        assert_int_equal(write(peer, "\0\5ha", 4), 4); /* and it ends within a message */
+        assert_int_equal(bus_guard_recv(connection, got, sizeof got, 0), 4);
+        bus_guard_close(connection);
+        close(peer);
+    }
+    close(listener);
 }
 
 /* --- inside CURVE, where only sizes can be seen ----------------------------------------------- */
@@ -264,6 +298,7 @@ int main(void)
         cmocka_unit_test(a_topic_is_no_longer_than_a_jobs_name),
         cmocka_unit_test(other_commands_are_no_topics),
         cmocka_unit_test(what_is_closed_is_counted),
+        cmocka_unit_test(connection_at_a_local_socket_is_judged_from_its_own_first_byte),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, start, NULL);
 }
