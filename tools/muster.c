@@ -51,6 +51,10 @@ const struct tool_verb tool_verbs[] = {
      OPTION_BIT(OPTION_ROLE) | OPTION_BIT(OPTION_EXPIRES) | OPTION_BIT(OPTION_FILE), 1, 3, cmd_key},
     {"web", "", "a page for the browser, and metrics for Prometheus: read-only",
      OPTION_BIT(OPTION_LISTEN), 0, 0, cmd_web},
+    {"bench", "", "what a preemption costs on this machine, in a directory",
+     OPTION_BIT(OPTION_RANKS) | OPTION_BIT(OPTION_SIZE) | OPTION_BIT(OPTION_ROUNDS) |
+         OPTION_BIT(OPTION_DIR),
+     0, 0, cmd_bench},
     {"why", "[notice|round|task N]", "the whole story of a notice, a round, a task, or the newest",
      0, 0, 2, cmd_why},
     {.name = NULL},
@@ -253,7 +257,8 @@ static int run_verb(const struct tool_verb *verb, int argc, char **argv)
     tool.out = open_memstream(&collected, &collected_size);
     if (tool.out == NULL)
         return tool_fail(TOOL_NO, "no memory for the answer");
-    code = verb->run == cmd_key ? TOOL_DONE : tool_connect(&tool);
+    if (verb->run != cmd_key && verb->run != cmd_bench)
+        code = tool_connect(&tool);
     if (code == TOOL_DONE)
         code = verb->run(&tool);
     written = tool_flush(&tool);

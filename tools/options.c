@@ -44,6 +44,10 @@ const struct tool_option tool_option_table[OPTION_COUNT] = {
                     "the key that a broker at a tcp address asks for"},
     [OPTION_LISTEN] = {"listen", "HOST:PORT", NULL,
                        "where the page is; port 0: any free one (127.0.0.1:7780)"},
+    [OPTION_RANKS] = {"ranks", "N", NULL, "how many ranks (4)"},
+    [OPTION_SIZE] = {"size", "SIZE", NULL, "the state of each rank, as 512M or 4G (64M)"},
+    [OPTION_ROUNDS] = {"rounds", "N", NULL, "how many preemptions (3)"},
+    [OPTION_DIR] = {"dir", "DIR", NULL, "where the checkpoints go (the current directory)"},
     [OPTION_HELP] = {"help", NULL, NULL, "describe the verb"},
 };
 

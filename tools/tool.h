@@ -38,6 +38,10 @@ enum tool_option_id {
     OPTION_FILE,
     OPTION_KEY,
     OPTION_LISTEN,
+    OPTION_RANKS,
+    OPTION_SIZE,
+    OPTION_ROUNDS,
+    OPTION_DIR,
     OPTION_HELP,
     OPTION_COUNT
 };
@@ -172,6 +176,7 @@ int cmd_tasks(struct tool *tool);
 int cmd_broker(struct tool *tool);
 int cmd_key(struct tool *tool);
 int cmd_web(struct tool *tool);
+int cmd_bench(struct tool *tool);
 int cmd_why_task(struct tool *tool, int64_t number);
 int cmd_run(int argc, char **argv); /* parses its own words; argv[0] is "run" */
 

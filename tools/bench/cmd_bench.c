@@ -1,0 +1,478 @@
+/* cmd_bench - `muster bench`: its options, the broker and the job that it starts, the answer.
+ * Owns: a directory in --dir with all that the run writes, and one for the broker's socket. Both
+ * are removed at the end. SIGINT ends the job first. */
+#include "tools/bench/bench.h"
+#include "tools/render.h"
+
+#include <errno.h>
+#include <ftw.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/statvfs.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define BROKER_TIMEOUT_MS 10000 /* until it answers at all */
+#define BROKER_ASK_MS 1000
+#define SIZE_DEFAULT ((int64_t)64 << 20)
+#define RANKS_DEFAULT 4
+#define ROUNDS_DEFAULT 3
+#define GRACE_MS 30000.0 /* what most launchers give */
+
+struct bench {
+    struct tool *tool;
+    const char *place; /* --dir */
+    int64_t ranks, rounds, size_bytes;
+    struct bench_plan *plan;
+    char exe[PATH_MAX];
+    char dir[PATH_MAX + 32];       /* "" = not made; so the next */
+    char socket_dir[64];           /* short: a socket's path has 107 bytes */
+    char plan_path[PATH_MAX + 40]; /* so the next */
+    char log_path[PATH_MAX + 40];
+    char broker[96];
+    pid_t broker_pid;
+    double plain_write_ms[BENCH_ROUNDS_MAX], plain_read_ms[BENCH_ROUNDS_MAX];
+};
+
+/* The answer: medians, in ms. */
+struct bench_figures {
+    double agreement, save, gone, restart, plain_write, plain_read;
+};
+
+static int bench_remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+    (void)st, (void)type, (void)ftw;
+    return remove(path);
+}
+
+/* --- options ---------------------------------------------------------------------------------- */
+
+/* A whole number with K, M or G, of 1024. */
+static int bench_size(const char *text, int64_t *ret_bytes)
+{
+    static const char units[] = "KMG";
+    size_t length = strlen(text);
+    const char *unit = length > 1 ? strchr(units, text[length - 1]) : NULL;
+    char number[24];
+
+    if (unit != NULL && length <= sizeof number) {
+        snprintf(number, sizeof number, "%.*s", (int)length - 1, text);
+        if (tool_number(number, "--size", 1, (int64_t)1 << 20, ret_bytes) != TOOL_DONE)
+            return TOOL_USAGE;
+        *ret_bytes <<= 10 * (unit - units + 1);
+        return TOOL_DONE;
+    }
+    return tool_fail(TOOL_USAGE, "--size is \"%s\"; give a number with K, M or G, as in 512M",
+                     text);
+}
+
+static int bench_take_number(const struct tool *tool, enum tool_option_id id, const char *what,
+                             int64_t max, int64_t *number)
+{
+    const char *text = tool->values[id];
+
+    return text == NULL ? TOOL_DONE : tool_number(text, what, 1, max, number);
+}
+
+static int64_t bench_free_memory(void)
+{
+    FILE *file = fopen("/proc/meminfo", "re");
+    char line[128];
+    int64_t kib = INT64_MAX >> 11;
+
+    while (file != NULL && fgets(line, sizeof line, file) != NULL)
+        if (strncmp(line, "MemAvailable:", 13) == 0)
+            kib = strtoll(line + 13, NULL, 10);
+    if (file != NULL)
+        fclose(file);
+    return kib * 1024;
+}
+
+/* One checkpoint a round, and the plain files beside them. */
+static int bench_check_room(const struct bench *b)
+{
+    const int64_t memory = b->ranks * b->size_bytes, disk = memory * (b->rounds + 1);
+    struct statvfs fs;
+
+    if (memory > bench_free_memory() / 2)
+        return tool_fail(TOOL_NO,
+                         "%" PRId64 " ranks of %s need more than half of this machine's free "
+                         "memory; give a smaller --size or fewer --ranks",
+                         b->ranks, render_bytes(b->size_bytes).text);
+    if (statvfs(b->place, &fs) != 0)
+        return tool_fail(TOOL_USAGE, "cannot use %s: %s; name another place with --dir", b->place,
+                         strerror(errno));
+    if ((uint64_t)disk > (uint64_t)fs.f_bavail * fs.f_frsize)
+        return tool_fail(TOOL_NO,
+                         "the files of this run take %s, and %s has less room; give a smaller "
+                         "--size, fewer --ranks or --rounds, or another --dir",
+                         render_bytes(disk).text, b->place);
+    return TOOL_DONE;
+}
+
+static int bench_read_options(struct bench *b)
+{
+    const struct tool *tool = b->tool;
+    const char *size = tool->values[OPTION_SIZE];
+
+    b->place = tool->values[OPTION_DIR] != NULL ? tool->values[OPTION_DIR] : ".";
+    b->ranks = RANKS_DEFAULT;
+    b->rounds = ROUNDS_DEFAULT;
+    b->size_bytes = SIZE_DEFAULT;
+    if (bench_take_number(tool, OPTION_RANKS, "--ranks", BENCH_RANKS_MAX, &b->ranks) != TOOL_DONE ||
+        bench_take_number(tool, OPTION_ROUNDS, "--rounds", BENCH_ROUNDS_MAX, &b->rounds) !=
+            TOOL_DONE ||
+        (size != NULL && bench_size(size, &b->size_bytes) != TOOL_DONE))
+        return TOOL_USAGE;
+    return bench_check_room(b);
+}
+
+static int bench_make_places(struct bench *b)
+{
+    char full[PATH_MAX];
+    ssize_t length = readlink("/proc/self/exe", b->exe, sizeof b->exe - 1);
+
+    if (length < 0 || realpath(b->place, full) == NULL)
+        return tool_fail(TOOL_NO, "cannot use %s: %s; name another place with --dir", b->place,
+                         strerror(errno));
+    b->exe[length] = '\0';
+    snprintf(b->dir, sizeof b->dir, "%s/muster-bench-XXXXXX", full);
+    if (mkdtemp(b->dir) == NULL) {
+        b->dir[0] = '\0';
+        return tool_fail(TOOL_NO, "cannot write to %s: %s; name another place with --dir", full,
+                         strerror(errno));
+    }
+    snprintf(b->socket_dir, sizeof b->socket_dir, "/tmp/muster-bench-XXXXXX");
+    if (mkdtemp(b->socket_dir) == NULL) {
+        b->socket_dir[0] = '\0';
+        return tool_fail(TOOL_NO, "cannot write to /tmp: %s", strerror(errno));
+    }
+    snprintf(b->broker, sizeof b->broker, "ipc://%s/broker", b->socket_dir);
+    snprintf(b->plan_path, sizeof b->plan_path, "%s/plan", b->dir);
+    snprintf(b->log_path, sizeof b->log_path, "%s/log", b->dir);
+    b->plan = bench_plan_map(b->plan_path);
+    if (b->plan == NULL)
+        return tool_fail(TOOL_NO, "cannot write to %s: %s", b->dir, strerror(errno));
+    b->plan->ranks = b->ranks;
+    b->plan->rounds = b->rounds;
+    b->plan->size_bytes = b->size_bytes;
+    return TOOL_DONE;
+}
+
+/* --- the processes ---------------------------------------------------------------------------- */
+
+/* In a child: what it says goes to the log, and it ends with this process. */
+static void bench_child(const struct bench *b)
+{
+    FILE *log = freopen(b->log_path, "a", stderr);
+
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    if (log == NULL || dup2(STDERR_FILENO, STDOUT_FILENO) < 0)
+        _exit(126);
+}
+
+/* MUSTERD, the one beside this program, or the one in PATH. */
+static void bench_exec_broker(const struct bench *b)
+{
+    const char *named = getenv("MUSTERD");
+    const char *slash = strrchr(b->exe, '/');
+    char db[PATH_MAX + 48], beside[PATH_MAX + 16], program[] = "musterd", db_option[] = "--db",
+                                                   listen_option[] = "--listen";
+    char address[sizeof b->broker];
+    char *words[] = {program, db_option, db, listen_option, address, NULL};
+
+    snprintf(db, sizeof db, "%s/muster.db", b->dir);
+    snprintf(address, sizeof address, "%s", b->broker);
+    snprintf(beside, sizeof beside, "%.*s/musterd", (int)(slash - b->exe), b->exe);
+    if (named != NULL && named[0] != '\0') {
+        execv(named, words);
+        _exit(127); /* another one is not what was asked for */
+    }
+    execv(beside, words);
+    execvp(program, words);
+    _exit(127);
+}
+
+static int bench_no_broker(void)
+{
+    const char *named = getenv("MUSTERD");
+
+    if (named != NULL && named[0] != '\0')
+        return tool_fail(TOOL_NO, "MUSTERD is %s, which cannot be started; correct or unset it",
+                         named);
+    return tool_fail(TOOL_NO, "there is no musterd beside this program or in PATH; install the "
+                              "package muster-broker, or set MUSTERD");
+}
+
+static bool bench_broker_answers(const struct bench *b, struct muster_error *ret_error)
+{
+    muster_client_t *client = NULL;
+    muster_rows_t *rows = NULL;
+    bool answers = muster_client_open(b->broker, BROKER_ASK_MS, &client, ret_error) == MUSTER_OK &&
+                   muster_client_broker(client, &rows, ret_error) == MUSTER_OK;
+
+    muster_rows_destroy(&rows);
+    muster_client_close(&client, NULL);
+    return answers;
+}
+
+static int bench_start_broker(struct bench *b)
+{
+    struct muster_error err = {0};
+    int status = 0;
+
+    b->broker_pid = fork();
+    if (b->broker_pid == 0) {
+        bench_child(b);
+        setpgid(0, 0); /* a terminal's SIGINT would end it before the ranks */
+        bench_exec_broker(b);
+    }
+    if (b->broker_pid < 0)
+        return tool_fail(TOOL_NO, "cannot start a broker: %s", strerror(errno));
+    for (double until = bench_clock_ms() + BROKER_TIMEOUT_MS;;) {
+        if (waitpid(b->broker_pid, &status, WNOHANG) == b->broker_pid) {
+            b->broker_pid = 0;
+            if (WIFEXITED(status) && WEXITSTATUS(status) == 127)
+                return bench_no_broker();
+            return tool_fail(TOOL_NO, "the broker of this run ended at its start; its log is %s",
+                             b->log_path);
+        }
+        if (bench_broker_answers(b, &err))
+            return TOOL_DONE;
+        if (bench_clock_ms() > until)
+            return tool_fail_status(err.status, &err);
+    }
+}
+
+static void bench_exec_job(const struct bench *b)
+{
+    char ranks[16], broker[sizeof b->broker], exe[PATH_MAX], checkpoints[PATH_MAX + 48];
+    char *words[] = {"muster",         "run", "-n", ranks, "-j",    BENCH_JOB, "-b", broker,
+                     "--max-failures", "0",   "--", exe,   "bench", NULL};
+
+    snprintf(ranks, sizeof ranks, "%" PRId64, b->ranks);
+    snprintf(broker, sizeof broker, "%s", b->broker);
+    snprintf(exe, sizeof exe, "%s", b->exe);
+    snprintf(checkpoints, sizeof checkpoints, "%s/checkpoints", b->dir);
+    setenv("MUSTER_CHECKPOINT_DIR", checkpoints, 1);
+    setenv(BENCH_PLAN_ENV, b->plan_path, 1);
+    unsetenv("MUSTER_RESTART_CODE");
+    execv(exe, words);
+    _exit(127);
+}
+
+static int bench_run_job(struct bench *b)
+{
+    pid_t pid = fork();
+    int status = 0;
+
+    if (pid == 0) {
+        bench_child(b);
+        signal(SIGINT, SIG_DFL);
+        bench_exec_job(b);
+    }
+    if (pid < 0)
+        return tool_fail(TOOL_NO, "cannot start the ranks: %s", strerror(errno));
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+        continue;
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
+        return TOOL_DONE;
+    return tool_fail(TOOL_NO, "the ranks of this run failed");
+}
+
+static void bench_tell_log(const struct bench *b)
+{
+    FILE *log = fopen(b->log_path, "re");
+    char line[512];
+
+    while (log != NULL && fgets(line, sizeof line, log) != NULL)
+        fputs(line, stderr);
+    if (log != NULL)
+        fclose(log);
+}
+
+static void bench_clear(struct bench *b)
+{
+    if (b->broker_pid > 0) {
+        kill(b->broker_pid, SIGTERM);
+        while (waitpid(b->broker_pid, NULL, 0) < 0 && errno == EINTR)
+            continue;
+    }
+    if (b->plan != NULL)
+        munmap(b->plan, sizeof *b->plan);
+    if (b->dir[0] != '\0')
+        nftw(b->dir, bench_remove_one, 8, FTW_DEPTH | FTW_PHYS);
+    if (b->socket_dir[0] != '\0')
+        nftw(b->socket_dir, bench_remove_one, 8, FTW_DEPTH | FTW_PHYS);
+}
+
+/* --- the figures ------------------------------------------------------------------------------ */
+
+static int bench_ascending(const void *a, const void *b)
+{
+    const double left = *(const double *)a, right = *(const double *)b;
+
+    return left < right ? -1 : left > right;
+}
+
+static double bench_median(double *values, int64_t count)
+{
+    qsort(values, (size_t)count, sizeof *values, bench_ascending);
+    return values[count / 2];
+}
+
+/* From the notice of a launch until its last rank has left. */
+static double bench_gone_ms(const struct bench_plan *plan, int64_t launch)
+{
+    double last = 0;
+
+    for (int64_t rank = 0; rank < plan->ranks; rank++)
+        if (plan->launches[launch].ranks[rank].left_ms > last)
+            last = plan->launches[launch].ranks[rank].left_ms;
+    return last - plan->launches[launch].noticed_ms;
+}
+
+/* Until all ranks of a launch have joined and restored. */
+static double bench_restart_ms(const struct bench_plan *plan, int64_t launch)
+{
+    double first = plan->launches[launch].ranks[0].opening_ms, last = 0;
+
+    for (int64_t rank = 0; rank < plan->ranks; rank++) {
+        if (plan->launches[launch].ranks[rank].opening_ms < first)
+            first = plan->launches[launch].ranks[rank].opening_ms;
+        if (plan->launches[launch].ranks[rank].opened_ms > last)
+            last = plan->launches[launch].ranks[rank].opened_ms;
+    }
+    return last - first;
+}
+
+static int bench_measure(struct bench *b, struct bench_figures *ret_figures)
+{
+    double agreement[BENCH_ROUNDS_MAX], save[BENCH_ROUNDS_MAX], gone[BENCH_ROUNDS_MAX],
+        restart[BENCH_ROUNDS_MAX];
+    const int64_t rounds = b->rounds;
+    struct muster_error err = {0};
+    muster_rows_t *rows = NULL;
+
+    if (muster_client_open(b->broker, BROKER_TIMEOUT_MS, &b->tool->client, &err) != MUSTER_OK ||
+        muster_client_rounds(b->tool->client, BENCH_JOB, 0, &rows, &err) != MUSTER_OK)
+        return tool_fail_status(err.status, &err);
+    if (muster_rows_count(rows) != (size_t)rounds) {
+        muster_rows_destroy(&rows);
+        return tool_fail(TOOL_NO, "not each notice of this run led to one save; this machine or "
+                                  "disk is too busy to be measured");
+    }
+    for (int64_t i = 0; i < rounds; i++) {
+        const struct muster_round_row *row = &muster_rows_rounds(rows)[i];
+
+        agreement[i] = (double)(row->decided_unix_ms - row->opened_unix_ms);
+        save[i] = (double)(row->ended_unix_ms - row->decided_unix_ms);
+        gone[i] = bench_gone_ms(b->plan, i);
+        restart[i] = bench_restart_ms(b->plan, i + 1);
+    }
+    muster_rows_destroy(&rows);
+    *ret_figures = (struct bench_figures){.agreement = bench_median(agreement, rounds),
+                                          .save = bench_median(save, rounds),
+                                          .gone = bench_median(gone, rounds),
+                                          .restart = bench_median(restart, rounds),
+                                          .plain_write = bench_median(b->plain_write_ms, rounds),
+                                          .plain_read = bench_median(b->plain_read_ms, rounds)};
+    return TOOL_DONE;
+}
+
+static int bench_plain(struct bench *b)
+{
+    for (int64_t i = 0; i < b->rounds; i++) {
+        b->plain_write_ms[i] = bench_plain_write(b->dir, b->ranks, b->size_bytes);
+        if (b->plain_write_ms[i] >= 0)
+            b->plain_read_ms[i] = bench_plain_read(b->dir, b->ranks, b->size_bytes);
+        if (b->plain_write_ms[i] < 0 || b->plain_read_ms[i] < 0)
+            return tool_fail(TOOL_NO, "cannot write and read %s: %s", b->dir, strerror(errno));
+    }
+    return TOOL_DONE;
+}
+
+/* --- the answer ------------------------------------------------------------------------------- */
+
+static void bench_print(const struct bench *b, const struct bench_figures *f)
+{
+    const double bytes = (double)(b->ranks * b->size_bytes);
+    FILE *out = b->tool->out;
+    double spare_ms = GRACE_MS - (f->gone - f->save);
+
+    fprintf(out, "%" PRId64 " rank%s of %s each, in %s; %s\n\n", b->ranks, b->ranks == 1 ? "" : "s",
+            render_bytes(b->size_bytes).text, b->place, b->rounds == 1 ? "one round" : "medians");
+    fprintf(out, "  %-40s %8.0f ms\n", "all ranks agree on a step", f->agreement);
+    fprintf(out, "  %-40s %8.0f ms  %.0f MB/s\n", "they save, and the checkpoint is committed",
+            f->save, bytes / 1e3 / (f->save > 0 ? f->save : 1));
+    fprintf(out, "  %-40s %8.0f ms  %.0f MB/s\n", "  plain writes of as many bytes, synced",
+            f->plain_write, bytes / 1e3 / f->plain_write);
+    fprintf(out, "  %-40s %8.0f ms\n", "from the notice until the last rank left", f->gone);
+    fprintf(out, "  %-40s %8.0f ms  %.0f MB/s\n", "the next launch joins and restores", f->restart,
+            bytes / 1e3 / f->restart);
+    fprintf(out, "  %-40s %8.0f ms  %.0f MB/s\n\n", "  plain reads of as many bytes", f->plain_read,
+            bytes / 1e3 / f->plain_read);
+    if (spare_ms > 0 && f->save > 0)
+        fprintf(out, "At this speed, a grace period of %.0f s is enough for %s a rank.\n",
+                GRACE_MS / 1e3,
+                render_bytes((int64_t)((double)b->size_bytes * spare_ms / f->save)).text);
+}
+
+static int bench_print_json(const struct bench *b, const struct bench_figures *f)
+{
+    json_t *document = render_document();
+
+    json_object_set_new(document, "ranks", json_integer(b->ranks));
+    json_object_set_new(document, "size_bytes", json_integer(b->size_bytes));
+    json_object_set_new(document, "rounds", json_integer(b->rounds));
+    json_object_set_new(document, "agreement_ms", json_real(f->agreement));
+    json_object_set_new(document, "save_ms", json_real(f->save));
+    json_object_set_new(document, "plain_write_ms", json_real(f->plain_write));
+    json_object_set_new(document, "left_ms", json_real(f->gone));
+    json_object_set_new(document, "restart_ms", json_real(f->restart));
+    json_object_set_new(document, "plain_read_ms", json_real(f->plain_read));
+    return render_json(document, b->tool->out, false)
+               ? TOOL_DONE
+               : tool_fail(TOOL_NO, "no memory for the answer");
+}
+
+int cmd_bench(struct tool *tool)
+{
+    const char *plan = getenv(BENCH_PLAN_ENV);
+    struct bench_figures figures;
+    struct bench *b;
+    int code;
+
+    if (plan != NULL)
+        return bench_rank(plan);
+    b = calloc(1, sizeof *b);
+    if (b == NULL)
+        return tool_fail(TOOL_NO, "no memory");
+    b->tool = tool;
+    signal(SIGINT, SIG_IGN); /* the ranks end, and then this cleans up */
+    code = bench_read_options(b);
+    if (code == TOOL_DONE)
+        code = bench_make_places(b);
+    if (code == TOOL_DONE)
+        code = bench_plain(b);
+    if (code == TOOL_DONE)
+        code = bench_start_broker(b);
+    if (code == TOOL_DONE) {
+        code = bench_run_job(b);
+        if (code != TOOL_DONE)
+            bench_tell_log(b);
+    }
+    if (code == TOOL_DONE)
+        code = bench_measure(b, &figures);
+    if (code == TOOL_DONE && tool_json(tool))
+        code = bench_print_json(b, &figures);
+    else if (code == TOOL_DONE)
+        bench_print(b, &figures);
+    bench_clear(b);
+    free(b);
+    return code;
+}
