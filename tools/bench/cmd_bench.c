@@ -443,7 +443,7 @@ static int bench_print_json(const struct bench *b, const struct bench_figures *f
 int cmd_bench(struct tool *tool)
 {
     const char *plan = getenv(BENCH_PLAN_ENV);
-    struct bench_figures figures;
+    struct bench_figures figures = {0};
     struct bench *b;
     int code;
 
