@@ -184,7 +184,7 @@ static bool http_take_number(const char *text, size_t length, int64_t *ret_numbe
     return true;
 }
 
-/* Pattern: "*" is a job, "#" a number. */
+/* Pattern: "*" is a job, which has a name, "#" a number. */
 static bool http_matches(const char *pattern, const char *path, struct web_request *request)
 {
     const char *want, *have;
@@ -194,7 +194,7 @@ static bool http_matches(const char *pattern, const char *path, struct web_reque
         if (!http_part(&path, &have, &have_length))
             return false;
         if (*want == '*') {
-            if (have_length >= sizeof request->job)
+            if (have_length == 0 || have_length >= sizeof request->job)
                 return false;
             snprintf(request->job, sizeof request->job, "%.*s", (int)have_length, have);
         } else if (*want == '#') {

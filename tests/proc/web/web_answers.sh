@@ -54,6 +54,9 @@ gets 404 /jobs/words/rounds/77 'has no round 77'
 gets 404 /jobs/words/rounds/x 'no such page'
 gets 400 /api/v1/jobs/words/rounds/0
 gets 404 /../../etc/passwd
+for path in /jobs// /jobs//ranks /jobs//story /api/v1/jobs// /api/v1/jobs//nodes /api/v1/jobs//stream /jobs/%00; do
+    gets 404 "$path" # no job has an empty name
+done
 gets 400 '/jobs/words/ranks?page=x' 'whole numbers'
 gets 400 '/jobs/words/ranks?page=0'
 gets 400 '/api/v1/jobs/words/events?since=-1'
