@@ -2,8 +2,6 @@
  * Owns: which rows those are, and the order in which they are handed to the core. */
 #include "broker/store/store_internal.h"
 
-#include "schema/rules/counts.h"
-
 #include <stdlib.h>
 
 /* Of launches that took steps and are over; one that did not finish was interrupted. */
@@ -47,6 +45,15 @@ static enum muster_status load_broker(struct store *store, store_row_fn *row_fn,
 #define STRING(number) #number
 #define STRING_OF(macro) STRING(macro)
 
+/* As COUNTS_NOT_SQL, for a whole job at once: where the launches behind each one began at least.
+ * Asked of each checkpoint it would cost checkpoints times launches. */
+#define GIVEN_UP                                                                               \
+    "(SELECT c.rowid FROM (SELECT g.generation AS generation, min(l.began_step) OVER"          \
+    " (ORDER BY g.generation DESC ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS step"   \
+    " FROM generation g LEFT JOIN launch l USING (job, generation) WHERE g.job = ?1) AS later" \
+    " CROSS JOIN checkpoint c ON c.job = ?1 AND c.generation = later.generation"               \
+    " AND c.state = 'committed' AND c.step > later.step)"
+
 static const struct {
     enum record_kind kind;
     const char *rest;
@@ -68,11 +75,10 @@ static const struct {
     {RECORD_SHARD, " WHERE job = ?1 AND " ACTIVE_ROUNDS " ORDER BY round, rank"},
     {RECORD_FILE, " WHERE job = ?1 AND " ACTIVE_ROUNDS " ORDER BY round, rank, path"},
     {RECORD_CHECKPOINT, " WHERE job = ?1 AND state IN ('writing', 'deleting') ORDER BY round"},
+    {RECORD_CHECKPOINT, " WHERE job = ?1 AND state = 'committed' AND rowid NOT IN " GIVEN_UP
+                        " ORDER BY step DESC, round DESC LIMIT " STRING_OF(CORE_CHECKPOINTS_MAX)},
     {RECORD_CHECKPOINT,
-     " WHERE job = ?1 AND state = 'committed' AND " COUNTS_SQL(
-         "checkpoint") " ORDER BY step DESC, round DESC LIMIT " STRING_OF(CORE_CHECKPOINTS_MAX)},
-    {RECORD_CHECKPOINT, " WHERE job = ?1 AND state = 'committed' AND " COUNTS_NOT_SQL(
-                            "checkpoint") " ORDER BY round LIMIT " STRING_OF(CORE_CHECKPOINTS_MAX)},
+     " WHERE rowid IN " GIVEN_UP " ORDER BY round LIMIT " STRING_OF(CORE_CHECKPOINTS_MAX)},
     {RECORD_POLICY, " WHERE job = ?1"},
     {RECORD_PIN, " WHERE job = ?1 ORDER BY checkpoint, id"},
     {RECORD_HISTORY, HISTORY_SQL},

@@ -20,6 +20,16 @@ static void count_checkpoints(void *arg, const struct record *row)
         (*count)++;
 }
 
+#define FEW 128
+
+static int count_steps(void *arg)
+{
+    int64_t *steps = arg;
+
+    (*steps)++;
+    return 0;
+}
+
 /* R11.3 */
 static void what_a_later_launch_went_back_behind_does_not_count(void **state)
 {
@@ -101,6 +111,56 @@ static void a_database_with_superseded_rows_counts_what_it_counted(void **state)
     assert_int_equal(fixture_look(f, "SELECT count(*) FROM launch"), 3);
 }
 
+/* A long history, each launch behind the last save: in SQLite's own steps, so that no load of the
+ * machine counts. */
+static int64_t steps_of_a_start(struct fixture *f, int launches)
+{
+    const struct record *job = sample_of(RECORD_JOB);
+    char sql[1024];
+    int64_t steps = 0;
+    int loaded = 0;
+
+    store_close(&f->store);
+    snprintf(f->db, sizeof f->db, "%s", scratch_path(f->dir, launches == FEW ? "few" : "many"));
+    fixture_reopen(f);
+    fixture_write(f, job);
+    store_close(&f->store);
+    snprintf(sql, sizeof sql,
+             "CREATE TEMP TABLE n AS WITH RECURSIVE x(n) AS (SELECT 1 UNION ALL SELECT n + 1"
+             " FROM x WHERE n < %d) SELECT n FROM x;"
+             "INSERT INTO generation (job, generation, state, world_size, layout, checkpoint_dir,"
+             " resume_checkpoint, resume_step, resume_ready, fallback, opened_unix_ms)"
+             " SELECT job, n, 'ended', 1, 'replicated', '/ck', 0, n - 1, 1, 0, 1 FROM job, n;"
+             "INSERT INTO launch SELECT job, n, n - 1 FROM job, n;"
+             "UPDATE job SET generation = %d, round = %d",
+             launches, launches, launches);
+    fixture_change(f, sql);
+    fixture_change(
+        f, "INSERT INTO round (job, round, generation, attempt, cause, state, step, aborted_steps,"
+           " boot_id, opened_boot_ms, opened_unix_ms) SELECT job, generation, generation, 1,"
+           " 'policy', 'committed', generation, 0, '', 1, 1 FROM generation;"
+           "INSERT INTO checkpoint (job, round, generation, step, state, cause, layout, world_size,"
+           " shards_required, bytes, path, epoch, step_in_epoch, data_position, committed_unix_ms)"
+           " SELECT job, generation, generation, generation, 'committed', 'policy', 'replicated',"
+           " 1, 1, 1, 'p', -1, -1, -1, 5 FROM generation");
+    fixture_reopen(f);
+    sqlite3_progress_handler(f->store->db, 100, count_steps, &steps);
+    if (store_load_job(f->store, job->u.job.job, count_checkpoints, &loaded, &f->err) != MUSTER_OK)
+        fail_msg("%s", f->err.text);
+    sqlite3_progress_handler(f->store->db, 0, NULL, NULL);
+    assert_int_equal(loaded, launches);
+    return steps;
+}
+
+static void a_start_costs_what_its_launches_cost(void **state)
+{
+    int64_t few = steps_of_a_start(*state, FEW), many = steps_of_a_start(*state, 8 * FEW);
+
+    if (few == 0 || many > 12 * few)
+        fail_msg("%lld steps for %d launches, %lld for %d", (long long)few * 100, FEW,
+                 (long long)many * 100, 8 * FEW);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
 
 int main(void)
@@ -108,6 +168,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(what_a_later_launch_went_back_behind_does_not_count),
         TEST(a_database_with_superseded_rows_counts_what_it_counted),
+        TEST(a_start_costs_what_its_launches_cost),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
