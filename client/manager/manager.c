@@ -339,7 +339,7 @@ static enum muster_status leave_job(struct muster_manager *m, int code,
     if (*ret_saves != MUSTER_OK)
         node_log(m->node, 1, "%s", saves_why.text);
     /* a launch that comes after a failed save begins from the newest there is */
-    else if (m->restored && code == 0 && m->failed <= m->latest)
+    else if (m->restored && code == 0 && !m->keeps_newest && m->failed <= m->latest)
         *ret_saves = sweep_last(m, &saves_why);
     left = muster_node_close(&m->node, code, &why);
     error_pass(err, *ret_saves, &saves_why);
@@ -368,6 +368,12 @@ enum muster_status muster_manager_close(muster_manager_t **manager, int code,
     *manager = NULL; /* not before: a save that is written behind finds the node by it */
     manager_free(m);
     return left != MUSTER_OK ? left : status;
+}
+
+void muster_manager_keep_newest(muster_manager_t *manager)
+{
+    if (manager != NULL)
+        manager->keeps_newest = true;
 }
 
 muster_node_t *muster_manager_node(const muster_manager_t *manager)

@@ -63,6 +63,7 @@ struct muster_manager {
     char pin_id[NOTICE_ID_MAX + 1];      /* "" = nothing was pinned yet */
     pid_t pid;                           /* that opened it */
     bool closing;                        /* in muster_manager_close */
+    bool keeps_newest;                   /* its close is not the end of the job */
     struct keep_rules *keep; /* NULL = all is kept, and the broker saves nothing by itself */
 };
 

@@ -28,6 +28,13 @@ def test_a_managers_job_is_preempted_and_ends_with_the_bits_of_an_uninterrupted_
     assert "step_000350" in names
 
 
+@pytest.mark.parametrize("kind", ["exits", "forgets"])
+def test_a_failure_that_leaves_its_manager_open_keeps_the_newest_checkpoint(world, tmp_path, kind):
+    launch = world.run(1, "unclosed.py", kind, tmp_path / "mark")
+    launch.finish()
+    assert "restored None" in launch.log(0) and "restored 20" in launch.log(0)
+
+
 def test_every_call_of_a_manager(alone):
     state = muster.TrainingState(w=numpy.zeros(4))
     with muster.Manager(state=state, save=[muster.SaveSteps([1, 2])]) as manager:

@@ -94,6 +94,10 @@ MUSTER_API enum muster_status muster_manager_open(const struct muster_manager_op
  * (MUSTER_E_IO, MUSTER_E_CORRUPT). All of them are in the log. */
 MUSTER_API enum muster_status muster_manager_close(muster_manager_t **manager, int code,
                                                    struct muster_error *ret_error);
+/* For a caller that does not know how its program ends, as a finalizer: close is not the job's end
+ * then, and leaves the newest checkpoint to the next launch, whatever the policies want. NULL-safe.
+ */
+MUSTER_API void muster_manager_keep_newest(muster_manager_t *manager);
 
 /* The node of a manager that has restored, else NULL. Borrowed until close. Its steps are the
  * manager's:

@@ -218,6 +218,7 @@ def _close_at_exit(reference: weakref.ref[Member]) -> None:
         return
     failure = getattr(sys, "last_value", None)
     try:
+        node._is_unclosed()
         node._leave(failure)
     except (Error, Preempted):
         pass  # the process ends as it was going to
@@ -353,9 +354,13 @@ class Member:
             f"{self!r} was not closed; use it as a context manager", ResourceWarning, source=self
         )
         try:
+            self._is_unclosed()
             self.close()
         except (Error, Preempted):
             pass
+
+    def _is_unclosed(self) -> None:
+        """The program did not close it, and may end with any code: sys.exit leaves no trace."""
 
     def __repr__(self) -> str:
         if not self.is_open:

@@ -83,6 +83,20 @@ static void the_newest_stays_for_who_comes_after_a_failed_save(void **state)
     assert_string_equal(managed_steps(), "0");
 }
 
+static void the_newest_stays_where_a_finalizer_closes(void **state)
+{
+    (void)state;
+    keep[0] = (struct muster_keep_policy){.kind = MUSTER_KEEP_LATEST, .number = 0};
+    policies(1, 1);
+    managed_begin();
+    assert_true(managed_save(0));
+    muster_manager_keep_newest(managed.manager);
+    muster_manager_keep_newest(NULL);
+    managed_close();
+    managed_open_reader();
+    assert_string_equal(managed_steps(), "0");
+}
+
 static void keep_2_and_every_4_with_interval_2_over_12_steps(void **state)
 {
     (void)state;
@@ -439,6 +453,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(keep_2_over_5_saves),
         TEST(the_newest_stays_for_who_comes_after_a_failed_save),
+        TEST(the_newest_stays_where_a_finalizer_closes),
         TEST(keep_2_and_every_4_with_interval_2_over_12_steps),
         TEST(every_3_counted_from_the_last_kept),
         TEST(the_newest_so_many_of_every_3),
