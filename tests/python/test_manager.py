@@ -7,7 +7,7 @@ import pytest
 from conftest import await_that
 
 import muster
-from muster import _framework
+from muster import _elsewhere, _framework
 
 STEPS, SECONDS = 400, 0.01
 
@@ -33,6 +33,25 @@ def test_a_failure_that_leaves_its_manager_open_keeps_the_newest_checkpoint(worl
     launch = world.run(1, "unclosed.py", kind, tmp_path / "mark")
     launch.finish()
     assert "restored None" in launch.log(0) and "restored 20" in launch.log(0)
+
+
+def test_what_a_program_wrote_is_committed_once_it_is_on_the_disk_alone(alone, tmp_path, monkeypatch):
+    def ends(path):  # as a signal handler of the program's that calls sys.exit(0) in the middle
+        raise SystemExit(0)
+
+    written = tmp_path / "written"
+    written.mkdir()
+    elsewhere = _elsewhere.Elsewhere()
+    assert elsewhere.ask(0, wanted=True)
+    with monkeypatch.context() as patched:
+        patched.setattr(_framework, "sync", ends)
+        with pytest.raises(SystemExit) as caught:
+            elsewhere.commit(0, str(written), writer=True, metrics={})
+    with pytest.raises(RuntimeError, match="wrote no checkpoint of step 0"):
+        elsewhere.leave(caught.value)
+    elsewhere = _elsewhere.Elsewhere()
+    assert elsewhere.latest is None
+    elsewhere.close()
 
 
 def test_every_call_of_a_manager(alone):

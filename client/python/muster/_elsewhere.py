@@ -115,19 +115,20 @@ class Elsewhere:
 
         writer: this process makes the files durable, and tells their size.
         """
-        self._written = Saved(step, path)
+        written = Saved(step, path)
         self.saves = False
-        metadata: dict[str, Any] = dataclasses.asdict(self._written)
+        metadata: dict[str, Any] = dataclasses.asdict(written)
         place = local(path)
         if writer and place is not None:
             _framework.sync(place)
             metadata["bytes"] = _framework.size(place)
+        self._written = written  # not before: leaving commits what is written
         saved = False
         with self._leaving():
             saved = self.manager.save(self.number, force=True, metrics=metrics, metadata=metadata)
         self._end_progress()
         if saved:
-            self.latest = self._written
+            self.latest = written
         return saved
 
     def close(self) -> None:
