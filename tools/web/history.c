@@ -18,6 +18,7 @@ const char *const web_outcomes[8] = {"committed", "aborted", "unchanged", NULL,
 struct web_history {
     struct web_job_history *jobs[HISTORY_JOBS_MAX];
     size_t count;
+    uint64_t asked; /* how often one was */
 };
 
 static size_t history_word(const char *const *words, const char *word, size_t otherwise)
@@ -118,22 +119,42 @@ static enum muster_status history_launches(struct web_job_history *history, stru
     return status;
 }
 
+/* The one that was not asked about for longest: no more are asked about at once than there is room
+ * for. It counts from its rows again if it comes back. */
+static struct web_job_history *history_oldest(struct web_history *history)
+{
+    struct web_job_history *oldest = history->jobs[0];
+
+    for (size_t i = 1; i < history->count; i++)
+        if (history->jobs[i]->asked < oldest->asked)
+            oldest = history->jobs[i];
+    return oldest;
+}
+
+/* NULL: no memory. */
 static struct web_job_history *history_find(struct web *web, const char *job)
 {
     struct web_history *history = web->history;
+    struct web_job_history *found;
 
     if (history == NULL)
         history = web->history = calloc(1, sizeof *history);
     for (size_t i = 0; history != NULL && i < history->count; i++)
         if (strcmp(history->jobs[i]->job, job) == 0)
             return history->jobs[i];
-    if (history == NULL || history->count == HISTORY_JOBS_MAX)
+    if (history == NULL)
         return NULL;
-    history->jobs[history->count] = calloc(1, sizeof **history->jobs);
-    if (history->jobs[history->count] == NULL)
-        return NULL;
-    snprintf(history->jobs[history->count]->job, sizeof history->jobs[0]->job, "%s", job);
-    return history->jobs[history->count++];
+    if (history->count < HISTORY_JOBS_MAX) {
+        found = calloc(1, sizeof *found);
+        if (found == NULL)
+            return NULL;
+        history->jobs[history->count++] = found;
+    } else {
+        found = history_oldest(history);
+        *found = (struct web_job_history){.job = ""};
+    }
+    snprintf(found->job, sizeof found->job, "%s", job);
+    return found;
 }
 
 struct web_job_history *web_history_of(struct web *web, struct tool *tool,
@@ -143,10 +164,13 @@ struct web_job_history *web_history_of(struct web *web, struct tool *tool,
     struct muster_error err = {.status = MUSTER_OK};
     enum muster_status status = MUSTER_OK;
 
+    web->history_failed = TOOL_DONE;
     if (history == NULL)
         return NULL;
+    history->asked = ++web->history->asked;
     if (history->created_unix_ms != job->created_unix_ms) { /* forgotten, and there again */
-        *history = (struct web_job_history){.created_unix_ms = job->created_unix_ms};
+        *history = (struct web_job_history){.created_unix_ms = job->created_unix_ms,
+                                            .asked = history->asked};
         snprintf(history->job, sizeof history->job, "%s", job->job);
     }
     status = history_rounds(history, tool, &err);

@@ -176,6 +176,7 @@ extern const double web_bucket_s[12]; /* upper ends */
 struct web_job_history {
     char job[256];
     int64_t created_unix_ms;
+    uint64_t asked;                                   /* which question of all was its last */
     int64_t last_round, last_checkpoint, last_launch; /* counted so far */
     uint64_t outcomes[8][8];                          /* of rounds: by cause, by outcome */
     struct web_phases phases[WEB_PHASES];
@@ -184,8 +185,8 @@ struct web_job_history {
 };
 extern const char *const web_end_words[WEB_ENDS_MAX];
 extern const char *const web_causes[8], *const web_outcomes[8];
-/* That job's, up to now. NULL: there are too many, or web->history_failed is the code of an error
- * that was said. */
+/* That job's, up to now. NULL: no memory, or web->history_failed is the code of an error that was
+ * said. */
 struct web_job_history *web_history_of(struct web *web, struct tool *tool,
                                        const struct muster_job_row *job);
 void web_history_free(struct web *web);
