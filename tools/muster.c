@@ -426,6 +426,7 @@ static void end_of_job(const struct muster_job_row *job, struct tool_end *end)
     end->finished = end->ended && end->status == MUSTER_OK && job->started_unix_ms > 0;
     end->error_rank = (int)job->error_rank;
     end->error_code = (int)job->error_code;
+    end->opened_unix_ms = job->opened_unix_ms;
     end->ended_unix_ms = job->ended_unix_ms;
     snprintf(end->text, sizeof end->text, "%s",
              job->error_text[0] != '\0' ? job->error_text : job->end_text);

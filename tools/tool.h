@@ -137,7 +137,7 @@ struct tool_end {
     enum muster_status status;
     int error_rank; /* -1 = none; so the rest */
     int error_code;
-    int64_t ended_unix_ms;
+    int64_t opened_unix_ms, ended_unix_ms;
     char host[256];
     char text[1200];
 };

@@ -20,8 +20,10 @@ void launcher_begin(struct launcher *launcher)
 {
     const struct tool_end *last = &launcher->last;
 
+    launcher->since_unix_ms = clock_ms(CLOCK_REALTIME);
     if (!launcher_ask(launcher))
         return;
+    launcher->since_unix_ms = 0;
     if (last->generation - !last->ended > launcher->before)
         launcher->before = last->generation - !last->ended;
 }
@@ -29,7 +31,8 @@ void launcher_begin(struct launcher *launcher)
 /* Has a rank of this launch joined the job? */
 static bool launcher_joined(const struct launcher *launcher)
 {
-    return launcher->answered && launcher->last.generation > launcher->before;
+    return launcher->answered && launcher->last.generation > launcher->before &&
+           launcher->last.opened_unix_ms >= launcher->since_unix_ms;
 }
 
 /* Launchers die of a signal, or say 1 of it, whatever their ranks do. */

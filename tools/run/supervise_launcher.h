@@ -9,10 +9,12 @@
 #include "tools/tool.h"
 
 struct launcher {
-    bool given;           /* false: `muster run` starts the ranks itself */
-    const char *broker;   /* NULL = not told; borrowed */
-    const char *job;      /* borrowed */
-    int64_t before;       /* the newest generation of earlier launches */
+    bool given;         /* false: `muster run` starts the ranks itself */
+    const char *broker; /* NULL = not told; borrowed */
+    const char *job;    /* borrowed */
+    int64_t before;     /* the newest generation of earlier launches, as far as is known */
+    int64_t
+        since_unix_ms;    /* no broker answered then: what was opened before is not this launch's */
     bool answered;        /* the broker, behind the newest launch */
     struct tool_end last; /* if it did */
 };

@@ -27,6 +27,7 @@ stepping() { [ "$(query "SELECT coalesce(min(done), 0) FROM progress WHERE job =
 box() { sed -n '/^+---- muster run/,/^+----$/p' "$dir/$job.log"; }
 through=("$here/fake_launcher")
 
+listen=$ipc
 broker_start
 
 # Preempted twice. No failure is allowed, so the launcher's 1 was none.
@@ -96,6 +97,17 @@ through=(env MUSTER_RANK=0 MUSTER_WORLD_SIZE=1 "$here/fake_launcher")
 launcher contradiction --max-failures 0 -- --steps 120
 same "exit code" "$code" 1
 says "$(cat "$dir/contradiction.log")" 'MUSTER_RANK and MUSTER_WORLD_SIZE say rank 0 of 1, but torchrun says rank [012] of 3'
+
+# A broker that is away when a launch begins: a preemption of before that is not this launch's.
+through=(bash -c 'touch "$0.begun"; until [ -e "$0.go" ]; do sleep 0.02; done; exit 5' "$dir/away")
+broker_kill
+in_background told --max-failures 0 -- --steps 1
+await "the launcher" test -e "$dir/away.begun"
+broker_start
+touch "$dir/away.go"
+wait "$runner"
+job=told
+says "$(box)" 'first error: failed, the launcher exited with code 5; 1 failure' '1 launch, 0 preemptions, 1 failure; exit code 5$'
 
 # Without a broker the launcher's exit code is all there is.
 through=(bash -c 'exit 42')
