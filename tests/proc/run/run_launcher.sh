@@ -60,9 +60,11 @@ job=told
 same "checkpoints of job told" "$(committed | wc -w)" 1
 
 # SIGTERM at the launcher, as an administrator or a scheduler sends it: it goes on from there.
-in_background agent --max-failures 0 -- --steps 400
+in_background agent --max-failures 0 -- --steps 1000000 --until-file "$dir/agent.end"
 await "the steps of job agent" stepping agent
 kill -TERM "$(pgrep -P "$(process agent)" -f "^/bin/bash .*fake_launcher")"
+await "the next launch of job agent" grep -q '^muster run: launch 2' "$dir/agent.log"
+touch "$dir/agent.end"
 wait "$runner"
 says "$(cat "$dir/agent.log")" 'job agent finished \(2 launches, 1 preemption, 0 failures\)'
 
