@@ -30,6 +30,7 @@ struct core;
 struct core_options {
     uint64_t start_id;           /* random, of this broker start */
     const char *events_endpoint; /* told in WELCOME; copied */
+    const char *signer;          /* NULL: it signs no manifests; else its public key; copied */
     int64_t join_timeout_ms;     /* 0 = JOIN_TIMEOUT_MS; a HELLO may ask for another */
     size_t task_bytes_max;       /* 0 = TASK_QUEUE_BYTES_MAX */
     size_t task_queues_max;      /* 0 = TASK_QUEUES_MAX */

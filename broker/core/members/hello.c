@@ -108,6 +108,7 @@ static void hello_welcome(struct core *core, const struct input *in, struct peer
         .last_request = peer->last_request,
         .snapshot_follows = snapshot,
         .speaks = WIRE_SPEAKS,
+        .signer = out_text(core, core->signer),
     };
     if (snapshot)
         hello_snapshot(core, peer);

@@ -67,6 +67,7 @@ struct core {
     struct import import;
     struct core_options options;
     char events_endpoint[ENDPOINT_MAX + 1];
+    char signer[SIGNER_MAX + 1]; /* "": no manifest is signed */
     uint64_t epoch;
     bool older; /* the database is an older copy: shards of what it holds for open may be deleted */
     bool started;
