@@ -58,6 +58,7 @@ struct input {
     uint64_t route;                 /* MESSAGE, NO_EVENTS: whom to answer */
     const struct wire_msg *message; /* MESSAGE: borrowed for the call */
     const char *by;                 /* MESSAGE of a tool: who sent it; NULL: nobody asks */
+    const char *key_jobs;           /* MESSAGE: the jobs that its key is for; NULL: no key */
     const char *job;                /* JOB, NO_EVENTS */
 };
 

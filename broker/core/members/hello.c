@@ -661,6 +661,13 @@ void hello_take(struct core *core, const struct input *in)
         return;
     }
     struct job *job = job_find(core, m->up.job);
+    if ((job == NULL || job->gen.state == GENERATION_ENDED) &&
+        !jobs_have_room(core, in->key_jobs)) {
+        hello_refuse(core, in, MUSTER_E_BUSY, true,
+                     "as many jobs of this key run as this broker still has room for: end one of "
+                     "them (`muster status` lists those that run)");
+        return;
+    }
     if (job == NULL) {
         job = job_create(core, m->up.job);
         if (job == NULL) {
