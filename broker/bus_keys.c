@@ -14,8 +14,9 @@
 #include <unistd.h>
 
 struct bus_keys {
-    char list_path[PATH_MAX], secret_path[PATH_MAX];
+    char list_path[PATH_MAX], secret_path[PATH_MAX], sign_path[PATH_MAX];
     char secret[KEY_TEXT_BYTES + 1];
+    struct sign_key sign;
     struct key_grant *items;
     size_t count;
     struct timespec changed; /* of the list's file, with inode and size: which one was read */
@@ -147,6 +148,37 @@ static enum muster_status bus_keys_read_secret(struct bus_keys *keys, struct mus
     return status;
 }
 
+enum muster_status bus_keys_read_sign(struct bus_keys *keys, struct muster_error *err)
+{
+    unsigned char seed[SIGN_SEED_BYTES];
+    enum muster_status status;
+    struct stat info;
+    char *text;
+
+    status =
+        key_text_read(keys->sign_path, S_IRWXG | S_IRWXO, KEY_FILE_BYTES_MAX, &text, &info, err);
+    if (status != MUSTER_OK)
+        return status;
+    if (text == NULL)
+        return error_set(err, MUSTER_E_AUTH,
+                         "--sign needs a key, and %s is missing: put it back, or make a new one "
+                         "with `muster key add NAME --job JOB --sign`",
+                         keys->sign_path);
+    prctl(PR_SET_DUMPABLE, 0);
+    mlock(keys, sizeof *keys);
+    text[strcspn(text, "\n")] = '\0';
+    if (sign_seed_read(text, seed))
+        sign_key_make(seed, &keys->sign);
+    else
+        status = error_set(err, MUSTER_E_CORRUPT,
+                           "%s does not hold a key that signs: put back the right file",
+                           keys->sign_path);
+    explicit_bzero(seed, sizeof seed);
+    explicit_bzero(text, strlen(text));
+    free(text);
+    return status;
+}
+
 /* --- open and close --------------------------------------------------------------------------- */
 
 enum muster_status bus_keys_open(const char *db, struct bus_keys **ret_keys,
@@ -158,6 +190,7 @@ enum muster_status bus_keys_open(const char *db, struct bus_keys **ret_keys,
     if (keys == NULL)
         return error_set(err, MUSTER_E_NOMEM, "no memory for the keys");
     snprintf(keys->secret_path, sizeof keys->secret_path, "%s.key", db);
+    snprintf(keys->sign_path, sizeof keys->sign_path, "%s.sign", db);
     if (snprintf(keys->list_path, PATH_MAX, "%s.keys", db) >= PATH_MAX)
         status = error_set(err, MUSTER_E_ARGUMENT, "the database's path %.60s... is too long", db);
     else
@@ -177,6 +210,7 @@ void bus_keys_close(struct bus_keys **keys)
     if (*keys == NULL)
         return;
     explicit_bzero((*keys)->secret, sizeof(*keys)->secret);
+    explicit_bzero(&(*keys)->sign, sizeof(*keys)->sign);
     free((*keys)->items);
     free(*keys);
     *keys = NULL;
@@ -195,6 +229,11 @@ const char *bus_keys_path(const struct bus_keys *keys)
 const char *bus_keys_secret(const struct bus_keys *keys)
 {
     return keys->secret;
+}
+
+const struct sign_key *bus_keys_sign(const struct bus_keys *keys)
+{
+    return keys->sign.public_text[0] != '\0' ? &keys->sign : NULL;
 }
 
 /* --- a list that changes ---------------------------------------------------------------------- */

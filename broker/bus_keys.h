@@ -1,6 +1,6 @@
 /* bus_keys - the keys of a broker: its own, and those of the clients that it lets in over TCP.
- * Owns: the copies in memory of DATABASE.key (the broker's secret) and DATABASE.keys (the list).
- * `muster key` makes both.
+ * Owns: the copies in memory of DATABASE.key (the broker's secret), DATABASE.keys (the list) and
+ * DATABASE.sign (what the key is made from that signs manifests). `muster key` makes all three.
  * They are files beside the database and not rows in it: a database that is put back from a backup
  * must not bring back a key that was revoked since.
  * Never: writes one of them; a secret in a log or an error. One thread. */
@@ -8,6 +8,7 @@
 #define BROKER_BUS_KEYS_H
 
 #include "schema/keys/keys.h"
+#include "schema/manifest/sign.h"
 
 struct bus_keys;
 
@@ -21,6 +22,11 @@ void bus_keys_close(struct bus_keys **keys); /* NULL-safe; wipes the secret */
 size_t bus_keys_count(const struct bus_keys *keys);
 const char *bus_keys_path(const struct bus_keys *keys);   /* of the list */
 const char *bus_keys_secret(const struct bus_keys *keys); /* Z85; "" if the list was empty */
+
+/* Reads DATABASE.sign. MUSTER_E_AUTH: there is none, or another user can read it. */
+enum muster_status bus_keys_read_sign(struct bus_keys *keys, struct muster_error *err);
+/* Borrowed until close; NULL: bus_keys_read_sign was not called. */
+const struct sign_key *bus_keys_sign(const struct bus_keys *keys);
 
 /* Reads the list again if the file has changed. *ret_lost: a key that was good is not any more, or
  * a key does something else. A list that cannot be read lets nobody in until it can. */

@@ -45,6 +45,7 @@ static const struct option {
     {"keep-jobs", OPTION_COUNT, offsetof(struct config, keep_jobs)},
     {"keep-jobs-days", OPTION_COUNT, offsetof(struct config, keep_jobs_days)},
     {"allow-network-fs", OPTION_FLAG, offsetof(struct config, allow_network_fs)},
+    {"sign", OPTION_FLAG, offsetof(struct config, sign)},
 };
 #define OPTIONS_COUNT (sizeof options / sizeof *options)
 
@@ -66,6 +67,7 @@ static const char help[] =
     "  --keep-jobs N          how many ended jobs are remembered (default 10000, 0: all); those\n"
     "                         without checkpoints go first, one with a pin stays\n"
     "  --keep-jobs-days DAYS  for how long (default 365, 0: for ever); no file is deleted\n"
+    "  --sign                 sign each manifest; `muster key add --sign` makes the key for it\n"
     "  --log-format FORMAT    text (default) or json; one line a record, on stderr\n"
     "  --log-level LEVEL      the least that is told: error, warning, info (default) or debug\n"
     "  --config FILE          read options from FILE, as `listen = ADDRESS`, one a line\n"

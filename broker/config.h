@@ -22,6 +22,7 @@ struct config {
     int64_t keep_jobs;       /* ended ones, 0 = all; */
     int64_t keep_jobs_days;  /* 0 = for ever */
     bool allow_network_fs;
+    bool sign;      /* manifests */
     bool show_help; /* then nothing else was checked */
     bool show_version;
 };

@@ -188,6 +188,30 @@ static void loop_refuse_key(struct loop *loop, uint64_t route, const struct wire
                 member ? "" : why->text);
 }
 
+/* For a key that is not for all jobs; who has no key is the broker's own user. */
+static bool loop_has_room(struct loop *loop, const struct bus_frame *frame)
+{
+    const struct key_grant *grant = frame->grant;
+
+    if (grant == NULL || key_covers(grant->jobs, ""))
+        return true;
+    if (loop->now_boot_ms - loop->disk_looked_ms >= HEARTBEAT_MS || loop->disk_looked_ms == 0) {
+        loop->disk_free_bytes = store_disk(loop->store).free_bytes;
+        loop->disk_looked_ms = loop->now_boot_ms;
+    }
+    return turns_write(loop->turns, grant->public_key, frame->size, loop->disk_free_bytes,
+                       loop->now_unix_ms);
+}
+
+static void refuse_share(struct loop *loop, uint64_t route, const struct wire_msg *message)
+{
+    loop->counters.share++;
+    if (message->type == WIRE_HELLO || wire_is_request(message->type) || is_of_tasks(message->type))
+        loop_refuse(loop, route, message, MUSTER_E_STORAGE,
+                    "this key had as much written today as is free on the broker's disk: make room "
+                    "there, or wait until tomorrow");
+}
+
 static void load_row(void *arg, const struct record *row)
 {
     struct loop *loop = arg;
@@ -225,7 +249,8 @@ static void take_frame(struct loop *loop, const struct bus_frame *frame)
                           .now_boot_ms = loop->now_boot_ms,
                           .now_unix_ms = loop->now_unix_ms,
                           .route = frame->route,
-                          .message = &message};
+                          .message = &message,
+                          .key_jobs = frame->grant != NULL ? frame->grant->jobs : NULL};
     struct muster_error err;
     enum muster_status status;
 
@@ -243,6 +268,8 @@ static void take_frame(struct loop *loop, const struct bus_frame *frame)
     } else if (frame->grant != NULL &&
                authority_check(frame->grant, &message, loop->now_unix_ms, &err) != MUSTER_OK) {
         loop_refuse_key(loop, frame->route, &message, &err);
+    } else if (!core_input_is_free(&message) && !loop_has_room(loop, frame)) {
+        refuse_share(loop, frame->route, &message);
     } else if (!loop->blocked) {
         if (!wake_job(loop, &message))
             return;

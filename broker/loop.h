@@ -18,6 +18,7 @@ struct loop_counters {
     uint64_t unexpected; /* of a type that only a broker sends */
     uint64_t denied;     /* that their sender's key may not send */
     uint64_t refused;    /* answered MUSTER_E_STORAGE */
+    uint64_t share;      /* their key had its share of the disk today */
     uint64_t busy;       /* dropped: their key sends more than it gets turns for */
     uint64_t passes;
     uint64_t pass_longest_ms; /* without its wait */

@@ -44,8 +44,9 @@ struct loop {
     enum muster_status failure; /* of a job's rows that could not be read: final */
     struct muster_error failed;
 
-    struct turns *turns; /* NULL: there are no keys */
-    struct arena arena;  /* of one decoded frame */
+    struct turns *turns;                     /* NULL: there are no keys */
+    int64_t disk_free_bytes, disk_looked_ms; /* at that boot time */
+    struct arena arena;                      /* of one decoded frame */
     struct store_rows rows;
     struct outbox outbox;
     uint8_t frame[WIRE_FRAME_MAX];

@@ -156,6 +156,7 @@ static enum muster_status make_core(struct program *program, struct muster_error
         .join_timeout_ms = program->config.join_timeout_ms,
         .keep_jobs = (size_t)program->config.keep_jobs,
         .keep_jobs_days = program->config.keep_jobs_days,
+        .signer = program->config.sign ? bus_keys_sign(program->keys)->public_text : NULL,
     };
 
     while (options.start_id == 0) {
@@ -174,8 +175,8 @@ static enum muster_status make_core(struct program *program, struct muster_error
 
 static enum muster_status main_start(struct program *program, struct muster_error *err)
 {
-    const struct store_options store_options = {
-        .allow_network_fs = program->config.allow_network_fs, .lock_wait_ms = LOCK_WAIT_MS};
+    struct store_options store_options = {.allow_network_fs = program->config.allow_network_fs,
+                                          .lock_wait_ms = LOCK_WAIT_MS};
     struct bus_options bus_options = {.listen = program->config.listen, .db = program->config.db};
     enum muster_status status = take_files(err);
 
@@ -184,6 +185,10 @@ static enum muster_status main_start(struct program *program, struct muster_erro
     if (status == MUSTER_OK)
         status = bus_keys_open(program->config.db, &program->keys, err);
     bus_options.keys = program->keys;
+    if (status == MUSTER_OK && program->config.sign)
+        status = bus_keys_read_sign(program->keys, err);
+    if (status == MUSTER_OK)
+        store_options.sign = bus_keys_sign(program->keys);
     if (status == MUSTER_OK)
         status = bus_check_listen(bus_options.listen,
                                   bus_keys_count(program->keys) > 0 ? NULL : bus_options.db, err);

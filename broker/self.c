@@ -97,6 +97,7 @@ static void self_refusals(const struct self *self, struct store_rows *rows)
     row_number(rows, "refused_topic", bus->dropped_topics);
     row_number(rows, "refused_busy", self->loop->busy);
     row_number(rows, "refused_disk", self->loop->refused);
+    row_number(rows, "refused_share", self->loop->share);
     row_number(rows, "closed_hostile", guard.hostile);
     row_number(rows, "closed_files", guard.full);
     row_number(rows, "closed_address", peers.address);

@@ -22,6 +22,8 @@ struct lane {
     size_t bytes;
     uint64_t pass; /* of which `work` is */
     unsigned work;
+    int64_t day;      /* of which `written` is */
+    uint64_t written; /* bytes of the disk */
 };
 
 struct turns {
@@ -172,6 +174,22 @@ bool turns_next(struct turns *turns, struct bus_frame *ret_frame, const char **r
             return true;
         }
     return false;
+}
+
+bool turns_write(struct turns *turns, const char *public_key, size_t size, int64_t free_bytes,
+                 int64_t now_unix_ms)
+{
+    struct lane *lane = lane_of(turns, public_key, WIRE_HELLO);
+    uint64_t bytes = TURN_ROWS * (TURN_ROW_BYTES + (uint64_t)size);
+
+    if (lane->day != now_unix_ms / DAY_MS) {
+        lane->day = now_unix_ms / DAY_MS;
+        lane->written = 0;
+    }
+    if (lane->written + bytes > (uint64_t)(free_bytes > 0 ? free_bytes : 0))
+        return false;
+    lane->written += bytes;
+    return true;
 }
 
 bool turns_wait(const struct turns *turns)

@@ -2,7 +2,8 @@
  * Owns: copies of the messages that came and whose key has had its turn in this pass. They are
  * taken in later passes, in their order. So a key that asks without an end delays itself alone: of
  * each pass it gets as much as any other. Questions have a lane of their own: a dashboard that asks
- * too often delays no heartbeat. Never: looks at more of a message than its type. One thread. */
+ * too often delays no heartbeat. And how much of the disk each key has had today. Never: looks at
+ * more of a message than its type. One thread. */
 #ifndef BROKER_TURNS_H
 #define BROKER_TURNS_H
 
@@ -13,6 +14,8 @@
 #define TURN_PAGE_WORK 8           /* of what is answered by a page of events or tasks */
 #define TURNS_HELD_BYTES (4 << 20) /* of a lane; what comes then is dropped, and sent again */
 #define TURNS_ALL_BYTES (64 << 20)
+#define TURN_ROW_BYTES 512 /* of a message in the database, beside its own bytes ... */
+#define TURN_ROWS 4        /* ... and both so often: indices, the journal, SQLite's log */
 
 struct turns;
 
@@ -27,6 +30,11 @@ bool turns_take(struct turns *turns, const struct bus_frame *frame);
 /* The next that was kept and whose turn it is now. Its grant is NULL, since the list of keys may
  * have changed: ret_key names its key. Borrowed until the next call. False: none. */
 bool turns_next(struct turns *turns, struct bus_frame *ret_frame, const char **ret_key);
+
+/* A message of this key is to be written. False: it had as much written today as is free now. So
+ * who writes all that it can leaves half of the disk to the others, and is seen. */
+bool turns_write(struct turns *turns, const char *public_key, size_t size, int64_t free_bytes,
+                 int64_t now_unix_ms);
 
 bool turns_wait(const struct turns *turns); /* some are kept */
 uint64_t turns_dropped(const struct turns *turns);

@@ -67,6 +67,18 @@ const char *link_key_path(void)
     return path != NULL && path[0] != '\0' ? path : NULL;
 }
 
+enum muster_status link_key_signer(char ret_signer[SIGNER_MAX + 1], struct muster_error *err)
+{
+    const char *path = link_key_path();
+    struct key_file file = {.signer = ""};
+    enum muster_status status = path != NULL ? link_key_read(path, &file, err) : MUSTER_OK;
+
+    if (status == MUSTER_OK)
+        memcpy(ret_signer, file.signer, sizeof file.signer);
+    explicit_bzero(&file, sizeof file);
+    return status;
+}
+
 enum muster_status link_key_use(void *socket, const char *endpoint, const char *path,
                                 struct muster_error *err)
 {

@@ -19,6 +19,10 @@ enum muster_status link_key_read(const char *path, struct key_file *ret_file,
 /* What MUSTER_KEY_FILE says; NULL: nothing. Borrowed from the environment. */
 const char *link_key_path(void);
 
+/* By whom that file says that manifests have to be signed; "": there is no such line, or no file.
+ * Statuses of link_key_read. */
+enum muster_status link_key_signer(char ret_signer[SIGNER_MAX + 1], struct muster_error *err);
+
 /* Before connecting: a tcp endpoint is connected with the key in this file, and never without it.
  * path NULL, or a local socket: nothing is done. Statuses of link_key_read, and MUSTER_E_AUTH: the
  * key has expired. */

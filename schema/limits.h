@@ -21,12 +21,13 @@
 #define TEXT_MAX 4095       /* error texts, reasons: cut cleanly at a character */
 #define NOTICE_ID_MAX 127
 #define NAME_MAX_BYTES 63 /* kinds, sources, query names */
-#define CHECKSUM_MAX 63   /* "xxh3-128:" + 32 digits, room for others */
+#define SIGNER_MAX 64     /* a public key in hexadecimal digits */
+#define CHECKSUM_MAX 95   /* "blake2b-256:" + 64 digits, room for others */
 
 #define WORLD_SIZE_MAX                                                                          \
     4096                   /* members in one decision: 4096 x (1 + 3 + 9 + 1) = 57,344 < 64 KiB \
                             */
-#define FILES_FRAME_MAX 96 /* 96 x (255 path + 63 checksum + 24) = 32,832 < 64 KiB */
+#define FILES_FRAME_MAX 96 /* 96 x (255 path + 95 checksum + 24) = 35,904 < 64 KiB */
 #define FILE_PATH_MAX 255
 #define FILES_SHARD_MAX 4096 /* files of one rank's shard */
 #define CHECKPOINT_FILES_MAX                                                                     \

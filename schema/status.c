@@ -52,6 +52,7 @@ int muster_status_exit_code(enum muster_status status)
     case MUSTER_E_LAYOUT:
     case MUSTER_E_UNSUPPORTED:
     case MUSTER_E_JOB:
+    case MUSTER_E_SIGNATURE:
         return 93;
     default:
         return 1;

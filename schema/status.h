@@ -19,7 +19,7 @@ enum muster_status {
 #define X(name, value, sentence, advice) name = value,
 #include "status.def"
 #undef X
-    MUSTER_STATUS_COUNT = 44
+    MUSTER_STATUS_COUNT = 45
 };
 
 #define MUSTER_ERROR_TEXT_MAX                                           \

@@ -3,6 +3,7 @@
 #include "tools/render.h"
 #include "tools/tool.h"
 
+#include "node/link_key.h"
 #include "node/shard/shard.h"
 
 #include <dirent.h>
@@ -19,8 +20,9 @@ struct list {
     struct found *items;
     size_t count;
     int unreadable;
-    int refused;                /* their numbers are others' in the broker's records */
-    char job[JOB_NAME_MAX + 1]; /* whose they are */
+    int refused; /* their numbers are others' in the broker's records, or they are not signed */
+    char job[JOB_NAME_MAX + 1];  /* whose they are */
+    char signer[SIGNER_MAX + 1]; /* by whom they have to be signed; "": by nobody */
 };
 
 static void list_free(struct list *list)
@@ -45,6 +47,13 @@ static void import_look_at(struct list *list, const char *path)
     if (status != MUSTER_OK) {
         list->unreadable++;
         tool_fail(TOOL_NO, "%s is left out: %s", path, err.text);
+        return;
+    }
+    if (list->signer[0] != '\0' &&
+        manifest_check_signer(manifest, list->signer, &err) != MUSTER_OK) {
+        list->refused++;
+        tool_fail(TOOL_REFUSED, "%s is left out: %s", path, err.text);
+        manifest_destroy(&manifest);
         return;
     }
     items = realloc(list->items, (list->count + 1) * sizeof *items);
@@ -130,6 +139,9 @@ static int import_read_directory(const char *name, struct list *list, char *ret_
                          "in it; once it can be read, import again",
                          ret_root, strerror(code));
     read_owner(list, ret_root);
+    if (list->count == 0 && list->refused > 0)
+        return tool_fail(TOOL_REFUSED, "%s holds no checkpoint that is signed as it has to be",
+                         ret_root);
     if (list->count == 0)
         return tool_fail(
             TOOL_NO, "%s holds no checkpoint: nothing in it has a manifest.json that can be read",
@@ -178,7 +190,9 @@ static enum muster_status send(struct tool *tool, const struct found *found, boo
 {
     char *text = NULL;
     size_t size = 0;
-    enum muster_status status = manifest_render(found->manifest, &text, &size, err);
+    enum muster_status status = found->manifest->signer != NULL /* each byte of it counts */
+                                    ? shard_manifest_text(found->path, &text, &size, err)
+                                    : manifest_render(found->manifest, &text, &size, err);
 
     if (status == MUSTER_OK)
         status = muster_client_import(tool->client, found->manifest->job, found->path, text, size,
@@ -235,9 +249,9 @@ static enum muster_status import_send_all(struct tool *tool, struct list *list, 
             continue;
         status = send(tool, found, &is_new, err);
         *ret_added += is_new;
-        if (status != MUSTER_OK && status != MUSTER_E_EXISTS)
+        if (status != MUSTER_OK && status != MUSTER_E_EXISTS && status != MUSTER_E_SIGNATURE)
             return status;
-        if (status == MUSTER_E_EXISTS) {
+        if (status != MUSTER_OK) {
             list->refused++;
             tool_fail(TOOL_REFUSED, "%s is left out: %s", found->path, err->text);
         }
@@ -254,6 +268,8 @@ int cmd_import(struct tool *tool)
     int64_t added = 0;
     int code = tool_check_broker(tool);
 
+    if (code == TOOL_DONE && link_key_signer(list.signer, &err) != MUSTER_OK)
+        return tool_fail_status(err.status, &err);
     if (code == TOOL_DONE)
         code = import_read_directory(tool->args[0], &list, root);
     if (code == TOOL_DONE && tool->values[OPTION_JOB] != NULL &&

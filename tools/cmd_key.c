@@ -1,10 +1,11 @@
 /* cmd_key - the verb that decides who may use a broker over TCP: key add, list, revoke,
  * rotate, show.
- * Owns: DATABASE.key (the broker's secret, made once) and DATABASE.keys (the list), which musterd
- * reads again when it changes. It asks no broker, so it works before the first start: who may write
- * the files is who may run it. */
+ * Owns: DATABASE.key (the broker's secret, made once), DATABASE.sign (the same for its signatures)
+ * and DATABASE.keys (the list), which musterd reads again when it changes. It asks no broker, so it
+ * works before the first start: who may write the files is who may run it. */
 #include "node/link_key.h"
 #include "node/shard/fs.h"
+#include "schema/manifest/sign.h"
 #include "schema/paths.h"
 #include "schema/wire/wire.h"
 #include "tools/render.h"
@@ -16,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <zmq.h>
@@ -27,7 +29,7 @@
 #define ROTATE_DAYS 7 /* for which the old key counts, if nobody says otherwise */
 
 struct key_store {
-    char list_path[FS_PATH_MAX], secret_path[FS_PATH_MAX];
+    char list_path[FS_PATH_MAX], secret_path[FS_PATH_MAX], sign_path[FS_PATH_MAX];
     char directory[FS_PATH_MAX];
     struct key_grant *keys;
     size_t count;
@@ -51,6 +53,7 @@ static int key_store_name(struct tool *tool, struct key_store *store)
              slash != NULL ? (int)(slash - db) : 1, slash != NULL ? db : ".");
     snprintf(store->list_path, sizeof store->list_path, "%s.keys", db);
     snprintf(store->secret_path, sizeof store->secret_path, "%s.key", db);
+    snprintf(store->sign_path, sizeof store->sign_path, "%s.sign", db);
     return TOOL_DONE;
 }
 
@@ -163,6 +166,59 @@ static int key_of_broker(const struct key_store *store, char ret_public[KEY_TEXT
         return tool_fail(TOOL_REFUSED, "%s does not hold a broker's key: put back the right file",
                          store->secret_path);
     return status == MUSTER_OK ? TOOL_DONE : tool_fail(TOOL_REFUSED, "%s", err.text);
+}
+
+/* A new one has a new public key, which no checkpoint so far is signed by. */
+static int key_make_seed(const struct key_store *store, unsigned char seed[SIGN_SEED_BYTES])
+{
+    char text[SIGN_SEED_TEXT + 2];
+    struct muster_error err;
+    enum muster_status status;
+
+    if (getrandom(seed, SIGN_SEED_BYTES, 0) != SIGN_SEED_BYTES)
+        return tool_fail(TOOL_NO, "no random numbers: %s", strerror(errno));
+    sign_seed_write(seed, text);
+    text[SIGN_SEED_TEXT] = '\n';
+    status = fs_write_new(store->sign_path, text, SIGN_SEED_TEXT + 1, &err);
+    explicit_bzero(text, sizeof text);
+    if (status != MUSTER_OK)
+        return tool_fail(TOOL_REFUSED, "%s", err.text);
+    key_store_give(store, store->sign_path);
+    return TOOL_DONE;
+}
+
+/* The public key that the broker signs with; its pair is made if there is none yet. */
+static int key_of_signer(const struct key_store *store, char ret_public[SIGNER_MAX + 1])
+{
+    unsigned char seed[SIGN_SEED_BYTES];
+    struct sign_key key;
+    struct muster_error err;
+    char *text = NULL;
+    size_t size;
+    enum muster_status status =
+        fs_read_small(store->sign_path, KEY_FILE_BYTES_MAX, &text, &size, &err);
+    int code = status == MUSTER_OK || status == MUSTER_E_NOT_FOUND
+                   ? TOOL_DONE
+                   : tool_fail(TOOL_REFUSED, "%s", err.text);
+
+    if (status == MUSTER_E_NOT_FOUND)
+        code = key_make_seed(store, seed);
+    if (status == MUSTER_OK) {
+        text[strcspn(text, "\n")] = '\0';
+        if (!sign_seed_read(text, seed))
+            code = tool_fail(TOOL_REFUSED,
+                             "%s does not hold a key that signs: put back the right file",
+                             store->sign_path);
+        explicit_bzero(text, size);
+        free(text);
+    }
+    if (code == TOOL_DONE) {
+        sign_key_make(seed, &key);
+        memcpy(ret_public, key.public_text, SIGNER_MAX + 1);
+        explicit_bzero(&key, sizeof key);
+    }
+    explicit_bzero(seed, sizeof seed);
+    return code;
 }
 
 /* --- add -------------------------------------------------------------------------------------- */
@@ -299,6 +355,8 @@ static int key_make(struct tool *tool, struct key_store *store, struct key_grant
 
     if (code == TOOL_DONE)
         code = key_of_broker(store, file.broker_key);
+    if (code == TOOL_DONE && tool->values[OPTION_SIGN] != NULL)
+        code = key_of_signer(store, file.signer);
     if (code != TOOL_DONE)
         return code;
     if (zmq_curve_keypair(grant->public_key, file.secret_key) != 0)
@@ -442,16 +500,19 @@ static int key_show(struct tool *tool)
 {
     struct muster_error err;
     struct key_file file;
+    char signer[SIGNER_MAX + 16] = "";
     enum muster_status status = link_key_read(tool->args[1], &file, &err);
 
     if (status != MUSTER_OK)
         return tool_fail_status(status, &err);
     explicit_bzero(file.secret_key, sizeof file.secret_key);
+    if (file.signer[0] != '\0')
+        snprintf(signer, sizeof signer, "signer   %s\n", file.signer);
     fprintf(tool->out,
-            "name     %s\nrole     %s\njobs     %s\nexpires  %s\npublic   %s\nbroker   %s\n",
+            "name     %s\nrole     %s\njobs     %s\nexpires  %s\npublic   %s\nbroker   %s\n%s",
             file.name, key_role_name(file.role), file.jobs,
             file.expires_unix_ms != 0 ? render_stamp(file.expires_unix_ms).text : "never",
-            file.public_key, file.broker_key);
+            file.public_key, file.broker_key, signer);
     return TOOL_DONE;
 }
 

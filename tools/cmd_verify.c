@@ -5,6 +5,7 @@
 
 #include "client/manager/hold.h"
 #include "client/manager/place.h"
+#include "node/link_key.h"
 #include "node/shard/shard.h"
 
 #include <inttypes.h>
@@ -25,7 +26,9 @@ struct verify {
     json_t *found;   /* of the checkpoint that is read */
     json_t *damages; /* of all before it */
     int64_t checkpoints, files, bytes, damaged;
-    int64_t unsealed; /* manifests of an older muster */
+    int64_t unsealed;            /* manifests of an older muster */
+    int64_t is_signed;           /* manifests, by whomever */
+    char signer[SIGNER_MAX + 1]; /* by whom they have to be; "": by nobody */
     struct newest newest_read;
 };
 
@@ -188,6 +191,9 @@ static void verify_manifest(struct verify *v, const struct muster_checkpoint_row
         return;
     }
     v->unsealed += !manifest->sealed;
+    v->is_signed += manifest->signer != NULL;
+    if (v->signer[0] != '\0' && manifest_check_signer(manifest, v->signer, &err) != MUSTER_OK)
+        say_damage(v, checkpoint, path, err.text);
     if (strcmp(manifest->job, v->tool->job) != 0 ||
         (int64_t)manifest->round != checkpoint->checkpoint ||
         (int64_t)manifest->generation != checkpoint->generation ||
@@ -405,6 +411,14 @@ static int verify_print_result(struct verify *v)
                     "%" PRId64 " manifest%s of an older muster carr%s no checksum: a change in it "
                     "may not be seen\n",
                     v->unsealed, v->unsealed == 1 ? "" : "s", v->unsealed == 1 ? "ies" : "y");
+        if (v->is_signed > 0)
+            fprintf(tool->out,
+                    v->signer[0] != '\0'
+                        ? "%" PRId64 " manifest%s signed; the key is that of your key "
+                          "file\n"
+                        : "%" PRId64 " manifest%s signed; your key file names no signer, "
+                          "so the signatures were not checked\n",
+                    v->is_signed, v->is_signed == 1 ? " is" : "s are");
         if (v->damaged > 0)
             print_advice(v);
         json_decref(v->damages);
@@ -416,6 +430,8 @@ static int verify_print_result(struct verify *v)
     json_object_set_new(document, "files", json_integer(v->files));
     json_object_set_new(document, "bytes", json_integer(v->bytes));
     json_object_set_new(document, "manifests_without_checksum", json_integer(v->unsealed));
+    json_object_set_new(document, "manifests_signed", json_integer(v->is_signed));
+    json_object_set_new(document, "signer", json_string(v->signer));
     json_object_set_new(document, "damaged", v->damages);
     if (!render_json(document, tool->out, false))
         return tool_fail(TOOL_NO, "no memory for the answer");
@@ -466,6 +482,8 @@ int cmd_verify(struct tool *tool)
         code = tool_find_job(tool);
     if (code != TOOL_DONE)
         return code;
+    if (link_key_signer(v.signer, &err) != MUSTER_OK)
+        return tool_fail_status(err.status, &err);
     v.damages = json_array();
     /* A job that keeps few may delete all of a list before one of them is held. */
     for (int i = 0; i < LISTS_MAX && status == MUSTER_OK && any && v.checkpoints == 0; i++)

@@ -48,7 +48,9 @@ const struct tool_verb tool_verbs[] = {
     {"broker", "", "the broker itself: address, disk, load, and what it refused", 0, 0, 0,
      cmd_broker},
     {"key", "add|list|revoke|rotate|show", "who may use this host's broker over TCP",
-     OPTION_BIT(OPTION_ROLE) | OPTION_BIT(OPTION_EXPIRES) | OPTION_BIT(OPTION_FILE), 1, 3, cmd_key},
+     OPTION_BIT(OPTION_ROLE) | OPTION_BIT(OPTION_EXPIRES) | OPTION_BIT(OPTION_FILE) |
+         OPTION_BIT(OPTION_SIGN),
+     1, 3, cmd_key},
     {"web", "", "a page for the browser, and metrics for Prometheus: read-only",
      OPTION_BIT(OPTION_LISTEN), 0, 0, cmd_web},
     {"bench", "", "what a preemption costs on this machine, in a directory",

@@ -40,6 +40,8 @@ const struct tool_option tool_option_table[OPTION_COUNT] = {
     [OPTION_ROLE] = {"role", "ROLE", NULL, "what it may do: node (the default), operator, viewer"},
     [OPTION_EXPIRES] = {"expires", "TIME", NULL, "until when, as 30d or 12h from now (for ever)"},
     [OPTION_FILE] = {"file", "FILE", NULL, "where the new key is written (NAME.key)"},
+    [OPTION_SIGN] = {"sign", NULL, NULL,
+                     "its holders restore only what this broker signed (musterd --sign)"},
     [OPTION_KEY] = {"key", "FILE", "MUSTER_KEY_FILE",
                     "the key that a broker at a tcp address asks for"},
     [OPTION_LISTEN] = {"listen", "HOST:PORT", NULL,

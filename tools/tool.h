@@ -36,6 +36,7 @@ enum tool_option_id {
     OPTION_ROLE,
     OPTION_EXPIRES,
     OPTION_FILE,
+    OPTION_SIGN,
     OPTION_KEY,
     OPTION_LISTEN,
     OPTION_RANKS,

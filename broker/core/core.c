@@ -13,6 +13,8 @@ struct core *core_create(const struct core_options *options)
     strncpy(core->events_endpoint, options->events_endpoint ? options->events_endpoint : "",
             sizeof core->events_endpoint - 1);
     core->options.events_endpoint = core->events_endpoint;
+    strncpy(core->signer, options->signer ? options->signer : "", sizeof core->signer - 1);
+    core->options.signer = core->signer;
     return core;
 }
 

@@ -30,6 +30,7 @@ struct core;
 struct core_options {
     uint64_t start_id;           /* random, of this broker start */
     const char *events_endpoint; /* told in WELCOME; copied */
+    const char *signer;          /* NULL: it signs no manifests; else its public key; copied */
     int64_t join_timeout_ms;     /* 0 = JOIN_TIMEOUT_MS; a HELLO may ask for another */
     size_t task_bytes_max;       /* 0 = TASK_QUEUE_BYTES_MAX */
     size_t task_queues_max;      /* 0 = TASK_QUEUES_MAX */
@@ -57,6 +58,7 @@ struct input {
     uint64_t route;                 /* MESSAGE, NO_EVENTS: whom to answer */
     const struct wire_msg *message; /* MESSAGE: borrowed for the call */
     const char *by;                 /* MESSAGE of a tool: who sent it; NULL: nobody asks */
+    const char *key_jobs;           /* MESSAGE: the jobs that its key is for; NULL: no key */
     const char *job;                /* JOB, NO_EVENTS */
 };
 

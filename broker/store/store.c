@@ -405,6 +405,7 @@ enum muster_status store_open(const char *path, const struct store_options *opti
     store->journal_events_max =
         options->journal_events_max > 0 ? options->journal_events_max : JOURNAL_EVENTS_MAX;
     store->checkpoint_frames = options->checkpoint_frames;
+    store->sign = options->sign;
     arena_init(&store->held_arena, 0);
     arena_init(&store->arena, 0);
     store->path = strdup(path);

@@ -16,12 +16,14 @@
 #include "schema/sql/sql.h"
 
 struct store;
+struct sign_key;
 
 struct store_options {
     bool allow_network_fs;
     int64_t
         lock_wait_ms; /* a musterd that was killed holds the lock until its sockets are closed */
     uint64_t journal_events_max; /* 0 = JOURNAL_EVENTS_MAX */
+    const struct sign_key *sign; /* manifests get its signature; NULL: none; borrowed until close */
     int checkpoint_frames;       /* of the log, until they are copied into the file; 0 = 1000 */
     const struct sql_migration
         *migrations; /* NULL = those of schema/sql; else closed by version 0 */

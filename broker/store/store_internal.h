@@ -104,6 +104,7 @@ struct store {
     uint8_t body[WIRE_FRAME_MAX];
 
     struct store_manifests *manifests; /* store_manifest.c */
+    const struct sign_key *sign;       /* NULL: they get no signature */
 };
 
 /* --- store_sql.c --- */

@@ -231,6 +231,8 @@ static enum muster_status store_manifest_begin(struct store *store, const char *
     status = store_manifest_read_checkpoint(store, job, round, &head, err);
     if (status == MUSTER_OK)
         status = manifest_text_begin(&head, &m->now.text, err);
+    if (status == MUSTER_OK && store->sign != NULL)
+        status = manifest_text_sign(m->now.text, store->sign, err);
     arena_reset(&store->arena);
     if (status != MUSTER_OK)
         return status;

@@ -3,6 +3,7 @@
 
 #include "client/manager/hold.h"
 #include "node/clock.h"
+#include "node/link_key.h"
 #include "node/shard/shard.h"
 #include "schema/error.h"
 
@@ -182,23 +183,28 @@ static enum muster_status manager_restore_read_one(struct muster_manager *m,
         .state = m->state,
         .restore_fn = m->restore_fn != NULL ? manager_restore_call_restore_fn : NULL,
         .arg = m};
-    struct manifest *manifest = NULL;
-    enum muster_status status = shard_manifest_read(info->path, &manifest, err);
+    struct manifest *found = NULL, *restored = NULL;
+    char signer[SIGNER_MAX + 1];
+    enum muster_status status = link_key_signer(signer, err);
 
+    if (status == MUSTER_OK)
+        status = shard_manifest_read(info->path, &found, err);
     if (status != MUSTER_OK)
         return status;
-    request.layout = manifest->layout;
+    request.signer = signer[0] != '\0' ? signer : NULL;
+    request.layout = found->layout;
     if (request.job == NULL)
-        request.job = manifest->job;
-    status = shard_restore(&request, NULL, err);
+        request.job = found->job;
+    status = shard_restore(&request, &restored, err);
     if (status == MUSTER_OK) {
         ret->step = info->step;
         ret->checkpoint = info->checkpoint;
-        ret->epoch = manifest->epoch;
-        ret->step_in_epoch = manifest->step_in_epoch;
-        ret->data_position = manifest->data_position;
+        ret->epoch = restored->epoch;
+        ret->step_in_epoch = restored->step_in_epoch;
+        ret->data_position = restored->data_position;
     }
-    manifest_destroy(&manifest);
+    manifest_destroy(&found);
+    manifest_destroy(&restored);
     return status;
 }
 

@@ -2,6 +2,7 @@
 #include "client/node/node_private.h"
 #include "client/query/query_door.h"
 
+#include "node/link_key.h"
 #include "node/started.h"
 #include "schema/error.h"
 
@@ -179,6 +180,7 @@ static enum muster_status node_open_read_checkpoint(struct muster_node *node, co
                                     .world_size = (uint64_t)node->world_size,
                                     .step = step,
                                     .round = round,
+                                    .signer = node->signer[0] != '\0' ? node->signer : NULL,
                                     .state = node->options.state};
     struct manifest *manifest = NULL;
     struct muster_error why;
@@ -448,6 +450,7 @@ static enum muster_status open_agent(struct muster_node *node, struct muster_err
                    .pid = (uint64_t)getpid(),
                    .layout = node->layout,
                    .checkpoint_dir = node->checkpoint_dir,
+                   .signer = node->signer,
                    .directory = dir_number(node->checkpoint_dir),
                    .started_boot_ms = started_first_node_boot_ms(),
                    .join_timeout_ms = o->join_timeout_ms,
@@ -588,6 +591,8 @@ enum muster_status node_open(const struct muster_node_options *options,
         status = node_log_configure(node, &error);
     if (status == MUSTER_OK && node->identity_note[0] != '\0')
         node_log(node, 2, "%s", node->identity_note);
+    if (status == MUSTER_OK)
+        status = link_key_signer(node->signer, &error);
     if (status == MUSTER_OK)
         status = prepare_directory(node, &error);
     if (status == MUSTER_OK)

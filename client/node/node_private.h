@@ -35,6 +35,7 @@ struct muster_node {
     char job[JOB_NAME_MAX + 1];
     char host[HOST_MAX + 1];
     char checkpoint_dir[PATH_BYTES_MAX + 1];
+    char signer[SIGNER_MAX + 1]; /* of the key file: the key that signs its manifests; "": none */
     int rank;
     int world_size;
     enum wire_role role;

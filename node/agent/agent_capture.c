@@ -223,6 +223,7 @@ static struct save_order order_of_view(const struct agent *agent)
                                .round = agent->view.round,
                                .nonce = agent->view.round_nonce,
                                .step = agent->view.step,
+                               .strong = agent->view.broker_signs,
                                .first = atomic_load(&agent->commit_step) == 0};
 }
 

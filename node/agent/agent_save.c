@@ -37,8 +37,8 @@ static enum muster_status save_by_hook(const struct save_target *target,
                               "untouched",
                               code, why, (long long)(order->step + target->names.offset), dir);
     }
-    return shard_dir_seal(round_dir, target->rank, target->incarnation, order->watch, ret_files,
-                          err);
+    return shard_dir_seal(round_dir, target->rank, target->incarnation, order->watch,
+                          order->strong ? CHECKSUM_STRONG : CHECKSUM_XXH3, ret_files, err);
 }
 
 static enum muster_status save_state(const struct save_target *target,
@@ -56,7 +56,8 @@ static enum muster_status save_state(const struct save_target *target,
                                 .total_run_calls = order->step,
                                 .epoch = order->epoch,
                                 .step_in_epoch = order->step_in_epoch,
-                                .data_position = order->data_position};
+                                .data_position = order->data_position,
+                                .checksum = order->strong ? CHECKSUM_STRONG : CHECKSUM_XXH3};
 
     const struct muster_state *state = order->state != NULL   ? order->state
                                        : target->take != NULL ? order->snapshot

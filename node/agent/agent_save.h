@@ -18,6 +18,7 @@ struct save_order { /* one save */
     int64_t data_position;
     int64_t waited_ms; /* for the save before */
     int64_t turn_ms; /* CLOCK_MONOTONIC: since when the program saves this step; 0 = from now on */
+    bool strong;     /* the broker signs: files get checksums that nobody can forge */
     bool first;      /* none was committed in this launch: the parts of all ranks are looked at */
     void *call_arg;  /* of the boundary call that saves */
     void *snapshot;  /* what the user's hook took, else NULL */

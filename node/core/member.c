@@ -89,6 +89,7 @@ void member_destroy(struct member **member)
     free((char *)m->options.job);
     free((char *)m->options.host);
     free((char *)m->options.checkpoint_dir);
+    free((char *)m->options.signer);
     free(m->manifest_bytes);
     free(m);
     *member = NULL;
@@ -104,6 +105,7 @@ struct member *member_create(const struct member_options *options)
     m->options.job = own(options->job);
     m->options.host = own(options->host);
     m->options.checkpoint_dir = own(options->checkpoint_dir);
+    m->options.signer = own(options->signer);
     m->view.mode = VIEW_WAIT;
     m->hello_every = RESEND_MIN_MS;
     m->next_request = 1;
@@ -115,7 +117,8 @@ struct member *member_create(const struct member_options *options)
     m->join_until = m->snapshot_until = m->resend_at = NEVER;
     m->heartbeat_at = NEVER;
     m->phase = PHASE_JOINING;
-    if (m->options.job == NULL || m->options.host == NULL || m->options.checkpoint_dir == NULL)
+    if (m->options.job == NULL || m->options.host == NULL || m->options.checkpoint_dir == NULL ||
+        m->options.signer == NULL)
         member_destroy(&m);
     return m;
 }

@@ -40,6 +40,7 @@ struct member_options { /* strings are copied */
     uint64_t pid;
     enum wire_layout layout;
     const char *checkpoint_dir;
+    const char *signer;      /* "": none; else the key by which its manifests have to be signed */
     uint64_t directory;      /* its number, see node/shard/dir.h; 0 = not known */
     int64_t started_boot_ms; /* of the process; 0 = not known, or it had a node before */
     int64_t join_timeout_ms;
@@ -171,6 +172,7 @@ struct member_view {
     uint64_t broker_epoch;
     uint64_t broker_start; /* its start id: another number is another start, and maybe another
                               database */
+    bool broker_signs;     /* manifests: their files need checksums that nobody can forge */
     bool unheard;          /* no broker was heard for LOST_MS */
     bool left;             /* after MEMBER_CLOSE: LEAVE was answered or its time is over */
     bool kept; /* after MEMBER_CLOSE: LEAVE waits for what this node is to write, or for its answer.

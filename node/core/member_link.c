@@ -259,9 +259,30 @@ static void refuse_older(struct member *m)
     on_refused(m, &refused);
 }
 
+/* At the start alone: a launch that runs is worth more than to end it for how its broker was
+ * started again. */
+static bool signs_as_asked(struct member *m, const char *signer)
+{
+    static const char none[] =
+        "the broker signs no manifests, and this process' key file (MUSTER_KEY_FILE) has a line "
+        "\"signer\": start the broker with `musterd --sign`, or take that line out";
+    static const char other[] =
+        "the broker signs manifests with another key than the line \"signer\" of this process' "
+        "key file (MUSTER_KEY_FILE) names: take a key file that this broker's `muster key add "
+        "--sign` made";
+    const bool as_asked = m->options.signer[0] == '\0' || strcmp(m->options.signer, signer) == 0;
+    const struct wire_refused refused = {
+        .nonce = m->nonce, .code = MUSTER_E_SIGNATURE, .text = signer[0] == '\0' ? none : other};
+
+    if (!as_asked && !m->view.joined)
+        on_refused(m, &refused);
+    return as_asked || m->view.joined;
+}
+
 static void on_welcome(struct member *m, const struct wire_msg *message)
 {
     const struct wire_welcome *welcome = &message->u.welcome;
+    const char *signer = welcome->signer != NULL ? welcome->signer : "";
 
     if (let_in_anew(m, welcome)) {
         m->generation = m->view.generation = welcome->generation;
@@ -275,6 +296,9 @@ static void on_welcome(struct member *m, const struct wire_msg *message)
         refuse_older(m);
         return;
     }
+    if (!signs_as_asked(m, signer))
+        return;
+    m->view.broker_signs = signer[0] != '\0';
     m->hello_open = false;
     m->start_id = message->down.start_id;
     m->broker_epoch = message->down.broker_epoch;

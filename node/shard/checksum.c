@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sodium.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,18 +17,38 @@
 #include <xxhash.h>
 #endif
 
-struct checksum {
+#define STRONG_BYTES 32
+#define STRONG_ALIGN 64
+
+struct checksum { /* one of both */
     XXH3_state_t *state;
+    crypto_generichash_state *strong;
 };
 
-struct checksum *checksum_create(void)
+enum checksum_kind checksum_kind_of(const char *text)
+{
+    return manifest_checksum_is_strong(text) ? CHECKSUM_STRONG : CHECKSUM_XXH3;
+}
+
+static crypto_generichash_state *strong_create(void)
+{
+    const size_t size = (sizeof(crypto_generichash_state) + STRONG_ALIGN - 1) / STRONG_ALIGN;
+
+    /* finds the fastest code for this processor */
+    return sodium_init() < 0 ? NULL : aligned_alloc(STRONG_ALIGN, size * STRONG_ALIGN);
+}
+
+struct checksum *checksum_create(enum checksum_kind kind)
 {
     struct checksum *sum = calloc(1, sizeof *sum);
 
     if (sum == NULL)
         return NULL;
-    sum->state = XXH3_createState();
-    if (sum->state == NULL) {
+    if (kind == CHECKSUM_STRONG)
+        sum->strong = strong_create();
+    else
+        sum->state = XXH3_createState();
+    if (sum->state == NULL && sum->strong == NULL) {
         free(sum);
         return NULL;
     }
@@ -40,27 +61,42 @@ void checksum_destroy(struct checksum **sum)
     if (sum == NULL || *sum == NULL)
         return;
     XXH3_freeState((*sum)->state);
+    free((*sum)->strong);
     free(*sum);
     *sum = NULL;
 }
 
 void checksum_reset(struct checksum *sum)
 {
-    XXH3_128bits_reset(sum->state);
+    if (sum->strong != NULL)
+        crypto_generichash_init(sum->strong, NULL, 0, STRONG_BYTES);
+    else
+        XXH3_128bits_reset(sum->state);
 }
 
 void checksum_update(struct checksum *sum, const void *data, size_t size)
 {
-    if (size > 0) /* data may be NULL with nothing to read */
+    if (size == 0) /* data may be NULL with nothing to read */
+        return;
+    if (sum->strong != NULL)
+        crypto_generichash_update(sum->strong, data, size);
+    else
         XXH3_128bits_update(sum->state, data, size);
 }
 
 void checksum_text(const struct checksum *sum, char ret_text[MANIFEST_CHECKSUM_SIZE])
 {
-    unsigned char bytes[CHECKSUM_RAW_BYTES];
+    unsigned char bytes[STRONG_BYTES];
+    crypto_generichash_state strong;
 
-    checksum_bytes(sum, bytes);
-    manifest_checksum_text(bytes, ret_text);
+    if (sum->strong == NULL) {
+        checksum_bytes(sum, bytes);
+        manifest_checksum_text(bytes, ret_text);
+        return;
+    }
+    strong = *sum->strong; /* more may follow */
+    crypto_generichash_final(&strong, bytes, sizeof bytes);
+    manifest_strong_text(bytes, ret_text);
 }
 
 void checksum_bytes(const struct checksum *sum, unsigned char ret_sum[CHECKSUM_RAW_BYTES])
@@ -103,12 +139,12 @@ static int sum_all(int fd, const struct fs_watcher *watcher, struct checksum *su
     return 0;
 }
 
-static enum muster_status checksum_opened(int fd, const char *path,
+static enum muster_status checksum_opened(int fd, const char *path, enum checksum_kind kind,
                                           const struct fs_watcher *watcher, uint64_t *ret_bytes,
                                           char ret_text[MANIFEST_CHECKSUM_SIZE],
                                           struct muster_error *err)
 {
-    struct checksum *sum = checksum_create();
+    struct checksum *sum = checksum_create(kind);
     char *buffer = malloc(FS_CHUNK_BYTES);
     int code = sum == NULL || buffer == NULL ? ENOMEM : 0;
 
@@ -124,20 +160,22 @@ static enum muster_status checksum_opened(int fd, const char *path,
     return fs_fail(err, code == ENOMEM ? MUSTER_E_NOMEM : MUSTER_E_IO, code, "read", path);
 }
 
-enum muster_status checksum_fd(int fd, const char *path, uint64_t *ret_bytes,
-                               char ret_text[MANIFEST_CHECKSUM_SIZE], struct muster_error *err)
+enum muster_status checksum_fd(int fd, const char *path, enum checksum_kind kind,
+                               uint64_t *ret_bytes, char ret_text[MANIFEST_CHECKSUM_SIZE],
+                               struct muster_error *err)
 {
-    return checksum_opened(fd, path, NULL, ret_bytes, ret_text, err);
+    return checksum_opened(fd, path, kind, NULL, ret_bytes, ret_text, err);
 }
 
 enum muster_status checksum_file(const char *path, uint64_t *ret_bytes,
                                  char ret_text[MANIFEST_CHECKSUM_SIZE], struct muster_error *err)
 {
-    return checksum_file_watched(path, NULL, ret_bytes, ret_text, err);
+    return checksum_file_watched(path, CHECKSUM_XXH3, NULL, ret_bytes, ret_text, err);
 }
 
-enum muster_status checksum_file_watched(const char *path, const struct fs_watcher *watcher,
-                                         uint64_t *ret_bytes, char ret_text[MANIFEST_CHECKSUM_SIZE],
+enum muster_status checksum_file_watched(const char *path, enum checksum_kind kind,
+                                         const struct fs_watcher *watcher, uint64_t *ret_bytes,
+                                         char ret_text[MANIFEST_CHECKSUM_SIZE],
                                          struct muster_error *err)
 {
     int fd = -1;
@@ -146,7 +184,7 @@ enum muster_status checksum_file_watched(const char *path, const struct fs_watch
 
     if (status != MUSTER_OK)
         return status;
-    status = checksum_opened(fd, path, watcher, ret_bytes, ret_text, err);
+    status = checksum_opened(fd, path, kind, watcher, ret_bytes, ret_text, err);
     close(fd);
     return status;
 }

@@ -13,6 +13,7 @@
 
 struct hasher {
     struct checksum *sum;
+    struct fs_watcher watcher; /* went NULL: nobody */
     pthread_t thread;
     bool started;
     atomic_bool give_up;
@@ -43,6 +44,8 @@ static void hasher_hash(struct hasher *hasher, const struct hasher_entry *entry)
         }
         at += n;
         left -= n;
+        if (hasher->watcher.went != NULL && !hasher->watcher.went(n, hasher->watcher.arg))
+            atomic_store(&hasher->give_up, true);
     }
 }
 
@@ -98,13 +101,15 @@ static void *hasher_run(void *arg)
     return NULL;
 }
 
-struct hasher *hasher_create(void)
+struct hasher *hasher_create(enum checksum_kind kind, const struct fs_watcher *watcher)
 {
     struct hasher *hasher = calloc(1, sizeof *hasher);
 
     if (hasher == NULL)
         return NULL;
-    hasher->sum = checksum_create();
+    if (watcher != NULL)
+        hasher->watcher = *watcher;
+    hasher->sum = checksum_create(kind);
     if (hasher->sum == NULL) {
         free(hasher);
         return NULL;
@@ -161,6 +166,11 @@ void hasher_wait(struct hasher *hasher)
     pthread_mutex_lock(&hasher->mutex);
     wait_for(hasher, 0);
     pthread_mutex_unlock(&hasher->mutex);
+}
+
+bool hasher_gave_up(struct hasher *hasher)
+{
+    return atomic_load(&hasher->give_up);
 }
 
 void hasher_text(struct hasher *hasher, char ret_text[MANIFEST_CHECKSUM_SIZE])

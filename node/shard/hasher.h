@@ -1,6 +1,7 @@
 /* hasher - the checksum of what is being written, taken on a second thread while the first one is
  * busy with the disk. XXH3 runs at 6 to 9 GB/s, some five times a disk: on the same thread it would
  * cost a save a tenth of its time, and twice that with the sums of the pieces; beside it, nothing.
+ * A cryptographic one is slower than a fast disk, and then what the save waits for.
  * Owns: its thread (all signals blocked), from create to finish or destroy.
  * Never: the bytes: what is pushed must stay as it is until it was hashed. No thread to be had: the
  * bytes are hashed inside push, which is only slower. One thread pushes. */
@@ -21,7 +22,11 @@ struct hasher_entry {
     uint64_t piece_bytes;
 };
 
-struct hasher *hasher_create(void); /* NULL: no memory */
+struct fs_watcher;
+
+/* NULL: no memory. watcher: hears of each piece that is hashed, on the hasher's thread; NULL:
+ * nobody does. Once it said false nothing more is hashed. */
+struct hasher *hasher_create(enum checksum_kind kind, const struct fs_watcher *watcher);
 /* Gives up what was not hashed yet. NULL-safe. */
 void hasher_destroy(struct hasher **hasher);
 
@@ -29,6 +34,8 @@ void hasher_destroy(struct hasher **hasher);
 void hasher_push(struct hasher *hasher, const struct hasher_entry *entry);
 /* Waits until all that was pushed is hashed; more may follow. */
 void hasher_wait(struct hasher *hasher);
+/* Was it broken off? Then its checksum is none. */
+bool hasher_gave_up(struct hasher *hasher);
 /* The checksum of all so far, after hasher_wait. */
 void hasher_text(struct hasher *hasher, char ret_text[MANIFEST_CHECKSUM_SIZE]);
 

@@ -171,6 +171,8 @@ static int write_file(struct out *out, const struct safetensors_layout *layout, 
         code = errno;
     if (code == 0)
         hasher_wait(out->hasher);
+    if (code == 0 && hasher_gave_up(out->hasher))
+        code = ECANCELED;
     return code;
 }
 
@@ -193,11 +195,13 @@ static int create_file(const char *path, struct out *out, const struct safetenso
 
 enum muster_status safetensors_save(const char *path, const struct muster_state *state,
                                     const struct safetensors_fact *facts, size_t fact_count,
-                                    struct safetensors_watch *watch, uint64_t *ret_bytes,
-                                    char ret_checksum[MANIFEST_CHECKSUM_SIZE],
+                                    struct safetensors_watch *watch, enum checksum_kind kind,
+                                    uint64_t *ret_bytes, char ret_checksum[MANIFEST_CHECKSUM_SIZE],
                                     struct muster_error *err)
 {
     struct out out = {.fd = -1, .watch = watch};
+    const struct fs_watcher hashes = {disk_went, &out};
+    const struct fs_watcher *slow = kind == CHECKSUM_XXH3 ? NULL : &hashes; /* slower than a disk */
     struct safetensors_layout layout;
     unsigned char *table;
     int code = ENOMEM;
@@ -207,7 +211,7 @@ enum muster_status safetensors_save(const char *path, const struct muster_state 
         return status;
     table = malloc(layout.table_bytes);
     out.buffer = aligned_alloc(4096, FS_CHUNK_BYTES);
-    out.hasher = table != NULL && out.buffer != NULL ? hasher_create() : NULL;
+    out.hasher = table != NULL && out.buffer != NULL ? hasher_create(kind, slow) : NULL;
     if (out.hasher != NULL)
         code = create_file(path, &out, &layout, state, table);
     if (code == 0) {

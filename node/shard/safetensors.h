@@ -12,6 +12,7 @@
 #ifndef NODE_SHARD_SAFETENSORS_H
 #define NODE_SHARD_SAFETENSORS_H
 
+#include "node/shard/checksum.h"
 #include "node/shard/safetensors_header.h"
 #include "schema/manifest/manifest.h"
 
@@ -31,8 +32,8 @@ struct safetensors_watch {
  * E_SAVE: the disk (path and cause in err, errno in code); the file is removed. E_NOMEM. */
 enum muster_status safetensors_save(const char *path, const struct muster_state *state,
                                     const struct safetensors_fact *facts, size_t fact_count,
-                                    struct safetensors_watch *watch, uint64_t *ret_bytes,
-                                    char ret_checksum[MANIFEST_CHECKSUM_SIZE],
+                                    struct safetensors_watch *watch, enum checksum_kind kind,
+                                    uint64_t *ret_bytes, char ret_checksum[MANIFEST_CHECKSUM_SIZE],
                                     struct muster_error *err);
 
 /* Fills the state's memory from the file, which must have exactly these bytes and this checksum.

@@ -198,7 +198,7 @@ static uint64_t bad_piece(const struct safetensors_file *file, size_t position, 
 
 static void find_in_tensors(const struct safetensors_file *file, char *text, size_t text_size)
 {
-    struct checksum *sum = checksum_create();
+    struct checksum *sum = checksum_create(CHECKSUM_XXH3);
     char *buffer = malloc(FS_CHUNK_BYTES);
     size_t count = safetensors_index_count(file->index) - 1; /* but the table */
 

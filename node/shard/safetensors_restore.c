@@ -47,7 +47,8 @@ static enum muster_status verify(struct safetensors_file *file, const char *chec
 {
     char found[MANIFEST_CHECKSUM_SIZE];
     uint64_t bytes = 0;
-    enum muster_status status = checksum_fd(file->fd, file->path, &bytes, found, err);
+    enum muster_status status =
+        checksum_fd(file->fd, file->path, checksum_kind_of(checksum), &bytes, found, err);
 
     if (status == MUSTER_OK && strcmp(found, checksum) != 0)
         return damaged(file, found, checksum, UNTOUCHED, err);
@@ -142,7 +143,7 @@ static enum muster_status safetensors_restore_read_all(struct safetensors_file *
                                                        const char *checksum,
                                                        struct muster_error *err)
 {
-    struct checksum *sum = checksum_create();
+    struct checksum *sum = checksum_create(checksum_kind_of(checksum));
     char found[MANIFEST_CHECKSUM_SIZE];
     int code = ENOMEM;
 

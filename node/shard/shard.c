@@ -135,7 +135,8 @@ enum muster_status shard_save_state(const char *round_dir, const struct shard_fa
     fill_facts(facts, texts, list);
     status = fs_path(path, err, "%s/%s", round_dir, name);
     if (status == MUSTER_OK)
-        status = safetensors_save(path, state, list, FACT_COUNT, watch, &bytes, checksum, err);
+        status = safetensors_save(path, state, list, FACT_COUNT, watch, facts->checksum, &bytes,
+                                  checksum, err);
     if (status != MUSTER_OK)
         return status; /* nothing of ours is there */
     status = fs_sync_dir(round_dir, err);
@@ -179,8 +180,8 @@ static bool seal_went(uint64_t bytes, void *arg)
 }
 
 static enum muster_status sum_up(const char *dir, const char *name, const struct fs_list *list,
-                                 const struct fs_watcher *watcher, struct shard_files *files,
-                                 struct muster_error *err)
+                                 const struct fs_watcher *watcher, enum checksum_kind kind,
+                                 struct shard_files *files, struct muster_error *err)
 {
     char path[FS_PATH_MAX];
     char reported[FS_PATH_MAX];
@@ -200,7 +201,7 @@ static enum muster_status sum_up(const char *dir, const char *name, const struct
                 "the file name %.600s cannot be in a manifest: at most %d bytes of UTF-8 "
                 "with the shard's name, no control character or backslash; rename it",
                 path, FILE_PATH_MAX);
-        status = checksum_file_watched(path, watcher, &bytes, checksum, err);
+        status = checksum_file_watched(path, kind, watcher, &bytes, checksum, err);
         if (status == MUSTER_OK && !files_add(files, reported, bytes, checksum))
             status = error_set(err, MUSTER_E_NOMEM, "no memory to report the shard %.600s", dir);
     }
@@ -208,8 +209,8 @@ static enum muster_status sum_up(const char *dir, const char *name, const struct
 }
 
 enum muster_status shard_dir_seal(const char *round_dir, uint64_t rank, uint64_t incarnation,
-                                  struct safetensors_watch *watch, struct shard_files *ret_files,
-                                  struct muster_error *err)
+                                  struct safetensors_watch *watch, enum checksum_kind kind,
+                                  struct shard_files *ret_files, struct muster_error *err)
 {
     const struct fs_watcher watching = {seal_went, watch};
     const struct fs_watcher *watcher = watch != NULL ? &watching : NULL;
@@ -227,7 +228,7 @@ enum muster_status shard_dir_seal(const char *round_dir, uint64_t rank, uint64_t
         files.files = calloc(list.count + 1, sizeof *files.files);
         status = files.files == NULL
                      ? error_set(err, MUSTER_E_NOMEM, "no memory to report the shard %.600s", dir)
-                     : sum_up(dir, name, &list, watcher, &files, err);
+                     : sum_up(dir, name, &list, watcher, kind, &files, err);
     }
     if (status == MUSTER_OK)
         status = fs_sync_dir(round_dir, err);

@@ -7,6 +7,7 @@
 #ifndef NODE_SHARD_SHARD_H
 #define NODE_SHARD_SHARD_H
 
+#include "node/shard/checksum.h"
 #include "node/shard/dir.h"
 #include "node/shard/safetensors.h"
 #include "node/shard/state.h"
@@ -25,6 +26,7 @@ struct shard_facts {
     int64_t epoch; /* this and the next two: -1 = not known */
     int64_t step_in_epoch;
     int64_t data_position;
+    enum checksum_kind checksum; /* not a fact of the file: what the manifest is to have of it */
 };
 
 /* What SAVED reports. Paths are relative to the round's directory. */
@@ -51,8 +53,8 @@ enum muster_status shard_save_state(const char *round_dir, const struct shard_fa
 enum muster_status shard_dir_begin(const char *round_dir, uint64_t rank, uint64_t incarnation,
                                    char ret_dir[FS_PATH_MAX], struct muster_error *err);
 enum muster_status shard_dir_seal(const char *round_dir, uint64_t rank, uint64_t incarnation,
-                                  struct safetensors_watch *watch, struct shard_files *ret_files,
-                                  struct muster_error *err);
+                                  struct safetensors_watch *watch, enum checksum_kind kind,
+                                  struct shard_files *ret_files, struct muster_error *err);
 
 /* Removes the own shard, file or directory (save_fn failed). Never another's. */
 void shard_discard(const char *round_dir, uint64_t rank, uint64_t incarnation);
@@ -72,8 +74,9 @@ struct shard_restore {
     enum wire_layout layout;
     uint64_t rank;
     uint64_t world_size;
-    int64_t step;   /* the step that the checkpoint must have; -1 = any */
-    uint64_t round; /* the round that it must be of; 0 = any */
+    int64_t step;       /* the step that the checkpoint must have; -1 = any */
+    uint64_t round;     /* the round that it must be of; 0 = any */
+    const char *signer; /* the key that it must be signed by; NULL: by none */
     bool wholes; /* sharded: an entry that is not split takes the whole of one that is; for readers
                   */
     const struct muster_state *state; /* either this ... */
@@ -91,7 +94,8 @@ struct shard_restore {
  * the manifest. *ret_manifest (may be NULL; else owned, manifest_destroy) has epoch, position and
  * run calls. E_NOT_FOUND: no such checkpoint. E_RESTORE: unfinished, another step, kind, tensor; or
  * restore_fn failed (its code in err). E_LAYOUT, E_JOB: not this one's. E_CORRUPT: damage, with the
- * file. E_IO, E_NOMEM. The state's memory is as before, see safetensors_restore. */
+ * file. E_SIGNATURE: not signed by `signer`. E_IO, E_NOMEM. The state's memory is as before, see
+ * safetensors_restore. */
 enum muster_status shard_restore(const struct shard_restore *request,
                                  struct manifest **ret_manifest, struct muster_error *err);
 
@@ -100,8 +104,12 @@ enum muster_status shard_verify(const char *checkpoint_path, const struct manife
                                 struct muster_error *err);
 
 /* Reads and parses <checkpoint_path>/manifest.json. Returned owned. E_NOT_FOUND: no such directory.
- * E_RESTORE: it has no manifest, so it was never finished. E_CORRUPT, E_VERSION, E_IO, E_NOMEM. */
+ * E_RESTORE: it has no manifest, so it was never finished. E_CORRUPT, E_VERSION, E_IO, E_NOMEM.
+ * Whose it is nobody has looked at: manifest_check_signer. */
 enum muster_status shard_manifest_read(const char *checkpoint_path, struct manifest **ret_manifest,
                                        struct muster_error *err);
+/* As it is there, owned (free). The same, but for what its parse finds. */
+enum muster_status shard_manifest_text(const char *checkpoint_path, char **ret_text,
+                                       size_t *ret_size, struct muster_error *err);
 
 #endif

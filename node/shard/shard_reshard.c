@@ -425,6 +425,27 @@ static bool is_needed(const struct reshard *r, uint64_t rank)
     return false;
 }
 
+/* Its table of checksums can be forged. What a signature covers is the whole file, so that is read
+ * before any part of it is used. */
+static enum muster_status check_signed(const struct reshard *r, const struct safetensors_file *file,
+                                       const struct wire_file *told, struct muster_error *err)
+{
+    char found[MANIFEST_CHECKSUM_SIZE];
+    uint64_t bytes = 0;
+    enum muster_status status =
+        r->request->signer == NULL
+            ? MUSTER_OK
+            : checksum_fd(file->fd, file->path, checksum_kind_of(told->checksum), &bytes, found,
+                          err);
+
+    if (r->request->signer == NULL || status != MUSTER_OK || strcmp(found, told->checksum) == 0)
+        return status;
+    return error_set(
+        err, MUSTER_E_CORRUPT,
+        "%.500s was changed since it was saved: its checksum is %s, %s was signed; " OVERWRITTEN,
+        file->path, found, told->checksum);
+}
+
 static enum muster_status each_shard(struct reshard *r, bool read, struct muster_error *err)
 {
     enum muster_status status = MUSTER_OK;
@@ -439,8 +460,10 @@ static enum muster_status each_shard(struct reshard *r, bool read, struct muster
         status = open_shard(r, shard, path, &file, err);
         if (status != MUSTER_OK)
             break;
-        status = read ? read_from(r, &file, shard->rank, err)
+        status = read ? check_signed(r, &file, &shard->files[0], err)
                       : shard_reshard_look_at(r, &file, shard->rank, err);
+        if (read && status == MUSTER_OK)
+            status = read_from(r, &file, shard->rank, err);
         safetensors_file_close(&file);
     }
     return status;

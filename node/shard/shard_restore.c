@@ -10,18 +10,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum muster_status shard_manifest_read(const char *checkpoint_path, struct manifest **ret_manifest,
-                                       struct muster_error *err)
+enum muster_status shard_manifest_text(const char *checkpoint_path, char **ret_text,
+                                       size_t *ret_size, struct muster_error *err)
 {
     char path[FS_PATH_MAX];
-    struct muster_error why = {0};
-    char *text = NULL;
-    size_t size = 0;
     enum muster_status status = fs_path(path, err, "%s/" MANIFEST_FILE_NAME, checkpoint_path);
 
     if (status != MUSTER_OK)
         return status;
-    status = fs_read_small(path, MANIFEST_BYTES_MAX, &text, &size, err);
+    status = fs_read_small(path, MANIFEST_BYTES_MAX, ret_text, ret_size, err);
     if (status == MUSTER_E_NOT_FOUND && !fs_exists(checkpoint_path))
         return error_set(err, MUSTER_E_NOT_FOUND,
                          "there is no checkpoint %.600s; `muster checkpoints` lists what there is",
@@ -32,12 +29,23 @@ enum muster_status shard_manifest_read(const char *checkpoint_path, struct manif
                          " was lost: put that back from a copy, or restore another one, as "
                          "`muster checkpoints` lists them",
                          checkpoint_path);
+    return status;
+}
+
+enum muster_status shard_manifest_read(const char *checkpoint_path, struct manifest **ret_manifest,
+                                       struct muster_error *err)
+{
+    struct muster_error why = {0};
+    char *text = NULL;
+    size_t size = 0;
+    enum muster_status status = shard_manifest_text(checkpoint_path, &text, &size, err);
+
     if (status != MUSTER_OK)
         return status;
     status = manifest_parse(text, size, ret_manifest, &why);
     free(text);
     if (status != MUSTER_OK)
-        error_set(err, status, "%.500s: %.500s", path, why.text);
+        error_set(err, status, "%.500s/" MANIFEST_FILE_NAME ": %.500s", checkpoint_path, why.text);
     return status;
 }
 
@@ -61,7 +69,9 @@ static enum muster_status shard_restore_verify_file(const char *checkpoint_path,
     enum muster_status status = fs_path(path, err, "%s/%s", checkpoint_path, file->path);
 
     if (status == MUSTER_OK)
-        status = as_damage(checksum_file(path, &bytes, checksum, err), err);
+        status = as_damage(checksum_file_watched(path, checksum_kind_of(file->checksum), NULL,
+                                                 &bytes, checksum, err),
+                           err);
     if (status != MUSTER_OK)
         return status;
     if (bytes != file->bytes)
@@ -82,6 +92,17 @@ enum muster_status shard_verify(const char *checkpoint_path, const struct manife
 
     for (size_t i = 0; i < shard->file_count && status == MUSTER_OK; i++)
         status = shard_restore_verify_file(checkpoint_path, &shard->files[i], err);
+    return status;
+}
+
+static enum muster_status check_signer(const struct shard_restore *request,
+                                       const struct manifest *manifest, struct muster_error *err)
+{
+    struct muster_error why;
+    enum muster_status status = manifest_check_signer(manifest, request->signer, &why);
+
+    if (status != MUSTER_OK)
+        error_set(err, status, "the checkpoint %.500s: %.500s", request->checkpoint_path, why.text);
     return status;
 }
 
@@ -340,7 +361,9 @@ enum muster_status shard_restore(const struct shard_restore *request,
     status = shard_manifest_read(request->checkpoint_path, &manifest, err);
     if (manifest == NULL)
         return status;
-    status = shard_restore_check_request(request, manifest, err);
+    status = check_signer(request, manifest, err);
+    if (status == MUSTER_OK)
+        status = shard_restore_check_request(request, manifest, err);
     if (status == MUSTER_OK)
         status = restore_shard(request, manifest, err);
     if (status == MUSTER_OK)

@@ -1,6 +1,7 @@
 #include "schema/keys/keys.h"
 
 #include "schema/error.h"
+#include "schema/manifest/sign.h"
 #include "schema/wire/wire.h"
 
 #include <ctype.h>
@@ -225,11 +226,12 @@ enum field {
     FIELD_BROKER,
     FIELD_PUBLIC,
     FIELD_SECRET,
+    FIELD_SIGNER, /* may be missing */
     FIELD_COUNT
 };
 
-static const char *const field_names[FIELD_COUNT] = {"name",   "role",   "jobs",  "expires",
-                                                     "broker", "public", "secret"};
+static const char *const field_names[FIELD_COUNT] = {"name",   "role",   "jobs",   "expires",
+                                                     "broker", "public", "secret", "signer"};
 
 static bool key_copy(char *to, size_t size, const char *value, bool ok)
 {
@@ -256,6 +258,8 @@ static bool field_take(struct key_file *file, enum field field, const char *valu
         return key_copy(file->broker_key, sizeof file->broker_key, value, key);
     case FIELD_PUBLIC:
         return key_copy(file->public_key, sizeof file->public_key, value, key);
+    case FIELD_SIGNER:
+        return key_copy(file->signer, sizeof file->signer, value, sign_public_ok(value));
     default:
         return key_copy(file->secret_key, sizeof file->secret_key, value, key);
     }
@@ -304,7 +308,7 @@ enum muster_status key_file_read(const char *text, struct key_file *ret_file,
         return error_set(err, MUSTER_E_CORRUPT, "it is too long for a key file");
     for (int line = 1; rest != NULL && status == MUSTER_OK; line++)
         status = field_read(strsep(&rest, "\n"), line, ret_file, &seen, err);
-    for (enum field field = 0; field < FIELD_COUNT && status == MUSTER_OK; field++)
+    for (enum field field = 0; field < FIELD_SIGNER && status == MUSTER_OK; field++)
         if ((seen & 1U << field) == 0)
             status = error_set(err, MUSTER_E_CORRUPT, "\"%s\" is missing", field_names[field]);
     explicit_bzero(copy, sizeof copy);
@@ -313,13 +317,15 @@ enum muster_status key_file_read(const char *text, struct key_file *ret_file,
 
 size_t key_file_write(const struct key_file *file, char ret_text[KEY_FILE_BYTES_MAX])
 {
-    char expires[24];
+    char expires[24], signer[SIGNER_MAX + 16] = "";
 
+    if (file->signer[0] != '\0')
+        snprintf(signer, sizeof signer, "signer = %s\n", file->signer);
     return (size_t)snprintf(
         ret_text, KEY_FILE_BYTES_MAX,
         "# A key of muster. Whoever can read this file can act as \"%s\" at the broker.\n"
-        "name = %s\nrole = %s\njobs = %s\nexpires = %s\nbroker = %s\npublic = %s\nsecret = %s\n",
+        "name = %s\nrole = %s\njobs = %s\nexpires = %s\nbroker = %s\npublic = %s\nsecret = %s\n%s",
         file->name, file->name, key_role_name(file->role), file->jobs,
         time_word(file->expires_unix_ms, expires), file->broker_key, file->public_key,
-        file->secret_key);
+        file->secret_key, signer);
 }

@@ -50,6 +50,7 @@ struct key_file {
     char broker_key[KEY_TEXT_BYTES + 1]; /* the broker's public key */
     char public_key[KEY_TEXT_BYTES + 1];
     char secret_key[KEY_TEXT_BYTES + 1]; /* whoever holds this is this client */
+    char signer[SIGNER_MAX + 1];         /* by whom manifests have to be signed; "": by nobody */
 };
 
 const char *key_role_name(enum key_role role);

@@ -13,26 +13,44 @@ enum muster_status(manifest_bad)(struct muster_error *err, enum muster_status st
 
 /* --- rules --------------------------------------------------------------------------------- */
 
+static bool is_sum(const char *text, const char *prefix, size_t digits)
+{
+    const size_t size = strlen(prefix);
+
+    return strncmp(text, prefix, size) == 0 && strlen(text + size) == digits &&
+           strspn(text + size, "0123456789abcdef") == digits;
+}
+
+bool manifest_checksum_is_strong(const char *text)
+{
+    return is_sum(text, MANIFEST_STRONG_PREFIX, 64);
+}
+
 bool manifest_checksum_ok(const char *text)
 {
-    const size_t prefix = sizeof MANIFEST_CHECKSUM_PREFIX - 1;
+    return is_sum(text, MANIFEST_CHECKSUM_PREFIX, 32) || manifest_checksum_is_strong(text);
+}
 
-    return strlen(text) == MANIFEST_CHECKSUM_SIZE - 1 &&
-           memcmp(text, MANIFEST_CHECKSUM_PREFIX, prefix) == 0 &&
-           strspn(text + prefix, "0123456789abcdef") == 32;
+static void sum_text(const char *prefix, const unsigned char *sum, size_t size, char *ret_text)
+{
+    static const char digits[] = "0123456789abcdef";
+    char *at = stpcpy(ret_text, prefix);
+
+    for (size_t i = 0; i < size; i++) {
+        *at++ = digits[sum[i] >> 4];
+        *at++ = digits[sum[i] & 15];
+    }
+    *at = '\0';
 }
 
 void manifest_checksum_text(const unsigned char sum[16], char ret_text[MANIFEST_CHECKSUM_SIZE])
 {
-    static const char digits[] = "0123456789abcdef";
-    const size_t prefix = sizeof MANIFEST_CHECKSUM_PREFIX - 1;
+    sum_text(MANIFEST_CHECKSUM_PREFIX, sum, 16, ret_text);
+}
 
-    memcpy(ret_text, MANIFEST_CHECKSUM_PREFIX, prefix);
-    for (size_t i = 0; i < 16; i++) {
-        ret_text[prefix + 2 * i] = digits[sum[i] >> 4];
-        ret_text[prefix + 2 * i + 1] = digits[sum[i] & 15];
-    }
-    ret_text[prefix + 32] = '\0';
+void manifest_strong_text(const unsigned char sum[32], char ret_text[MANIFEST_CHECKSUM_SIZE])
+{
+    sum_text(MANIFEST_STRONG_PREFIX, sum, 32, ret_text);
 }
 
 static bool plain_text(const char *text, size_t max)
@@ -74,7 +92,8 @@ const char *manifest_file_problem(const struct wire_file *file, uint64_t *bytes)
         return "has a file of an impossible size";
     *bytes += file->bytes;
     if (file->checksum == NULL || !manifest_checksum_ok(file->checksum))
-        return "has a checksum that is not \"xxh3-128:\" and 32 digits";
+        return "has a checksum that is not \"xxh3-128:\" and 32 digits, nor \"blake2b-256:\" "
+               "and 64";
     return NULL;
 }
 

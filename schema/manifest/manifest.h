@@ -11,12 +11,14 @@
  *              "files": [{"path": "shard-00000-00112233445566ff.safetensors", "bytes": 4096,
  *                         "checksum": "xxh3-128:…32 digits…"}]}, …],
  *  "metrics": {"loss": 0.5}, "custom": {"anything": ["of", "the", "user's"]}, "resumed_step": 800,
- *  "checksum": "xxh3-128:…32 digits…"}
+ *  "signature": "ed25519:…64 digits…:…128 digits…", "checksum": "xxh3-128:…32 digits…"}
  *
  * metrics and custom only where the save told them; resumed_step, where its launch began, if a
  * broker wrote it: what earlier launches saved beyond that counts no more.
  *
- * The checksum is of all bytes before it (seal.h). Manifests of older musters have none, and none
+ * The checksum is of all bytes before it (seal.h), and so is the signature (sign.h), if the broker
+ * signs. Then files' checksums are "blake2b-256:…64 digits…".
+ * Manifests of older musters have none, and none
  * but the other keys above. Paths are relative to the checkpoint's directory. In a text with a
  * checksum, keys that a reader does not know are ignored; a change that a reader must understand
  * raises the number of "muster_manifest". */
@@ -34,7 +36,10 @@
 #define MANIFEST_FORMAT 1
 #define MANIFEST_FILE_NAME "manifest.json"
 #define MANIFEST_CHECKSUM_PREFIX "xxh3-128:"
-#define MANIFEST_CHECKSUM_SIZE (sizeof MANIFEST_CHECKSUM_PREFIX + 32) /* with the final NUL */
+#define MANIFEST_STRONG_PREFIX "blake2b-256:" /* what a signature can stand for */
+#define MANIFEST_CHECKSUM_SIZE                                         \
+    (sizeof MANIFEST_STRONG_PREFIX + 64) /* either, with the final NUL \
+                                          */
 
 /* Of generations, rounds and steps: a job that goes on from there has as much room again below
  * 2^62, up to which the broker's rows and the nodes' messages go. */
@@ -65,6 +70,7 @@ struct manifest {
     bool resumed_known;
     int64_t resumed_step;
     bool sealed; /* of a parsed one: its text carried its checksum; rendered ones always do */
+    const char *signer; /* of a parsed one: the key that its signature names; NULL: it has none */
     const struct manifest_shard *shards;
     size_t shard_count;
 };
@@ -89,9 +95,17 @@ const struct manifest_shard *manifest_shard_of(const struct manifest *manifest, 
 /* Same job, round and shards, byte for byte: the same checkpoint, whoever wrote the text. */
 bool manifest_same_checkpoint(const struct manifest *a, const struct manifest *b);
 
-/* "xxh3-128:" and 32 lower-case hexadecimal digits. */
+/* Is it by this key, all of it and its files? NULL: no signature is asked for. Of a parsed one.
+ * E_SIGNATURE: it has none, another key's, or one that cannot cover its files. E_CORRUPT: it was
+ * changed since. */
+enum muster_status manifest_check_signer(const struct manifest *manifest, const char *signer,
+                                         struct muster_error *err);
+
+/* A prefix, and 32 or 64 lower-case hexadecimal digits. */
 bool manifest_checksum_ok(const char *text);
+bool manifest_checksum_is_strong(const char *text); /* of one that is ok: it is cryptographic */
 void manifest_checksum_text(const unsigned char sum[16], char ret_text[MANIFEST_CHECKSUM_SIZE]);
+void manifest_strong_text(const unsigned char sum[32], char ret_text[MANIFEST_CHECKSUM_SIZE]);
 
 /* A path that stays inside its directory: relative, no empty, "." or ".." part, no control
  * character or backslash, at most FILE_PATH_MAX bytes. */

@@ -12,6 +12,7 @@
 #include "schema/manifest/manifest_rules.h"
 #include "schema/manifest/metrics.h"
 #include "schema/manifest/seal.h"
+#include "schema/manifest/sign.h"
 #include "schema/room.h"
 
 #include <jansson.h>
@@ -25,6 +26,8 @@ struct parsed {
     struct arena arena; /* owns the strings and files */
     char *metrics;
     char *custom;
+    struct sign *sign;
+    char signer[SIGN_PUBLIC_TEXT + 1];
     struct manifest_shard *shards;
     size_t shards_capacity;
 };
@@ -356,6 +359,7 @@ static void feed_list(struct manifest_reader *reader, char c)
 void manifest_reader_feed(struct manifest_reader *reader, const char *text, size_t size)
 {
     seal_feed(reader->seal, text, size);
+    sign_feed(reader->parsed->sign, text, size);
     for (size_t i = 0; i < size && !reader->head_is_long; i++) {
         if (reader->place == PLACE_HEAD)
             feed_head(reader, text[i]);
@@ -455,6 +459,16 @@ static const char *seal_problem(const json_t *root, const struct manifest_reader
                : "is not what was saved: its bytes and the checksum at its end do not agree";
 }
 
+/* In another form than its own it would be passed over. */
+static const char *sign_problem(const json_t *root, struct parsed *parsed)
+{
+    sign_signer(parsed->sign, parsed->signer);
+    parsed->manifest.signer = parsed->signer[0] != '\0' ? parsed->signer : NULL;
+    return json_object_get(root, SIGN_NAME) != NULL && parsed->manifest.signer == NULL
+               ? "has a signature that is cut or damaged"
+               : NULL;
+}
+
 static enum muster_status manifest_read_parse_root(const json_t *root,
                                                    struct manifest_reader *reader,
                                                    struct muster_error *err)
@@ -495,6 +509,8 @@ static enum muster_status manifest_read_parse_root(const json_t *root,
     }
     if (problem == NULL)
         problem = seal_problem(root, reader);
+    if (problem == NULL)
+        problem = sign_problem(root, parsed);
     if (problem == NULL)
         return MUSTER_OK;
     return manifest_bad(err, nomem ? MUSTER_E_NOMEM : MUSTER_E_CORRUPT, problem);
@@ -540,7 +556,9 @@ struct manifest_reader *manifest_reader_create(void)
     reader->line = 1;
     reader->seal = seal_create();
     reader->parsed = calloc(1, sizeof *reader->parsed);
-    if (reader->parsed == NULL || reader->seal == NULL) {
+    if (reader->parsed != NULL)
+        reader->parsed->sign = sign_create();
+    if (reader->parsed == NULL || reader->parsed->sign == NULL || reader->seal == NULL) {
         seal_destroy(&reader->seal);
         free(reader->parsed);
         free(reader);
@@ -592,6 +610,48 @@ enum muster_status manifest_parse(const char *text, size_t size, struct manifest
     return manifest_reader_end(&reader, ret_manifest, err);
 }
 
+static bool covers_files(const struct manifest *manifest)
+{
+    for (size_t s = 0; s < manifest->shard_count; s++)
+        for (size_t i = 0; i < manifest->shards[s].file_count; i++)
+            if (!manifest_checksum_is_strong(manifest->shards[s].files[i].checksum))
+                return false;
+    return true;
+}
+
+#define NOT_TAKEN "it is not used, since your key file (MUSTER_KEY_FILE) asks for signatures"
+#define KEY_SHOWN 16 /* digits of a key: enough to tell two apart */
+
+enum muster_status manifest_check_signer(const struct manifest *manifest, const char *signer,
+                                         struct muster_error *err)
+{
+    const struct parsed *parsed = (const struct parsed *)(const void *)manifest;
+
+    if (signer == NULL)
+        return MUSTER_OK;
+    if (manifest->signer == NULL)
+        return error_set(err, MUSTER_E_SIGNATURE,
+                         "its manifest has no signature; " NOT_TAKEN
+                         ": it was saved before `musterd --sign`, without a broker, or was "
+                         "replaced; if you trust it, restore it once with a key file without its "
+                         "line \"signer\"");
+    if (strcmp(manifest->signer, signer) != 0)
+        return error_set(err, MUSTER_E_SIGNATURE,
+                         "its manifest is signed by key %.*s, and not by %.*s; " NOT_TAKEN
+                         " of that one: it is another broker's, or was replaced",
+                         KEY_SHOWN, manifest->signer, KEY_SHOWN, signer);
+    if (!sign_is_right(parsed->sign))
+        return error_set(err, MUSTER_E_CORRUPT,
+                         "its manifest was changed since key %.*s signed it; it is not used: put "
+                         "it back from a copy",
+                         KEY_SHOWN, signer);
+    if (!covers_files(manifest))
+        return error_set(err, MUSTER_E_SIGNATURE,
+                         "its manifest is signed, but has checksums of files that anybody can "
+                         "forge; " NOT_TAKEN " that cover files");
+    return MUSTER_OK;
+}
+
 void manifest_destroy(struct manifest **manifest)
 {
     struct parsed *parsed = manifest == NULL ? NULL : (struct parsed *)(void *)*manifest;
@@ -602,6 +662,7 @@ void manifest_destroy(struct manifest **manifest)
     free(parsed->metrics);
     free(parsed->custom);
     free(parsed->shards);
+    sign_destroy(&parsed->sign);
     free(parsed);
     *manifest = NULL;
 }

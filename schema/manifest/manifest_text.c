@@ -9,6 +9,7 @@
 #include "schema/manifest/manifest_rules.h"
 #include "schema/manifest/metrics.h"
 #include "schema/manifest/seal.h"
+#include "schema/manifest/sign.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -16,6 +17,7 @@
 #include <string.h>
 
 #define FIRST_BYTES 4096
+#define SIGN_EVERY_BYTES ((size_t)64 << 10) /* so that the end has little left to do */
 #define PIECE_BYTES (2 * FILE_PATH_MAX + MANIFEST_CHECKSUM_SIZE + 160) /* a path of quotes only */
 
 struct manifest_text {
@@ -29,6 +31,9 @@ struct manifest_text {
     uint64_t rank;                     /* of the shard that is open */
     char shard_tail[128];              /* ... what follows its files */
     char last_path[FILE_PATH_MAX + 1]; /* ... of them */
+    const struct sign_key *key;        /* NULL: it gets no signature */
+    struct sign *sign;                 /* of the text up to here: */
+    size_t signed_size;
 };
 
 /* --- head ----------------------------------------------------------------------------------- */
@@ -160,6 +165,37 @@ static void add_path(struct manifest_text *text, const char *path)
     }
 }
 
+/* --- its signature ---------------------------------------------------------------------------- */
+
+enum muster_status manifest_text_sign(struct manifest_text *text, const struct sign_key *key,
+                                      struct muster_error *err)
+{
+    text->sign = sign_create();
+    if (text->sign == NULL)
+        return error_set(err, MUSTER_E_NOMEM, "no memory for a manifest");
+    text->key = key;
+    return MUSTER_OK;
+}
+
+static void sign_so_far(struct manifest_text *text, size_t at_least)
+{
+    if (text->key == NULL || text->size - text->signed_size < at_least)
+        return;
+    sign_add(text->sign, text->bytes + text->signed_size, text->size - text->signed_size);
+    text->signed_size = text->size;
+}
+
+static void add_signature(struct manifest_text *text)
+{
+    char member[SIGN_BYTES + 1];
+
+    if (text->key == NULL)
+        return;
+    sign_so_far(text, 0);
+    sign_make(text->sign, text->key, member);
+    manifest_text_add(text, member);
+}
+
 /* What follows the last file of the shard that is open, if one is. */
 static void close_shard(struct manifest_text *text)
 {
@@ -229,6 +265,9 @@ enum muster_status manifest_text_file(struct manifest_text *text, const struct w
     manifest_text_add(text, "\"\n    }");
     snprintf(text->last_path, sizeof text->last_path, "%s", file->path);
     text->files++;
+    if (!manifest_checksum_is_strong(file->checksum))
+        text->key = NULL;
+    sign_so_far(text, SIGN_EVERY_BYTES);
     return MUSTER_OK;
 }
 
@@ -237,8 +276,8 @@ enum muster_status manifest_text_end(struct manifest_text *text, char **ret_text
 {
     const struct manifest counted = {.layout = text->layout, .world_size = text->world_size};
     const char *problem = manifest_count_problem(&counted, text->shards);
-    enum muster_status status =
-        manifest_text_make_room(text, PIECE_BYTES + strlen(text->tail) + SEAL_BYTES, err);
+    enum muster_status status = manifest_text_make_room(
+        text, PIECE_BYTES + strlen(text->tail) + SIGN_BYTES + SEAL_BYTES, err);
     char seal[SEAL_BYTES + 1];
 
     if (problem != NULL)
@@ -248,6 +287,7 @@ enum muster_status manifest_text_end(struct manifest_text *text, char **ret_text
     close_shard(text);
     manifest_text_add(text, "\n ");
     manifest_text_add(text, text->tail);
+    add_signature(text);
     seal_make(text->bytes, text->size, seal);
     manifest_text_add(text, seal);
     if (text->size > MANIFEST_BYTES_MAX)
@@ -265,6 +305,7 @@ void manifest_text_destroy(struct manifest_text **text)
         return;
     free((*text)->bytes);
     free((*text)->tail);
+    sign_destroy(&(*text)->sign);
     free(*text);
     *text = NULL;
 }

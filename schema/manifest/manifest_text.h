@@ -7,11 +7,16 @@
 #include "schema/manifest/manifest.h"
 
 struct manifest_text;
+struct sign_key;
 
 /* Its shards are not looked at, and told below. Borrows nothing beyond the call. E_ARGUMENT: it
  * breaks a rule. E_NOMEM. */
 enum muster_status manifest_text_begin(const struct manifest *head, struct manifest_text **ret_text,
                                        struct muster_error *err);
+/* Behind begin: it gets the signature of this key, if all its files have cryptographic checksums.
+ * Borrows the key until the end. E_NOMEM. */
+enum muster_status manifest_text_sign(struct manifest_text *text, const struct sign_key *key,
+                                      struct muster_error *err);
 /* In ascending order of rank; then its files, in ascending order of path. The same errors. */
 enum muster_status manifest_text_shard(struct manifest_text *text, uint64_t rank,
                                        uint64_t incarnation, struct muster_error *err);

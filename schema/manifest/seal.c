@@ -21,8 +21,8 @@ static void seal_write(XXH128_hash_t hash, char ret_seal[SEAL_BYTES + 1])
     manifest_checksum_text(bytes.digest, sum);
     memcpy(at, SEAL_BEGIN, sizeof SEAL_BEGIN - 1);
     at += sizeof SEAL_BEGIN - 1;
-    memcpy(at, sum, sizeof sum - 1);
-    at += sizeof sum - 1;
+    memcpy(at, sum, SEAL_SUM_SIZE - 1);
+    at += SEAL_SUM_SIZE - 1;
     memcpy(at, SEAL_END, sizeof SEAL_END);
 }
 
@@ -71,7 +71,7 @@ void seal_feed(struct seal *seal, const char *text, size_t size)
 bool seal_is_there(const struct seal *seal)
 {
     const size_t begin = sizeof SEAL_BEGIN - 1, end = sizeof SEAL_END - 1;
-    char sum[MANIFEST_CHECKSUM_SIZE] = "";
+    char sum[SEAL_SUM_SIZE] = "";
 
     memcpy(sum, seal->held + begin, sizeof sum - 1);
     return seal->held_size == SEAL_BYTES && memcmp(seal->held, SEAL_BEGIN, begin) == 0 &&

@@ -13,7 +13,8 @@
 #define SEAL_KEY "checksum"
 #define SEAL_BEGIN ",\n \"" SEAL_KEY "\": \""
 #define SEAL_END "\"\n}"
-#define SEAL_BYTES (sizeof SEAL_BEGIN + MANIFEST_CHECKSUM_SIZE + sizeof SEAL_END - 3)
+#define SEAL_SUM_SIZE (sizeof MANIFEST_CHECKSUM_PREFIX + 32) /* with the final NUL */
+#define SEAL_BYTES (sizeof SEAL_BEGIN + SEAL_SUM_SIZE + sizeof SEAL_END - 3)
 
 /* The seal of a text that lacks its last line break and brace; with a final NUL. */
 void seal_make(const char *text, size_t size, char ret_seal[SEAL_BYTES + 1]);

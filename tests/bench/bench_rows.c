@@ -87,7 +87,7 @@ static void put_checkpoint(const char *root, int step)
                                 .metrics = "{\"loss\": 0.5}",
                                 .shards = shards,
                                 .shard_count = DB_RANKS};
-    struct checksum *sum = checksum_create();
+    struct checksum *sum = checksum_create(CHECKSUM_XXH3);
     struct muster_error err;
     char *text = NULL;
     size_t size = 0;

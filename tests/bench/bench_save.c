@@ -124,8 +124,8 @@ static void save(struct bench *b)
 {
     struct muster_error err;
 
-    if (safetensors_save(b->shard, b->state, NULL, 0, NULL, &b->bytes, b->checksum, &err) !=
-        MUSTER_OK)
+    if (safetensors_save(b->shard, b->state, NULL, 0, NULL, CHECKSUM_XXH3, &b->bytes, b->checksum,
+                         &err) != MUSTER_OK)
         fail(err.text);
 }
 

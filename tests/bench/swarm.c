@@ -80,22 +80,34 @@ double swarm_end(struct swarm *swarm, double began_ms)
 
 /* --- the swarm: sockets ----------------------------------------------------------------------- */
 
-static void *connected(void *context, int type, const char *endpoint)
+static bool show_key(void *socket, const struct key_file *key)
+{
+    const size_t size = KEY_TEXT_BYTES + 1;
+
+    return key == NULL ||
+           (zmq_setsockopt(socket, ZMQ_CURVE_SERVERKEY, key->broker_key, size) == 0 &&
+            zmq_setsockopt(socket, ZMQ_CURVE_PUBLICKEY, key->public_key, size) == 0 &&
+            zmq_setsockopt(socket, ZMQ_CURVE_SECRETKEY, key->secret_key, size) == 0);
+}
+
+static void *connected(void *context, int type, const char *endpoint, const struct key_file *key)
 {
     void *socket = zmq_socket(context, type);
     int none = 0;
 
     if (socket == NULL || zmq_setsockopt(socket, ZMQ_LINGER, &none, sizeof none) != 0 ||
-        zmq_connect(socket, endpoint) != 0)
+        !show_key(socket, key) || zmq_connect(socket, endpoint) != 0)
         bench_die("cannot connect to %s: %s", endpoint, zmq_strerror(errno));
     return socket;
 }
 
-void swarm_open(struct swarm *swarm, size_t count, const char *commands, const char *events)
+void swarm_open(struct swarm *swarm, size_t count, const char *commands, const char *events,
+                const struct key_file *key)
 {
     memset(swarm, 0, sizeof *swarm);
     arena_init(&swarm->arena, 0);
     swarm->count = count;
+    swarm->opened_ms = bench_now_ms();
     swarm->context = zmq_ctx_new();
     swarm->nodes = calloc(count, sizeof *swarm->nodes);
     swarm->items = calloc(2 * count, sizeof *swarm->items);
@@ -106,8 +118,8 @@ void swarm_open(struct swarm *swarm, size_t count, const char *commands, const c
         struct node *node = &swarm->nodes[i];
 
         node->rank = i;
-        node->dealer = connected(swarm->context, ZMQ_DEALER, commands);
-        node->sub = connected(swarm->context, ZMQ_SUB, events);
+        node->dealer = connected(swarm->context, ZMQ_DEALER, commands, key);
+        node->sub = connected(swarm->context, ZMQ_SUB, events, key);
         if (zmq_setsockopt(node->sub, ZMQ_SUBSCRIBE, "bench", sizeof "bench") != 0)
             bench_die("cannot subscribe: %s", zmq_strerror(errno));
         swarm->items[2 * i] = (zmq_pollitem_t){.socket = node->dealer, .events = ZMQ_POLLIN};
@@ -362,6 +374,8 @@ void swarm_join(struct swarm *swarm, uint64_t launch)
         hello(swarm, &swarm->nodes[i], launch);
     swarm_await(swarm, &swarm->started, "for all ranks to be restored");
     await_topic(swarm);
+    if (swarm->join_ms == 0)
+        swarm->join_ms = bench_now_ms() - swarm->opened_ms;
     swarm_quiet(swarm);
 }
 

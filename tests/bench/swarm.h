@@ -5,6 +5,7 @@
 #ifndef TESTS_BENCH_SWARM_H
 #define TESTS_BENCH_SWARM_H
 
+#include "schema/keys/keys.h"
 #include "schema/wire/wire.h"
 
 #include <sys/types.h>
@@ -41,6 +42,7 @@ struct swarm {
     int64_t heartbeat_ms;
     double decided_ms;          /* when the last of them had it */
     double cpu_from_ms, cpu_ms; /* what the server computed for it */
+    double opened_ms, join_ms;  /* from the first connection until all had joined; 0 = not yet */
     /* how many nodes are that far */
     size_t heard_topic;
     size_t started;
@@ -70,6 +72,8 @@ struct bench {
  *   floor    bare sockets, see above: no decoding, no decision, no database
  *   commit   the same with one synced SQLite transaction in DIRECTORY before the last publication
  *   memory   musterd with its database on /dev/shm, where fsync costs nothing
+ *   keys     the same with keys: CURVE, and each message's authority; _join is from the first
+ *            connection until all nodes have joined, so it has two handshakes a node
  *   disk     musterd with its database in DIRECTORY (default: the build tree) */
 int bench_main(const struct bench *bench, int argc, char **argv);
 
@@ -94,7 +98,9 @@ void floor_say(struct node *node, char kind);
 /* Inside swarm*.c. */
 extern pid_t bench_server; /* musterd or the floor's echo; 0 = none */
 void bench_stop_server(int signo);
-void swarm_open(struct swarm *swarm, size_t count, const char *commands, const char *events);
+/* key: NULL, or what all nodes show. */
+void swarm_open(struct swarm *swarm, size_t count, const char *commands, const char *events,
+                const struct key_file *key);
 void swarm_close(struct swarm *swarm);
 void swarm_take_frame(struct swarm *swarm, struct node *node, const uint8_t *frame, size_t size);
 bool swarm_pump(struct swarm *swarm, long timeout_ms);

@@ -140,6 +140,7 @@ struct figure {
     double median;
     double worst;
     double cpu; /* of the server: a median */
+    double join;
 };
 
 static int ascending(const void *a, const void *b)
@@ -168,6 +169,7 @@ static struct figure run_rounds(struct swarm *swarm, size_t rounds,
     }
     figure = figure_of(times, rounds);
     figure.cpu = figure_of(cpu, rounds).median;
+    figure.join = swarm->join_ms;
     return figure;
 }
 
@@ -197,7 +199,7 @@ static struct figure measure_floor(const struct bench *bench, const char *parent
         snprintf(db, sizeof db, "%s/floor.db", dir);
     }
     echo_start(bench, count, parent != NULL ? db : NULL, commands, events);
-    swarm_open(&swarm, count, commands, events);
+    swarm_open(&swarm, count, commands, events, NULL);
     swarm.take = take_floor;
     swarm.bench = bench;
     figure = run_rounds(&swarm, rounds, floor_once);
@@ -234,12 +236,41 @@ static void await_port_file(int watch, const char *path, char commands[ENDPOINT_
     fclose(file);
 }
 
+static void write_secret(const char *db, const char *ending, const char *text)
+{
+    char path[PATH_MAX + 32];
+    FILE *file;
+
+    snprintf(path, sizeof path, "%s%s", db, ending);
+    umask(077);
+    file = fopen(path, "we");
+    if (file == NULL || fputs(text, file) < 0 || fclose(file) != 0)
+        bench_die("cannot write %s: %s", path, strerror(errno));
+}
+
+/* What `muster key add` writes. */
+static void make_key(const char *db, struct key_file *ret_key)
+{
+    struct key_grant grant = {.name = "bench", .role = KEY_NODE, .jobs = "bench"};
+    char secret[KEY_TEXT_BYTES + 1], line[KEY_LINE_BYTES_MAX];
+
+    *ret_key = (struct key_file){.role = KEY_NODE};
+    if (zmq_curve_keypair(ret_key->broker_key, secret) != 0 ||
+        zmq_curve_keypair(ret_key->public_key, ret_key->secret_key) != 0)
+        bench_die("this libzmq has no CURVE");
+    memcpy(grant.public_key, ret_key->public_key, sizeof grant.public_key);
+    key_grant_write(&grant, line);
+    write_secret(db, ".key", secret);
+    write_secret(db, ".keys", line);
+}
+
 static struct figure measure_broker(const struct bench *bench, const char *parent, size_t count,
-                                    size_t rounds)
+                                    size_t rounds, bool keys)
 {
     const char *from = getenv("MUSTERD"), *musterd = from != NULL ? from : bench->musterd;
     char dir[PATH_MAX], db[PATH_MAX + 16], port[PATH_MAX + 16];
     char commands[ENDPOINT_BYTES], events[ENDPOINT_BYTES];
+    struct key_file key;
     struct swarm swarm;
     struct figure figure;
     int watch = inotify_init1(IN_CLOEXEC);
@@ -247,6 +278,8 @@ static struct figure measure_broker(const struct bench *bench, const char *paren
     bench_make_directory(parent, dir);
     snprintf(db, sizeof db, "%s/muster.db", dir);
     snprintf(port, sizeof port, "%s/port", dir);
+    if (keys)
+        make_key(db, &key);
     if (inotify_add_watch(watch, dir, IN_CLOSE_WRITE | IN_MOVED_TO) < 0)
         bench_die("cannot watch %s: %s", dir, strerror(errno));
     bench_server = fork();
@@ -260,7 +293,7 @@ static struct figure measure_broker(const struct bench *bench, const char *paren
     }
     await_port_file(watch, port, commands, events);
     close(watch);
-    swarm_open(&swarm, count, commands, events);
+    swarm_open(&swarm, count, commands, events, keys ? &key : NULL);
     swarm.take = swarm_take_frame;
     swarm.bench = bench;
     figure = run_rounds(&swarm, rounds, bench->once);
@@ -306,6 +339,12 @@ static void print_figure(const char *name, struct figure figure)
            name, figure.worst, name, figure.cpu);
 }
 
+static void print_broker(const char *name, struct figure figure)
+{
+    print_figure(name, figure);
+    printf(", \"%s_join_ms\": %.0f", name, figure.join);
+}
+
 static size_t bench_read_counts(int argc, char **argv, size_t *ret_counts)
 {
     size_t count = 0;
@@ -346,9 +385,11 @@ int bench_main(const struct bench *bench, int argc, char **argv)
         fflush(stdout);
         print_figure("commit", measure_floor(bench, disk, counts[i], rounds));
         fflush(stdout);
-        print_figure("memory", measure_broker(bench, memory, counts[i], rounds));
+        print_broker("memory", measure_broker(bench, memory, counts[i], rounds, false));
         fflush(stdout);
-        print_figure("disk", measure_broker(bench, disk, counts[i], rounds));
+        print_broker("keys", measure_broker(bench, memory, counts[i], rounds, true));
+        fflush(stdout);
+        print_broker("disk", measure_broker(bench, disk, counts[i], rounds, false));
         printf("}");
         fflush(stdout);
     }

@@ -68,6 +68,8 @@ function check_system(name) {
     if (file ~ /^tests\//) return
     if (name ~ /^sqlite3/ && file !~ /^(broker\/store\/|client\/query\/dbread)/)
         wrong("<" name "> belongs to broker/store and client/query/dbread* only")
+    if (name == "sodium.h" && file !~ /^(schema\/manifest\/sign|node\/shard\/checksum)\.c$/)
+        wrong("<sodium.h> belongs to schema/manifest/sign.c and node/shard/checksum.c only")
     if (name ~ /^curl\// && file != "node/notice/http.c")
         wrong("<" name "> belongs to node/notice/http.c only")
     if (name == "czmq.h" && file !~ /^(broker\/(bus[^\/]*|main)\.[ch]|tools\/.*)$/)

@@ -96,7 +96,8 @@ static enum muster_status save_own(struct cut_story *story, uint64_t round,
     if (!write_own(scratch_path(dir, "a")) || mkdir(scratch_path(dir, "b"), 0777) != 0 ||
         !write_own(scratch_path(dir, "b/c")))
         cut_story_wrong(story, "save_fn could not write", round, NULL);
-    return shard_dir_seal(r->dir, 1, incarnation_of(1, round), NULL, &r->files[1], err);
+    return shard_dir_seal(r->dir, 1, incarnation_of(1, round), NULL, CHECKSUM_XXH3, &r->files[1],
+                          err);
 }
 
 static enum muster_status commit(struct cut_story *story, uint64_t round, struct muster_error *err)

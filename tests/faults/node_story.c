@@ -140,7 +140,8 @@ static enum muster_status save_own(struct node_story *story, struct muster_error
     scratch_write(scratch_path(dir, "b"), own_file, 1);
     story->begin();
     shard_files_clear(&story->files[1]);
-    return shard_dir_seal(story->round_dir, 1, incarnation, NULL, &story->files[1], err);
+    return shard_dir_seal(story->round_dir, 1, incarnation, NULL, CHECKSUM_XXH3, &story->files[1],
+                          err);
 }
 
 static enum muster_status render(struct node_story *story, char **ret_text, size_t *ret_size,

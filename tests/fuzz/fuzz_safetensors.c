@@ -60,7 +60,8 @@ static void save_and_restore(const struct safetensors_index *index, uint64_t dat
 
     fill(memory, (size_t)data_bytes, 3);
     memcpy(wanted, memory, (size_t)data_bytes);
-    must(safetensors_save(path, state, &fact, 1, NULL, &bytes, checksum, &err) == MUSTER_OK);
+    must(safetensors_save(path, state, &fact, 1, NULL, CHECKSUM_XXH3, &bytes, checksum, &err) ==
+         MUSTER_OK);
     memset(memory, 0, (size_t)data_bytes);
     must(safetensors_restore(path, bytes, checksum, state, &err) == MUSTER_OK);
     must(memcmp(memory, wanted, (size_t)data_bytes) == 0);
@@ -119,7 +120,7 @@ static void try_file(const uint8_t *data, size_t size)
     char text[MANIFEST_CHECKSUM_SIZE];
     struct muster_state *state = NULL;
     struct muster_error err = {0};
-    struct checksum *sum = checksum_create();
+    struct checksum *sum = checksum_create(CHECKSUM_XXH3);
     enum muster_status status;
 
     must(sum != NULL && state_create(&state, &err) == MUSTER_OK);

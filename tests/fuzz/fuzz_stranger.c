@@ -61,6 +61,7 @@ static void take_one(struct core_fixture *f, const struct key_grant *grant, cons
     if (wire_decode(frame, size, &arena, &message, &err) == MUSTER_OK && wire_is_up(message.type)) {
         if (authority_check(grant, &message, f->now, &err) == MUSTER_OK) {
             f->by = "key stranger";
+            f->key_jobs = grant->jobs;
             core_feed(f, route, &message);
             for (size_t i = 0; i < f->out.count; i++)
                 is_of_strangers(f, &f->out.items[i]);

@@ -74,7 +74,8 @@ static int write_file(const char *path)
     for (size_t i = 0; i < ENTRIES; i++)
         for (uint64_t k = 0; k < bytes_of(&entries[i]); k++)
             memory[i][k] = pattern(&entries[i], k);
-    if (safetensors_save(path, state, &fact, 1, NULL, &bytes, checksum, &err) != MUSTER_OK)
+    if (safetensors_save(path, state, &fact, 1, NULL, CHECKSUM_XXH3, &bytes, checksum, &err) !=
+        MUSTER_OK)
         printf("%s\n", err.text);
     muster_state_destroy(&state);
     return err.status == MUSTER_OK ? EXIT_SUCCESS : EXIT_FAILURE;

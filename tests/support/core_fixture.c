@@ -320,6 +320,7 @@ void core_feed(struct core_fixture *f, uint64_t route, const struct wire_msg *me
     input.route = route;
     input.message = message;
     input.by = message->up.role == ROLE_TOOL ? f->by : NULL;
+    input.key_jobs = f->key_jobs;
     core_clear(f);
     wake(f, message);
     step(f, &input);

@@ -50,6 +50,7 @@ struct core_fixture {
     uint64_t blocked_ms, waited_ms; /* of the next SAVED, so held */
     bool held;
     const char *by; /* who sends what core_tool() and core_feed() say for a tool; NULL: not told */
+    const char *key_jobs; /* of the key of whoever core_feed() speaks for; NULL: no key */
     bool plans; /* core_notice() leaves its time to be trained in; else no more steps are wanted */
     int64_t now;
     uint64_t starts;

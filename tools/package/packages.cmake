@@ -43,7 +43,7 @@ muster_package(runtime libmuster0 libs "preemption handling for training program
 muster_package(dev libmuster-dev libdevel "preemption handling for training programs (headers)"
     "${about}This package holds the headers, the static libraries and the manual of the
 library."
-    "libmuster0 (= ${PROJECT_VERSION}-1), libc6-dev, libzmq3-dev, libmsgpack-dev, libjansson-dev, libxxhash-dev, libcurl4-gnutls-dev, libsqlite3-dev")
+    "libmuster0 (= ${PROJECT_VERSION}-1), libc6-dev, libzmq3-dev, libmsgpack-dev, libjansson-dev, libxxhash-dev, libsodium-dev, libcurl4-gnutls-dev, libsqlite3-dev")
 
 set(CPACK_DEBIAN_BROKER_PACKAGE_CONTROL_EXTRA "${CMAKE_CURRENT_LIST_DIR}/postinst;${CMAKE_CURRENT_LIST_DIR}/prerm;${CMAKE_CURRENT_LIST_DIR}/postrm")
 set(CPACK_DEBIAN_BROKER_PACKAGE_SUGGESTS muster-tools)

@@ -9,7 +9,7 @@ set(sbom_relations "")
 # NAME VARIABLE LICENSE: a library that pkg-config found as VARIABLE.
 foreach(library "libzmq MUSTER_ZMQ LGPL-3.0-or-later" "libczmq MUSTER_CZMQ MPL-2.0"
         "libmsgpackc MUSTER_MSGPACK BSL-1.0" "libsqlite3 MUSTER_SQLITE blessing" "libjansson MUSTER_JANSSON MIT"
-        "libxxhash MUSTER_XXHASH BSD-2-Clause" "libcurl MUSTER_CURL curl"
+        "libxxhash MUSTER_XXHASH BSD-2-Clause" "libsodium MUSTER_SODIUM ISC" "libcurl MUSTER_CURL curl"
         "libmicrohttpd MUSTER_MICROHTTPD LGPL-2.1-or-later")
     separate_arguments(words UNIX_COMMAND "${library}")
     list(GET words 0 name)

@@ -20,6 +20,7 @@ static const struct {
     {"refused_topic", "subscriptions to jobs that their key may not hear"},
     {"refused_busy", "messages of a key that sends more than its share"},
     {"refused_disk", "requests, because the database could not be written"},
+    {"refused_share", "messages of a key that had its share of the disk today"},
     {"closed_hostile", "connections that sent what no node of muster sends"},
     {"closed_files", "connections, because too many files are open"},
     {"closed_address", "connections of an address that had its share"},

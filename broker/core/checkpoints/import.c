@@ -506,6 +506,23 @@ static bool import_is_of_another(const char *job, const struct manifest *manifes
     return job[0] != '\0' && strcmp(job, manifest->job) != 0;
 }
 
+/* What is taken here may be written again, with this broker's signature. */
+static bool import_is_signed(struct core *core, const struct manifest *manifest,
+                             struct answer *ret_answer)
+{
+    struct muster_error err;
+    enum muster_status status =
+        core->signer[0] != '\0' ? manifest_check_signer(manifest, core->signer, &err) : MUSTER_OK;
+
+    if (status == MUSTER_E_SIGNATURE)
+        *ret_answer = import_refuse(
+            status, "this broker signs manifests, and takes none that it did not sign; if you "
+                    "trust this one, import it while musterd runs without --sign");
+    else if (status != MUSTER_OK)
+        *ret_answer = import_refuse(status, out_text(core, err.text));
+    return status == MUSTER_OK;
+}
+
 /* The last part is there. */
 static bool import_take_whole(struct core *core, const struct input *in, struct answer *ret_answer)
 {
@@ -527,6 +544,8 @@ static bool import_take_whole(struct core *core, const struct input *in, struct 
         *ret_answer = import_refuse(
             MUSTER_E_ARGUMENT,
             out_printf(core, "the manifest is of job '%s'; import it as that", manifest->job));
+        answered = true;
+    } else if (!import_is_signed(core, manifest, ret_answer)) {
         answered = true;
     } else {
         answered = import_add(core, &manifest, ret_answer);

@@ -108,6 +108,7 @@ static void hello_welcome(struct core *core, const struct input *in, struct peer
         .last_request = peer->last_request,
         .snapshot_follows = snapshot,
         .speaks = WIRE_SPEAKS,
+        .signer = out_text(core, core->signer),
     };
     if (snapshot)
         hello_snapshot(core, peer);
@@ -660,6 +661,13 @@ void hello_take(struct core *core, const struct input *in)
         return;
     }
     struct job *job = job_find(core, m->up.job);
+    if ((job == NULL || job->gen.state == GENERATION_ENDED) &&
+        !jobs_have_room(core, in->key_jobs)) {
+        hello_refuse(core, in, MUSTER_E_BUSY, true,
+                     "as many jobs of this key run as this broker still has room for: end one of "
+                     "them (`muster status` lists those that run)");
+        return;
+    }
     if (job == NULL) {
         job = job_create(core, m->up.job);
         if (job == NULL) {

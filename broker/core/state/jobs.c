@@ -2,6 +2,7 @@
  * incarnation. */
 #include "broker/core/state/state.h"
 
+#include "schema/keys/keys.h"
 #include "schema/room.h"
 
 struct job *job_find(const struct core *core, const char *name)
@@ -31,6 +32,21 @@ struct job *job_create(struct core *core, const char *name)
     core->jobs = job;
     core->jobs_count++;
     return job;
+}
+
+bool jobs_have_room(const struct core *core, const char *key_jobs)
+{
+    size_t own = 0, all = 0;
+
+    if (key_jobs == NULL || strcmp(key_jobs, "*") == 0)
+        return true;
+    for (const struct job *job = core->jobs; job != NULL; job = job->next) {
+        bool runs = job->gen.state != GENERATION_NONE && job->gen.state != GENERATION_ENDED;
+
+        all += runs;
+        own += runs && key_covers(key_jobs, job->name);
+    }
+    return own < CORE_JOBS_MAX - all;
 }
 
 void job_drop(struct core *core, struct job *job)

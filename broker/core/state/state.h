@@ -67,6 +67,7 @@ struct core {
     struct import import;
     struct core_options options;
     char events_endpoint[ENDPOINT_MAX + 1];
+    char signer[SIGNER_MAX + 1]; /* "": no manifest is signed */
     uint64_t epoch;
     bool older; /* the database is an older copy: shards of what it holds for open may be deleted */
     bool started;
@@ -136,6 +137,9 @@ void lineage_read(struct lineage *ret_lineage, const char *text);
 struct job *job_find(const struct core *core, const char *name);
 /* NULL: it sleeps, or as many are in memory as may be. It has no row before one is persisted. */
 struct job *job_create(struct core *core, const char *name);
+/* May one more job of this key's begin to run? As many may as there is still room for, so who takes
+ * all that it can leaves half to the others. A key for all jobs has no such bound. */
+bool jobs_have_room(const struct core *core, const char *key_jobs);
 void job_drop(struct core *core, struct job *job); /* out of memory */
 struct peer *peer_find(const struct core *core, uint64_t incarnation);
 struct peer *peer_create(struct core *core, struct job *job, uint64_t incarnation);

@@ -2,6 +2,8 @@
  * makes room for new ones. See tasks.h. */
 #include "broker/core/tasks/tasks.h"
 
+#include "schema/keys/keys.h"
+
 #include <stdio.h>
 
 static void opened(struct core *core, const struct input *in, const struct task_queue *queue,
@@ -109,6 +111,24 @@ static void another_holds_it(struct task_queue *queue)
     tasks_values_again(queue);
 }
 
+/* As jobs_have_room: of the queues that are in use. */
+static bool queues_have_room(const struct core *core, const char *key_jobs)
+{
+    size_t most =
+        core->options.task_queues_max > 0 ? core->options.task_queues_max : TASK_QUEUES_MAX;
+    size_t own = 0, all = 0;
+
+    if (key_jobs == NULL || strcmp(key_jobs, "*") == 0)
+        return true;
+    for (struct task_queue *queue = core->tasks->queues; queue != NULL; queue = queue->next) {
+        bool used = !tasks_open_is_over(core, queue);
+
+        all += used;
+        own += used && key_covers(key_jobs, queue->job);
+    }
+    return all < most && own < most - all;
+}
+
 void tasks_queue_open(struct core *core, const struct input *in)
 {
     const struct wire_queue_open *m = &in->message->u.queue_open;
@@ -125,6 +145,12 @@ void tasks_queue_open(struct core *core, const struct input *in)
         queue = NULL;
     }
     if (queue == NULL) {
+        if (!queues_have_room(core, in->key_jobs)) {
+            opened(core, in, NULL, MUSTER_E_BUSY,
+                   "this key's jobs have as many queues as this broker still has room for; begin "
+                   "one of them anew (`muster tasks` lists a job's)");
+            return;
+        }
         if (!tasks_open_make_room(core)) {
             opened(core, in, NULL, MUSTER_E_BUSY,
                    "the broker has as many queues as there may be, and each has a coordinator, or "

@@ -101,6 +101,7 @@ _CLASSES: dict[int, type[Error]] = {
     lib.MUSTER_E_PEER: PeerError,
     lib.MUSTER_E_STEP: StepError,
     lib.MUSTER_E_RESTORE: RestoreError,
+    lib.MUSTER_E_SIGNATURE: RestoreError,
     lib.MUSTER_E_SAVE: SaveError,
     lib.MUSTER_E_STORAGE: SaveError,
     lib.MUSTER_E_ABORTED: SaveError,

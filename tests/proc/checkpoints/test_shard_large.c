@@ -80,8 +80,8 @@ static int make(void **state)
         add(f, names[i], STATE_DTYPE_U32, f->data[i]);
     }
     fill(f, 1);
-    if (safetensors_save(f->path, f->state, NULL, 0, &watch, &f->bytes, f->checksum, &err) !=
-        MUSTER_OK)
+    if (safetensors_save(f->path, f->state, NULL, 0, &watch, CHECKSUM_XXH3, &f->bytes, f->checksum,
+                         &err) != MUSTER_OK)
         fail_msg("%s", err.text);
     assert_int_equal(watch.bytes, 2 * f->bytes); /* written, and on the disk */
     assert_true(f->bytes > SAFETENSORS_VERIFY_FIRST_BYTES);
@@ -216,8 +216,9 @@ static void save_that_is_stopped_leaves_no_file(void **state)
     const char *path = scratch_path(f->dir, "other");
     uint64_t bytes;
 
-    assert_int_equal(safetensors_save(path, f->state, NULL, 0, &watch, &bytes, checksum, &err),
-                     MUSTER_E_SAVE);
+    assert_int_equal(
+        safetensors_save(path, f->state, NULL, 0, &watch, CHECKSUM_XXH3, &bytes, checksum, &err),
+        MUSTER_E_SAVE);
     assert_int_equal(err.code, ECANCELED);
     assert_false(scratch_exists(path));
 }
@@ -261,7 +262,8 @@ static void huge_file_is_whole_and_stays_out_of_the_page_cache(void **state)
     for (size_t i = 0; i < count; i++)
         data[i] = i * 0x9e3779b97f4a7c15;
     assert_int_equal(state_add(f->state, &item, NULL), MUSTER_OK);
-    if (safetensors_save(path, f->state, NULL, 0, &watch, &bytes, wanted, &err) != MUSTER_OK)
+    if (safetensors_save(path, f->state, NULL, 0, &watch, CHECKSUM_XXH3, &bytes, wanted, &err) !=
+        MUSTER_OK)
         fail_msg("%s", err.text);
     assert_int_equal(watch.bytes, 2 * bytes);
     fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -292,7 +294,7 @@ static void reader_reads_and_hashes_in_order_whatever_is_skipped(void **state)
     size_t size = (size_t)RANGES * BYTES;
     char *bytes = malloc(size), *to = malloc(size);
     char wanted[MANIFEST_CHECKSUM_SIZE], found[MANIFEST_CHECKSUM_SIZE];
-    struct checksum *sum = checksum_create();
+    struct checksum *sum = checksum_create(CHECKSUM_XXH3);
     uint64_t count;
     int fd;
 

@@ -109,9 +109,29 @@ static void bytes_that_are_no_message_are_kept_and_taken_as_any(void **state)
     turns_destroy(&turns);
 }
 
+/* Of 100 MiB it has 50: then as much is free as it had. */
+static void one_key_has_half_of_the_disk_written_in_a_day(void **state)
+{
+    const int64_t all = 100 << 20, day = 20000 * DAY_MS;
+    struct turns *turns = turns_create();
+    int64_t used = 0;
+
+    (void)state;
+    while (turns_write(turns, greedy.public_key, 1000, all - used, day))
+        used += TURN_ROWS * (TURN_ROW_BYTES + 1000);
+    assert_true(used > 49 << 20 && used < (50 << 20) + TURN_ROWS * (TURN_ROW_BYTES + 1000));
+    assert_true(turns_write(turns, honest.public_key, 1000, all - used, day));
+    assert_false(turns_write(turns, greedy.public_key, 1000, all - used, day + DAY_MS - 1));
+    assert_true(turns_write(turns, greedy.public_key, 1000, all - used, day + DAY_MS));
+    assert_false(turns_write(turns, honest.public_key, 1000, 0, day));
+    assert_false(turns_write(turns, honest.public_key, 1000, -1, day));
+    turns_destroy(&turns);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(one_key_has_half_of_the_disk_written_in_a_day),
         cmocka_unit_test(a_flood_of_one_leaves_the_turn_of_another),
         cmocka_unit_test(questions_are_dear_and_delay_no_heartbeat),
         cmocka_unit_test(what_is_kept_has_a_bound),

@@ -56,14 +56,16 @@ static void published_numbers_stay(void **state)
     assert_int_equal(MUSTER_E_NOT_SAVED, 36);
     assert_int_equal(MUSTER_E_TASK_TIMEOUT, 42);
     assert_int_equal(MUSTER_E_INTERRUPTED, 43);
+    assert_int_equal(MUSTER_E_SIGNATURE, 44);
     assert_string_equal(muster_status_name(MUSTER_E_PROTOCOL), "MUSTER_E_PROTOCOL");
 }
 
 static void an_exit_code_says_whether_a_restart_can_help(void **state)
 {
     static const enum muster_status never[] = {
-        MUSTER_E_ARGUMENT, MUSTER_E_VERSION, MUSTER_E_AUTH, MUSTER_E_WORLD_SIZE,
-        MUSTER_E_RANK,     MUSTER_E_LAYOUT,  MUSTER_E_JOB,  MUSTER_E_UNSUPPORTED};
+        MUSTER_E_ARGUMENT,   MUSTER_E_VERSION,     MUSTER_E_AUTH,
+        MUSTER_E_WORLD_SIZE, MUSTER_E_RANK,        MUSTER_E_LAYOUT,
+        MUSTER_E_JOB,        MUSTER_E_UNSUPPORTED, MUSTER_E_SIGNATURE};
     size_t none = 0;
 
     (void)state;

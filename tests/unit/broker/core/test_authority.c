@@ -1,8 +1,9 @@
 /* Who may say what: each message of the wire, from each role, for its own job and for another, with
- * a key that counts and with one that does not. The expected cells are written here once more, by
- * role, and not taken from the table. */
+ * a key that counts and with one that does not. The expected cells are those of
+ * tests/support/authority_cells.c. prog_cells says the same messages over real sockets. */
 #include "broker/core/authority.h"
 #include "schema/sql/queries.h"
+#include "tests/support/authority_cells.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,42 +17,7 @@
 #include <string.h>
 
 #define NOW 1000
-
-enum { UP, DOWN };
-
-static const struct {
-    enum wire_type type;
-    int way;
-} all[] = {
-#define MSG(TYPE, number, way, ...) {WIRE_##TYPE, way},
-#include "schema/wire/wire.def"
-#undef MSG
-};
-
-static const enum wire_type viewers[] = {WIRE_HEARTBEAT, WIRE_QUERY};
-static const enum wire_type operators[] = {WIRE_HEARTBEAT, WIRE_QUERY,  WIRE_NOTICE, WIRE_CANCEL,
-                                           WIRE_PIN,       WIRE_UNPIN,  WIRE_DROP,   WIRE_GONE,
-                                           WIRE_SAVE_NOW,  WIRE_FORGET, WIRE_IMPORT};
-static const enum wire_type not_nodes[] = {WIRE_SAVE_NOW, WIRE_FORGET, WIRE_IMPORT};
-
-static bool among(enum wire_type type, const enum wire_type *list, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        if (list[i] == type)
-            return true;
-    return false;
-}
-
-static bool expected(enum key_role role, enum wire_type type, int way)
-{
-    if (way == DOWN)
-        return false;
-    if (role == KEY_NODE)
-        return !among(type, not_nodes, sizeof not_nodes / sizeof *not_nodes);
-    if (role == KEY_OPERATOR)
-        return among(type, operators, sizeof operators / sizeof *operators);
-    return role == KEY_VIEWER && among(type, viewers, sizeof viewers / sizeof *viewers);
-}
+#define TAKEN_CELLS (5 * (42 + 11 + 2)) /* of nodes, operators, viewers */
 
 static bool allows(const struct key_grant *grant, enum wire_type type, const char *job)
 {
@@ -66,52 +32,69 @@ static bool allows(const struct key_grant *grant, enum wire_type type, const cha
     return status == MUSTER_OK;
 }
 
-static void every_message_has_the_roles_that_may_send_it(void **state)
+/* A column of the matrix: the key and the job that the message is about, as seen by a client that
+ * is let in. Who is not (no key, or another broker's) gets no message to the broker: test_door. */
+static const struct column {
+    const char *name, *jobs, *job;
+    int64_t from, expires, revoked;
+    bool counts;
+} columns[] = {
+    {"its own job", "words", "words", 0, 0, 0, true},
+    {"a job of its prefix", "wor*", "words", 0, 0, 0, true},
+    {"any job, with a key for all", "*", "words", 0, 0, 0, true},
+    {"no job, with a key for all", "*", "", 0, 0, 0, true},
+    {"until the last moment", "words", "words", NOW, NOW + 1, 0, true},
+    {"another job", "words", "other", 0, 0, 0, false},
+    {"a job that is longer", "words", "words2", 0, 0, 0, false},
+    {"a job that is shorter", "words", "word", 0, 0, 0, false},
+    {"a job beside its prefix", "wor*", "wo", 0, 0, 0, false},
+    {"no job", "words", "", 0, 0, 0, false},
+    {"no job, which is not even there", "words", NULL, 0, 0, 0, false},
+    {"an expired key", "*", "words", 0, NOW, 0, false},
+    {"a revoked key", "*", "words", 0, 0, 1, false},
+    {"a key that is not valid yet", "*", "words", NOW + 1, 0, 0, false},
+};
+#define COLUMNS (sizeof columns / sizeof *columns)
+
+/* Message x role x column, each cell. */
+static void every_cell_of_the_matrix_is_as_written(void **state)
 {
-    struct key_grant grant = {.name = "k", .jobs = "words"};
-    size_t cells = 0;
+    size_t cells = 0, taken = 0;
 
     (void)state;
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        for (grant.role = KEY_NOBODY; grant.role < KEY_ROLE_COUNT; grant.role++, cells++)
-            if (allows(&grant, all[i].type, "words") !=
-                expected(grant.role, all[i].type, all[i].way))
-                fail_msg("%s by a %s", wire_type_name(all[i].type), key_role_name(grant.role));
-    assert_true(cells > 200);
-}
+    for (size_t i = 0; i < authority_message_count; i++)
+        for (enum key_role role = KEY_NOBODY; role < KEY_ROLE_COUNT; role++)
+            for (size_t c = 0; c < COLUMNS; c++, cells++) {
+                struct key_grant grant = {.name = "k",
+                                          .role = role,
+                                          .from_unix_ms = columns[c].from,
+                                          .expires_unix_ms = columns[c].expires,
+                                          .revoked_unix_ms = columns[c].revoked};
+                bool wanted = columns[c].counts && authority_cell(role, &authority_messages[i]);
 
-static void no_message_of_another_job_or_of_none_is_taken(void **state)
-{
-    static const char *const jobs[] = {"other", "words2", "word", "", NULL};
-    struct key_grant grant = {.name = "k", .jobs = "words"};
-
-    (void)state;
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        for (grant.role = KEY_NOBODY; grant.role < KEY_ROLE_COUNT; grant.role++)
-            for (size_t j = 0; j < sizeof jobs / sizeof *jobs; j++)
-                if (allows(&grant, all[i].type, jobs[j]))
-                    fail_msg("%s by a %s of another job", wire_type_name(all[i].type),
-                             key_role_name(grant.role));
-}
-
-static void no_message_is_taken_with_a_key_that_does_not_count(void **state)
-{
-    const struct key_grant grants[] = {
-        {.name = "k", .jobs = "*", .revoked_unix_ms = 1},
-        {.name = "k", .jobs = "*", .expires_unix_ms = NOW},
-        {.name = "k", .jobs = "*", .from_unix_ms = NOW + 1},
-    };
-
-    (void)state;
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        for (size_t g = 0; g < sizeof grants / sizeof *grants; g++)
-            for (enum key_role role = KEY_NODE; role < KEY_ROLE_COUNT; role++) {
-                struct key_grant grant = grants[g];
-
-                grant.role = role;
-                assert_false(allows(&grant, all[i].type, "words"));
-                assert_false(authority_hears(&grant, "words", NOW));
+                snprintf(grant.jobs, sizeof grant.jobs, "%s", columns[c].jobs);
+                if (allows(&grant, authority_messages[i].type, columns[c].job) != wanted)
+                    fail_msg("%s by a %s, for %s", wire_type_name(authority_messages[i].type),
+                             key_role_name(role), columns[c].name);
+                taken += wanted;
             }
+    assert_int_equal(cells, authority_message_count * KEY_ROLE_COUNT * COLUMNS);
+    assert_int_equal(taken, TAKEN_CELLS);
+}
+
+static void nothing_is_heard_with_a_key_that_does_not_count(void **state)
+{
+    (void)state;
+    for (size_t c = 0; c < COLUMNS; c++) {
+        struct key_grant grant = {.name = "k",
+                                  .role = KEY_VIEWER,
+                                  .from_unix_ms = columns[c].from,
+                                  .expires_unix_ms = columns[c].expires,
+                                  .revoked_unix_ms = columns[c].revoked};
+
+        snprintf(grant.jobs, sizeof grant.jobs, "%s", columns[c].jobs);
+        assert_int_equal(authority_hears(&grant, columns[c].job, NOW), columns[c].counts);
+    }
 }
 
 static void events_are_heard_by_those_who_may_see_the_job(void **state)
@@ -154,9 +137,8 @@ static void a_type_that_is_none_is_not_taken(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_message_has_the_roles_that_may_send_it),
-        cmocka_unit_test(no_message_of_another_job_or_of_none_is_taken),
-        cmocka_unit_test(no_message_is_taken_with_a_key_that_does_not_count),
+        cmocka_unit_test(every_cell_of_the_matrix_is_as_written),
+        cmocka_unit_test(nothing_is_heard_with_a_key_that_does_not_count),
         cmocka_unit_test(events_are_heard_by_those_who_may_see_the_job),
         cmocka_unit_test(the_brokers_own_state_is_for_keys_of_all_jobs),
         cmocka_unit_test(a_type_that_is_none_is_not_taken),

@@ -1,6 +1,7 @@
 /* What goes out of the broker's database while it runs: journal, manifest, queries. */
 #include "broker/store/store_internal.h"
 #include "schema/manifest/manifest.h"
+#include "tests/support/signed_text.h"
 #include "tests/unit/broker/store/store_fixture.h"
 
 #include <setjmp.h>
@@ -255,6 +256,53 @@ static void a_large_manifest_is_made_in_slices(void **state)
     free(text);
 }
 
+/* Made in slices or at once, it is signed as a whole; and not at all if one file's checksum is
+ * weak. */
+static void a_manifest_is_signed_if_all_its_files_have_strong_checksums(void **state)
+{
+    struct fixture *f = *state;
+    const struct sign_key key = signed_key(1);
+    struct store_manifest chunk;
+    struct manifest *manifest = NULL;
+    char sql[512];
+
+    fixture_write_samples(f);
+    snprintf(sql, sizeof sql,
+             "WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 300) "
+             "INSERT INTO shard_file SELECT job, round, rank, printf('part-%%06d', i), bytes, "
+             "checksum FROM n, (SELECT * FROM shard_file LIMIT 1); "
+             "UPDATE shard_file SET checksum = '" STRONG_SUM "'");
+    store_close(&f->store);
+    fixture_change(f, sql);
+    f->options.sign = &key;
+    for (int strong = 1; strong >= 0; strong--) {
+        size_t size = 0;
+        char *text;
+
+        fixture_reopen(f);
+        assert_int_equal(store_manifest(f->store, SAMPLE_JOB, SAMPLE_ROUND, 0, &chunk, &f->err),
+                         MUSTER_OK);
+        text = malloc(chunk.total);
+        while (size < chunk.total) {
+            assert_int_equal(
+                store_manifest(f->store, SAMPLE_JOB, SAMPLE_ROUND, size, &chunk, &f->err),
+                MUSTER_OK);
+            memcpy(text + size, chunk.data, chunk.size);
+            size += chunk.size;
+        }
+        assert_int_equal(manifest_parse(text, size, &manifest, &f->err), MUSTER_OK);
+        assert_int_equal(manifest_check_signer(manifest, key.public_text, &f->err),
+                         strong == 1 ? MUSTER_OK : MUSTER_E_SIGNATURE);
+        assert_true((manifest->signer != NULL) == (strong == 1));
+        manifest_destroy(&manifest);
+        free(text);
+        store_close(&f->store);
+        fixture_change(f, "UPDATE shard_file SET checksum = "
+                          "'xxh3-128:00112233445566778899aabbccddeeff' WHERE path = 'part-000007'");
+    }
+    fixture_reopen(f);
+}
+
 static void rows_that_make_no_manifest_are_looked_at_once(void **state)
 {
     struct fixture *f = *state;
@@ -397,6 +445,7 @@ int main(void)
         TEST(the_journal_forgets_what_is_older_than_thirty_days),
         TEST(a_manifest_is_rendered_from_rows_in_chunks),
         TEST(a_large_manifest_is_made_in_slices),
+        TEST(a_manifest_is_signed_if_all_its_files_have_strong_checksums),
         TEST(rows_that_make_no_manifest_are_looked_at_once),
         TEST(only_committed_checkpoints_have_a_manifest),
         TEST(queries_are_answered_by_name_and_in_pages),

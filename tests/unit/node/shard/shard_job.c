@@ -76,9 +76,10 @@ void shard_job_save_rank(struct shard_job *f, uint64_t rank)
                                 .total_run_calls = 12,
                                 .epoch = 1,
                                 .step_in_epoch = 2,
-                                .data_position = -1};
+                                .data_position = -1,
+                                .checksum = f->checksum};
 
-    f->value = (int64_t)rank;
+    f->value = f->same ? 5 : (int64_t)rank;
     shard_files_clear(&f->files[rank]);
     shard_job_must(shard_save_state(f->round_dir, &facts, f->state, NULL, &f->files[rank], &err),
                    &err);
@@ -92,7 +93,10 @@ void shard_job_render(struct shard_job *f)
         f->shards[i] = (struct manifest_shard){i, shard_job_incarnation(i), f->files[i].files,
                                                f->files[i].count};
     free(f->text);
-    shard_job_must(manifest_render(&f->manifest, &f->text, &f->text_size, &err), &err);
+    if (f->key != NULL)
+        f->text = signed_text(&f->manifest, f->key, &f->text_size);
+    else
+        shard_job_must(manifest_render(&f->manifest, &f->text, &f->text_size, &err), &err);
 }
 
 void shard_job_write_round(struct shard_job *f)

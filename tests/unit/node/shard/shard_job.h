@@ -8,6 +8,7 @@
 #include "node/shard/dir.h"
 #include "node/shard/shard.h"
 #include "tests/support/scratch.h"
+#include "tests/support/signed_text.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -26,6 +27,9 @@ struct shard_job {
     struct manifest manifest;
     struct muster_state *state;
     int64_t value;
+    bool same;                   /* each rank's state is the number 5 */
+    enum checksum_kind checksum; /* of files */
+    const struct sign_key *key;  /* NULL: its manifests get no signature */
     char *text;
     size_t text_size;
     char path[FS_PATH_MAX];

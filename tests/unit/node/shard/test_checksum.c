@@ -16,7 +16,7 @@
 
 static void text_of(const void *data, size_t size, size_t piece, char text[MANIFEST_CHECKSUM_SIZE])
 {
-    struct checksum *sum = checksum_create();
+    struct checksum *sum = checksum_create(CHECKSUM_XXH3);
 
     assert_non_null(sum);
     for (size_t at = 0; at < size; at += piece)

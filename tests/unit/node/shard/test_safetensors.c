@@ -132,7 +132,8 @@ static int drop(void **state)
 
 static enum muster_status save(struct fixture *f, struct muster_error *err)
 {
-    return safetensors_save(f->path, f->state, facts, 2, NULL, &f->bytes, f->checksum, err);
+    return safetensors_save(f->path, f->state, facts, 2, NULL, CHECKSUM_XXH3, &f->bytes,
+                            f->checksum, err);
 }
 
 static enum muster_status restore(struct fixture *f, struct muster_error *err)

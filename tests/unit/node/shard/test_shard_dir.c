@@ -464,7 +464,8 @@ static void save_into_a_removed_round_fails_and_leaves_nothing(void **state)
     assert_int_equal(shard_save_state(f->round_dir, &facts, f->state, NULL, &files, &err),
                      MUSTER_E_SAVE);
     assert_int_equal(err.status, MUSTER_E_SAVE);
-    assert_int_equal(shard_dir_seal(f->round_dir, 1, 7, NULL, &files, &err), MUSTER_E_SAVE);
+    assert_int_equal(shard_dir_seal(f->round_dir, 1, 7, NULL, CHECKSUM_XXH3, &files, &err),
+                     MUSTER_E_SAVE);
     assert_int_equal(shard_dir_begin(f->round_dir, 1, 7, dir, &err), MUSTER_E_SAVE);
     assert_int_equal(files.count, 0);
     assert_int_equal(scratch_count(scratch_path(f->root, ".muster")), 2); /* JOB, NUMBER */
@@ -484,7 +485,8 @@ static void files_of_a_save_fn_are_walked_in_order_and_summed(void **state)
     scratch_write(scratch_path(dir, "z"), "12345", 5);
     scratch_write(scratch_path(dir, "m/n/b ä"), "", 0);
     scratch_write(scratch_path(dir, "m/a"), "1", 1);
-    assert_int_equal(shard_dir_seal(f->round_dir, 1, 7, NULL, &files, NULL), MUSTER_OK);
+    assert_int_equal(shard_dir_seal(f->round_dir, 1, 7, NULL, CHECKSUM_XXH3, &files, NULL),
+                     MUSTER_OK);
     assert_int_equal(files.count, 3);
     assert_int_equal(files.bytes, 6);
     assert_string_equal(files.files[0].path, "shard-00001-0000000000000007/m/a");
@@ -494,7 +496,7 @@ static void files_of_a_save_fn_are_walked_in_order_and_summed(void **state)
     shard_files_clear(&files);
     shard_files_clear(&files);
     assert_int_equal(shard_dir_begin(f->round_dir, 2, 7, dir, NULL), MUSTER_OK);
-    assert_int_equal(shard_dir_seal(f->round_dir, 2, 7, NULL, &files, NULL),
+    assert_int_equal(shard_dir_seal(f->round_dir, 2, 7, NULL, CHECKSUM_XXH3, &files, NULL),
                      MUSTER_OK); /* no file */
     assert_int_equal(files.count, 0);
     shard_files_clear(&files);
@@ -514,13 +516,15 @@ static void sealing_is_watched(void **state)
     assert_int_equal(shard_dir_begin(f->round_dir, 1, 7, dir, NULL), MUSTER_OK);
     scratch_write(scratch_path(dir, "a"), "12345", 5);
     scratch_write(scratch_path(dir, "b"), "678", 3);
-    assert_int_equal(shard_dir_seal(f->round_dir, 1, 7, &watch, &files, NULL), MUSTER_OK);
+    assert_int_equal(shard_dir_seal(f->round_dir, 1, 7, &watch, CHECKSUM_XXH3, &files, NULL),
+                     MUSTER_OK);
     assert_int_equal(atomic_load(&watch.bytes), 100 + 8 + 8);
     shard_files_clear(&files);
     assert_int_equal(shard_dir_begin(f->round_dir, 1, 8, dir, NULL), MUSTER_OK);
     scratch_write(scratch_path(dir, "a"), "12345", 5);
     atomic_store(&watch.stop, true);
-    assert_int_equal(shard_dir_seal(f->round_dir, 1, 8, &watch, &files, &err), MUSTER_E_SAVE);
+    assert_int_equal(shard_dir_seal(f->round_dir, 1, 8, &watch, CHECKSUM_XXH3, &files, &err),
+                     MUSTER_E_SAVE);
     assert_int_equal(err.code, ECANCELED);
     assert_false(fs_exists(dir));
 }
@@ -579,7 +583,7 @@ static void what_no_manifest_can_hold_is_refused_and_removed(void **state)
         assert_int_equal(shard_dir_begin(f->round_dir, 1, i, dir, NULL), MUSTER_OK);
         scratch_write(scratch_path(dir, "good"), "1", 1);
         rows[i](dir);
-        assert_int_equal(shard_dir_seal(f->round_dir, 1, i, NULL, &files, &err),
+        assert_int_equal(shard_dir_seal(f->round_dir, 1, i, NULL, CHECKSUM_XXH3, &files, &err),
                          MUSTER_E_UNSUPPORTED);
         assert_non_null(strstr(err.text, dir));
         assert_false(scratch_exists(dir));

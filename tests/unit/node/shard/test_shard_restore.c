@@ -175,8 +175,9 @@ static void restore_fn_gets_the_directory_once_all_its_files_are_found_whole(voi
     shard_job_must(shard_dir_begin(f->round_dir, 0, shard_job_incarnation(0), dir, &err), &err);
     scratch_write(scratch_path(dir, "a"), "abc", 3);
     scratch_write(scratch_path(dir, "b"), "def", 3);
-    shard_job_must(
-        shard_dir_seal(f->round_dir, 0, shard_job_incarnation(0), NULL, &f->files[0], &err), &err);
+    shard_job_must(shard_dir_seal(f->round_dir, 0, shard_job_incarnation(0), NULL, CHECKSUM_XXH3,
+                                  &f->files[0], &err),
+                   &err);
     shard_job_render(f);
     shard_job_must(shard_job_commit(f, &err), &err);
     r = shard_job_request(f, 2);
@@ -210,8 +211,9 @@ static void save_fn_that_wrote_no_file_commits_and_restores(void **state)
     f->manifest.shard_count = 1;
     shard_job_must(dir_round_open(f->root, JOB, 1, 4, NONCE, f->round_dir, &err), &err);
     shard_job_must(shard_dir_begin(f->round_dir, 0, shard_job_incarnation(0), dir, &err), &err);
-    shard_job_must(
-        shard_dir_seal(f->round_dir, 0, shard_job_incarnation(0), NULL, &f->files[0], &err), &err);
+    shard_job_must(shard_dir_seal(f->round_dir, 0, shard_job_incarnation(0), NULL, CHECKSUM_XXH3,
+                                  &f->files[0], &err),
+                   &err);
     shard_job_render(f);
     shard_job_must(shard_job_commit(f, &err), &err);
     shard_job_must(shard_job_commit(f, &err), &err);
@@ -234,7 +236,8 @@ static void write_by_save_fn(struct shard_job *f)
         uint64_t incarnation = shard_job_incarnation(rank);
         shard_job_must(shard_dir_begin(f->round_dir, rank, incarnation, dir, &err), &err);
         scratch_write(scratch_path(dir, "part"), "abc", 3);
-        shard_job_must(shard_dir_seal(f->round_dir, rank, incarnation, NULL, &f->files[rank], &err),
+        shard_job_must(shard_dir_seal(f->round_dir, rank, incarnation, NULL, CHECKSUM_XXH3,
+                                      &f->files[rank], &err),
                        &err);
     }
     shard_job_render(f);

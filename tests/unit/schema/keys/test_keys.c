@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define SIGNER "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"
 #define KEY_A "LJf0#!$20U^64Pw)UVTfM9Sj6vQK$8j]rU2]ZsFn"
 #define KEY_B "zr#&])MJ6/7dRUz(5iK)Tp1^-o5c4fq#uE/SbogL"
 
@@ -137,7 +138,8 @@ static void a_damaged_list_is_refused_whole_with_its_line(void **state)
 
 static void a_clients_file_is_read_as_it_was_written(void **state)
 {
-    const struct key_file file = {"words", KEY_NODE, "words*", 1893456000000, KEY_A, KEY_B, KEY_A};
+    const struct key_file file = {"words", KEY_NODE, "words*", 1893456000000,
+                                  KEY_A,   KEY_B,    KEY_A,    SIGNER};
     char text[KEY_FILE_BYTES_MAX];
     struct muster_error err;
     struct key_file read;
@@ -150,14 +152,35 @@ static void a_clients_file_is_read_as_it_was_written(void **state)
     assert_string_equal(read.broker_key, file.broker_key);
     assert_string_equal(read.public_key, file.public_key);
     assert_string_equal(read.secret_key, file.secret_key);
+    assert_string_equal(read.signer, file.signer);
     assert_int_equal(read.role, file.role);
     assert_int_equal(read.expires_unix_ms, file.expires_unix_ms);
+}
+
+/* Without the line nobody has to sign; with a damaged one nothing is taken for that. */
+static void a_line_signer_may_be_missing_and_must_not_be_damaged(void **state)
+{
+    struct key_file file = {"words", KEY_NODE, "words*", 0, KEY_A, KEY_B, KEY_A, ""};
+    char text[KEY_FILE_BYTES_MAX];
+    struct muster_error err;
+    struct key_file read;
+
+    (void)state;
+    key_file_write(&file, text);
+    assert_null(strstr(text, "signer"));
+    assert_int_equal(key_file_read(text, &read, &err), MUSTER_OK);
+    assert_string_equal(read.signer, "");
+    snprintf(file.signer, sizeof file.signer, "%s", SIGNER);
+    key_file_write(&file, text);
+    text[strlen(text) - 2] = '\0';
+    assert_int_equal(key_file_read(text, &read, &err), MUSTER_E_CORRUPT);
+    assert_non_null(strstr(err.text, "signer"));
 }
 
 /* Cut anywhere, it is whole or it is refused; and no error shows the secret. */
 static void a_clients_file_that_is_cut_is_refused(void **state)
 {
-    const struct key_file file = {"words", KEY_NODE, "words*", 0, KEY_A, KEY_A, KEY_B};
+    const struct key_file file = {"words", KEY_NODE, "words*", 0, KEY_A, KEY_A, KEY_B, ""};
     char text[KEY_FILE_BYTES_MAX], cut[KEY_FILE_BYTES_MAX];
     struct muster_error err;
     struct key_file read;
@@ -190,6 +213,7 @@ int main(void)
         cmocka_unit_test(a_list_is_read_as_it_was_written),
         cmocka_unit_test(a_damaged_list_is_refused_whole_with_its_line),
         cmocka_unit_test(a_clients_file_is_read_as_it_was_written),
+        cmocka_unit_test(a_line_signer_may_be_missing_and_must_not_be_damaged),
         cmocka_unit_test(a_clients_file_that_is_cut_is_refused),
     };
 
