@@ -39,6 +39,7 @@ static const struct option {
     {"listen", OPTION_TEXT, offsetof(struct config, listen)},
     {"db", OPTION_PATH, offsetof(struct config, db)},
     {"port-file", OPTION_PATH, offsetof(struct config, port_file)},
+    {"metrics", OPTION_TEXT, offsetof(struct config, metrics)},
     {"log-format", OPTION_FORMAT, offsetof(struct config, log_format)},
     {"log-level", OPTION_LEVEL, offsetof(struct config, log_level)},
     {"join-timeout-ms", OPTION_MS, offsetof(struct config, join_timeout_ms)},
@@ -46,6 +47,7 @@ static const struct option {
     {"keep-jobs-days", OPTION_COUNT, offsetof(struct config, keep_jobs_days)},
     {"allow-network-fs", OPTION_FLAG, offsetof(struct config, allow_network_fs)},
     {"sign", OPTION_FLAG, offsetof(struct config, sign)},
+    {"check-config", OPTION_FLAG, offsetof(struct config, check_config)},
 };
 #define OPTIONS_COUNT (sizeof options / sizeof *options)
 
@@ -62,6 +64,8 @@ static const char help[] =
     "  --allow-network-fs     allow a database on a network file system; only if no other\n"
     "                         host uses it\n"
     "  --port-file FILE       write both endpoints there, one a line, once ready\n"
+    "  --metrics HOST:PORT    answer GET /metrics there, for Prometheus, without a password:\n"
+    "                         127.0.0.1:7790 is for this host alone\n"
     "  --join-timeout-ms MS   how long all ranks of a job may take to join and restore\n"
     "                         (default 600000)\n"
     "  --keep-jobs N          how many ended jobs are remembered (default 10000, 0: all); those\n"
@@ -71,6 +75,7 @@ static const char help[] =
     "  --log-format FORMAT    text (default) or json; one line a record, on stderr\n"
     "  --log-level LEVEL      the least that is told: error, warning, info (default) or debug\n"
     "  --config FILE          read options from FILE, as `listen = ADDRESS`, one a line\n"
+    "  --check-config         print what counts, as such a FILE, and end: exit 2 if it is wrong\n"
     "  --version, --help\n"
     "\n"
     "Every option can also be set in the environment (--port-file is MUSTER_PORT_FILE) or in\n"
@@ -449,10 +454,69 @@ enum muster_status config_parse(int argc, char *const *argv, struct config *ret_
     return status;
 }
 
+static void config_put(FILE *out, const struct config *config, const struct option *option)
+{
+    static const char *const levels[] = {"error", "warning", "info", "debug"};
+    const void *field = (const char *)config + option->offset;
+
+    for (const char *at = option->name; *at != '\0'; at++)
+        fputc(*at == '-' ? '_' : *at, out);
+    switch (option->type) {
+    case OPTION_TEXT:
+    case OPTION_PATH:
+        fprintf(out, " = %s\n", *(char *const *)field);
+        break;
+    case OPTION_FLAG:
+        fprintf(out, " = %s\n", *(const bool *)field ? "yes" : "no");
+        break;
+    case OPTION_MS:
+    case OPTION_COUNT:
+        fprintf(out, " = %" PRId64 "\n", *(const int64_t *)field);
+        break;
+    case OPTION_FORMAT:
+        fprintf(out, " = %s\n",
+                *(const enum log_format *)field == LOG_FORMAT_JSON ? "json" : "text");
+        break;
+    case OPTION_LEVEL:
+        fprintf(out, " = %s\n", levels[*(const enum log_level *)field]);
+        break;
+    }
+}
+
+/* Without a value, or with the one that stands for the default. */
+static bool config_is_unset(const struct config *config, const struct option *option)
+{
+    const void *field = (const char *)config + option->offset;
+
+    if (option->offset == offsetof(struct config, check_config))
+        return true;
+    if (option->type == OPTION_TEXT || option->type == OPTION_PATH)
+        return *(char *const *)field == NULL;
+    return option->type == OPTION_MS && *(const int64_t *)field == 0;
+}
+
+char *config_text(const struct config *config)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&text, &size);
+
+    if (out == NULL)
+        return NULL;
+    for (size_t i = 0; i < OPTIONS_COUNT; i++)
+        if (!config_is_unset(config, &options[i]))
+            config_put(out, config, &options[i]);
+    if (fclose(out) == 0)
+        return text;
+    free(text);
+    return NULL;
+}
+
 void config_free(struct config *config)
 {
     free(config->listen);
     free(config->db);
     free(config->port_file);
+    free(config->metrics);
     *config = (struct config){0};
 }

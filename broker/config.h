@@ -16,14 +16,16 @@ struct config {
     char *listen;    /* "ipc:///..." or "tcp://..." */
     char *db;        /* path of the database */
     char *port_file; /* NULL = none */
+    char *metrics;   /* "HOST:PORT", NULL = none */
     enum log_format log_format;
     enum log_level log_level;
     int64_t join_timeout_ms; /* 0 = JOIN_TIMEOUT_MS */
     int64_t keep_jobs;       /* ended ones, 0 = all; */
     int64_t keep_jobs_days;  /* 0 = for ever */
     bool allow_network_fs;
-    bool sign;      /* manifests */
-    bool show_help; /* then nothing else was checked */
+    bool sign;         /* manifests */
+    bool check_config; /* print what counts, and end */
+    bool show_help;    /* then nothing else was checked */
     bool show_version;
 };
 
@@ -32,6 +34,9 @@ struct config {
 enum muster_status config_parse(int argc, char *const *argv, struct config *ret_config,
                                 struct muster_error *err);
 void config_free(struct config *config);
+
+/* What counts, as a file for --config. Owned; NULL: no memory. */
+char *config_text(const struct config *config);
 
 /* The help text: a static string. */
 const char *config_help(void);

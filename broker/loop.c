@@ -433,6 +433,7 @@ enum muster_status loop_pass(struct loop *loop, int64_t timeout_ms, bool *ret_st
         store_manifest_work(loop->store, NULL); /* who asks for it hears what is wrong */
     loop_send_held(loop, *ret_stop ? INT64_MAX : loop->now_boot_ms);
     report_say(&loop->report, &loop->counters, bus_counters(loop->bus), loop->now_boot_ms);
+    loop_write_metrics(loop);
     service_alive(loop->now_boot_ms);
     count_pass(loop);
     return status;
@@ -472,6 +473,11 @@ struct loop *loop_create(struct store *store, struct bus *bus, struct core *core
     if (loop->turns == NULL)
         loop_destroy(&loop);
     return loop;
+}
+
+void loop_feeds(struct loop *loop, struct metrics *metrics)
+{
+    loop->metrics = metrics;
 }
 
 void loop_destroy(struct loop **loop)

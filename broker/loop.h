@@ -28,6 +28,9 @@ struct loop_counters {
  * -1. NULL when memory is out. */
 struct loop *loop_create(struct store *store, struct bus *bus, struct core *core, int signal_fd);
 void loop_destroy(struct loop **loop);
+/* It writes these from now on, when they are due. Borrows them until loop_destroy. */
+struct metrics;
+void loop_feeds(struct loop *loop, struct metrics *metrics);
 
 /* Loads the core from the store and commits its start. Any failure: the broker cannot start. */
 enum muster_status loop_start(struct loop *loop, struct muster_error *err);

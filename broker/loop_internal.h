@@ -5,6 +5,7 @@
 
 #include "broker/loop.h"
 
+#include "broker/metrics.h"
 #include "broker/outbox.h"
 #include "broker/report.h"
 
@@ -45,6 +46,7 @@ struct loop {
     struct muster_error failed;
 
     struct turns *turns;                     /* NULL: there are no keys */
+    struct metrics *metrics;                 /* NULL: nobody asks for them */
     int64_t disk_free_bytes, disk_looked_ms; /* at that boot time */
     struct arena arena;                      /* of one decoded frame */
     struct store_rows rows;
@@ -60,6 +62,8 @@ struct wire_msg loop_answer_to(struct loop *loop, const char *job, enum wire_typ
 void loop_lower_head(struct loop *loop, struct wire_down *head);
 void loop_publish_message(struct loop *loop, const char *job, const struct wire_msg *message);
 void loop_send_message(struct loop *loop, uint64_t route, const struct wire_msg *message);
+/* If somebody waits for them. */
+void loop_write_metrics(struct loop *loop);
 /* What was held back for a message to the same peer, and is due. */
 void loop_send_held(struct loop *loop, int64_t until_boot_ms);
 /* Of the batch, before its commit. */

@@ -173,17 +173,30 @@ static void send_manifest(struct loop *loop, const struct action *action)
     loop_send_message(loop, action->route, &message);
 }
 
+static struct self loop_self(const struct loop *loop)
+{
+    return (struct self){.store = loop->store,
+                         .bus = loop->bus,
+                         .core = loop->core,
+                         .loop = &loop->counters,
+                         .blocked_by = loop->blocked ? loop->blocked_by.text : NULL,
+                         .started_unix_ms = loop->started_unix_ms,
+                         .now_unix_ms = loop->now_unix_ms};
+}
+
+void loop_write_metrics(struct loop *loop)
+{
+    const struct self self = loop_self(loop);
+
+    if (loop->metrics != NULL && metrics_is_due(loop->metrics, loop->now_boot_ms))
+        metrics_write(loop->metrics, &self, loop->now_boot_ms);
+}
+
 /* One question is about this process, not about its database. */
 static enum muster_status rows_of(struct loop *loop, const struct store_query *query,
                                   struct muster_error *err)
 {
-    const struct self self = {.store = loop->store,
-                              .bus = loop->bus,
-                              .core = loop->core,
-                              .loop = &loop->counters,
-                              .blocked_by = loop->blocked ? loop->blocked_by.text : NULL,
-                              .started_unix_ms = loop->started_unix_ms,
-                              .now_unix_ms = loop->now_unix_ms};
+    const struct self self = loop_self(loop);
 
     if (strcmp(query->name, QUERY_BROKER) != 0)
         return store_query(loop->store, query, &loop->rows, err);

@@ -10,6 +10,7 @@
 #include "broker/json_memory.h"
 #include "broker/log.h"
 #include "broker/loop.h"
+#include "broker/metrics.h"
 #include "broker/service.h"
 #include "broker/store/store.h"
 #include "schema/error.h"
@@ -41,6 +42,7 @@ struct program {
     struct bus *bus;
     struct core *core;
     struct loop *loop;
+    struct metrics *metrics;
 };
 
 /* libzmq's threads take over this thread's mask, so this comes before the first socket. */
@@ -202,12 +204,50 @@ static enum muster_status main_start(struct program *program, struct muster_erro
         status = loop_start(program->loop, err);
     if (status == MUSTER_OK && program->config.port_file != NULL)
         status = write_port_file(program->config.port_file, program->bus, err);
+    if (status == MUSTER_OK && program->config.metrics != NULL)
+        status = metrics_open(program->config.metrics, &program->metrics, err);
+    if (status == MUSTER_OK)
+        loop_feeds(program->loop, program->metrics);
     return status;
+}
+
+/* Its jobs' names and steps are nobody's secret on this host; elsewhere somebody may mind. */
+static void say_metrics(const struct metrics *metrics)
+{
+    broker_log(LOG_LEVEL_INFO, "metrics at http://%s/metrics", metrics_address(metrics));
+    if (!metrics_is_local(metrics))
+        broker_log(LOG_LEVEL_WARNING,
+                   "other hosts can read the metrics at %s, with the names and steps of all jobs; "
+                   "--metrics 127.0.0.1:7790 is for this host alone",
+                   metrics_address(metrics));
+}
+
+/* Nothing is opened but the files of keys. */
+static int check_config(const struct config *config)
+{
+    struct bus_keys *keys = NULL;
+    struct muster_error err;
+    enum muster_status status = bus_keys_open(config->db, &keys, &err);
+    char *text = NULL;
+
+    if (status == MUSTER_OK)
+        status =
+            bus_check_listen(config->listen, bus_keys_count(keys) > 0 ? NULL : config->db, &err);
+    bus_keys_close(&keys);
+    if (status != MUSTER_OK) {
+        fprintf(stderr, "musterd: %s\n", err.text);
+        return EXIT_USAGE;
+    }
+    text = config_text(config);
+    fputs(text == NULL ? "" : text, stdout);
+    free(text);
+    return EXIT_DONE;
 }
 
 /* refused: nobody heard of this start, so it leaves no file behind that was not there before. */
 static void stop(struct program *program, bool refused)
 {
+    metrics_close(&program->metrics);
     loop_destroy(&program->loop);
     core_destroy(&program->core);
     bus_close(&program->bus);
@@ -237,6 +277,8 @@ static int main_run(struct program *program)
                bus_command_endpoint(program->bus), bus_events_endpoint(program->bus),
                program->config.db, core_epoch(program->core),
                bus_asks_for_keys(program->bus) ? ", clients need a key" : "");
+    if (program->metrics != NULL)
+        say_metrics(program->metrics);
     service_ready();
     if (store_is_older(program->store))
         broker_log(LOG_LEVEL_WARNING,
@@ -277,6 +319,12 @@ int main(int argc, char **argv)
     if (program.config.show_version) {
         puts("musterd " MUSTER_VERSION);
         return EXIT_DONE;
+    }
+    if (program.config.check_config) {
+        int code = check_config(&program.config);
+
+        config_free(&program.config);
+        return code;
     }
     json_memory_prepare();
     store_alone_in_process();

@@ -23,8 +23,9 @@ static int cells_write(void *data, const char *bytes, size_t size)
     return 0;
 }
 
-static void row_add(struct store_rows *rows, const char *name, int64_t number, const char *text)
+static void self_row_add(void *arg, const char *name, int64_t number, const char *text)
 {
+    struct store_rows *rows = arg;
     msgpack_packer packer;
 
     msgpack_packer_init(&packer, rows, cells_write);
@@ -34,52 +35,57 @@ static void row_add(struct store_rows *rows, const char *name, int64_t number, c
     rows->rows++;
 }
 
-static void row_number(struct store_rows *rows, const char *name, uint64_t number)
+struct self_taker {
+    self_take_fn *take;
+    void *arg;
+};
+
+static void row_number(const struct self_taker *taker, const char *name, uint64_t number)
 {
-    row_add(rows, name, (int64_t)number, "");
+    taker->take(taker->arg, name, (int64_t)number, "");
 }
 
-static void row_text(struct store_rows *rows, const char *name, const char *text)
+static void row_text(const struct self_taker *taker, const char *name, const char *text)
 {
-    row_add(rows, name, 0, text);
+    taker->take(taker->arg, name, 0, text);
 }
 
-static void self_process(const struct self *self, struct store_rows *rows)
+static void self_process(const struct self *self, const struct self_taker *taker)
 {
     char host[HOST_MAX + 1] = "";
 
     (void)gethostname(host, sizeof host - 1);
-    row_text(rows, "version", muster_version());
-    row_text(rows, "host", host);
-    row_number(rows, "pid", (uint64_t)getpid());
-    row_number(rows, "started_unix_ms", (uint64_t)self->started_unix_ms);
-    row_number(rows, "now_unix_ms", (uint64_t)self->now_unix_ms);
-    row_text(rows, "endpoint", bus_command_endpoint(self->bus));
-    row_text(rows, "events_endpoint", bus_events_endpoint(self->bus));
-    row_number(rows, "asks_for_keys", bus_asks_for_keys(self->bus));
+    row_text(taker, "version", muster_version());
+    row_text(taker, "host", host);
+    row_number(taker, "pid", (uint64_t)getpid());
+    row_number(taker, "started_unix_ms", (uint64_t)self->started_unix_ms);
+    row_number(taker, "now_unix_ms", (uint64_t)self->now_unix_ms);
+    row_text(taker, "endpoint", bus_command_endpoint(self->bus));
+    row_text(taker, "events_endpoint", bus_events_endpoint(self->bus));
+    row_number(taker, "asks_for_keys", bus_asks_for_keys(self->bus));
 }
 
-static void self_work(const struct self *self, struct store_rows *rows)
+static void self_work(const struct self *self, const struct self_taker *taker)
 {
     const struct store_disk disk = store_disk(self->store);
     const struct core_counts counts = core_count(self->core);
 
-    row_number(rows, "jobs_running", counts.jobs_running);
-    row_number(rows, "processes", counts.processes);
-    row_text(rows, "database", disk.path);
-    row_number(rows, "database_bytes", (uint64_t)disk.bytes);
-    row_number(rows, "disk_free_bytes", (uint64_t)disk.free_bytes);
+    row_number(taker, "jobs_running", counts.jobs_running);
+    row_number(taker, "processes", counts.processes);
+    row_text(taker, "database", disk.path);
+    row_number(taker, "database_bytes", (uint64_t)disk.bytes);
+    row_number(taker, "disk_free_bytes", (uint64_t)disk.free_bytes);
     if (self->blocked_by != NULL)
-        row_text(rows, "database_trouble", self->blocked_by);
-    row_number(rows, "passes", self->loop->passes);
-    row_number(rows, "pass_longest_ms", self->loop->pass_longest_ms);
-    row_number(rows, "messages_received", bus_counters(self->bus)->received);
-    row_number(rows, "messages_sent", bus_counters(self->bus)->sent);
-    row_number(rows, "messages_published", bus_counters(self->bus)->published);
+        row_text(taker, "database_trouble", self->blocked_by);
+    row_number(taker, "passes", self->loop->passes);
+    row_number(taker, "pass_longest_ms", self->loop->pass_longest_ms);
+    row_number(taker, "messages_received", bus_counters(self->bus)->received);
+    row_number(taker, "messages_sent", bus_counters(self->bus)->sent);
+    row_number(taker, "messages_published", bus_counters(self->bus)->published);
 }
 
 /* Since the start, a reason a row. */
-static void self_refusals(const struct self *self, struct store_rows *rows)
+static void self_refusals(const struct self *self, const struct self_taker *taker)
 {
     const struct bus_counters *bus = bus_counters(self->bus);
     struct bus_guard_counters guard;
@@ -87,27 +93,36 @@ static void self_refusals(const struct self *self, struct store_rows *rows)
 
     bus_peers_counters(&peers);
     bus_guard_counters(&guard);
-    row_number(rows, "refused_malformed", self->loop->malformed);
-    row_number(rows, "refused_version", self->loop->version);
-    row_number(rows, "refused_unexpected", self->loop->unexpected);
-    row_number(rows, "refused_frame", bus->dropped_shape + bus->dropped_identity);
-    row_number(rows, "refused_authority", self->loop->denied);
-    row_number(rows, "refused_connection", bus->refused_keys);
-    row_number(rows, "refused_key", bus->dropped_keys);
-    row_number(rows, "refused_topic", bus->dropped_topics);
-    row_number(rows, "refused_busy", self->loop->busy);
-    row_number(rows, "refused_disk", self->loop->refused);
-    row_number(rows, "refused_share", self->loop->share);
-    row_number(rows, "closed_hostile", guard.hostile);
-    row_number(rows, "closed_files", guard.full);
-    row_number(rows, "closed_address", peers.address);
-    row_number(rows, "closed_key", peers.key);
-    row_number(rows, "closed_silent", peers.silent);
-    row_number(rows, "closed_unread", peers.unread);
-    row_number(rows, "closed_unsent", peers.unsent);
-    row_number(rows, "unsent_full", bus->full);
-    row_number(rows, "unsent_gone", bus->unreachable);
-    row_number(rows, "rebinds_failed", bus->rebinds_failed);
+    row_number(taker, "refused_malformed", self->loop->malformed);
+    row_number(taker, "refused_version", self->loop->version);
+    row_number(taker, "refused_unexpected", self->loop->unexpected);
+    row_number(taker, "refused_frame", bus->dropped_shape + bus->dropped_identity);
+    row_number(taker, "refused_authority", self->loop->denied);
+    row_number(taker, "refused_connection", bus->refused_keys);
+    row_number(taker, "refused_key", bus->dropped_keys);
+    row_number(taker, "refused_topic", bus->dropped_topics);
+    row_number(taker, "refused_busy", self->loop->busy);
+    row_number(taker, "refused_disk", self->loop->refused);
+    row_number(taker, "refused_share", self->loop->share);
+    row_number(taker, "closed_hostile", guard.hostile);
+    row_number(taker, "closed_files", guard.full);
+    row_number(taker, "closed_address", peers.address);
+    row_number(taker, "closed_key", peers.key);
+    row_number(taker, "closed_silent", peers.silent);
+    row_number(taker, "closed_unread", peers.unread);
+    row_number(taker, "closed_unsent", peers.unsent);
+    row_number(taker, "unsent_full", bus->full);
+    row_number(taker, "unsent_gone", bus->unreachable);
+    row_number(taker, "rebinds_failed", bus->rebinds_failed);
+}
+
+void self_facts(const struct self *self, self_take_fn *take, void *arg)
+{
+    const struct self_taker taker = {take, arg};
+
+    self_process(self, &taker);
+    self_work(self, &taker);
+    self_refusals(self, &taker);
 }
 
 void self_rows(const struct self *self, struct store_rows *ret_rows)
@@ -116,7 +131,5 @@ void self_rows(const struct self *self, struct store_rows *ret_rows)
     ret_rows->rows = 0;
     ret_rows->more = false;
     ret_rows->columns = SELF_COLUMNS;
-    self_process(self, ret_rows);
-    self_work(self, ret_rows);
-    self_refusals(self, ret_rows);
+    self_facts(self, self_row_add, ret_rows);
 }

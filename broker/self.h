@@ -17,7 +17,11 @@ struct self {
     int64_t now_unix_ms;
 };
 
-/* Rows of {name, number, text}, in the order in which they are to be shown. */
+/* Each fact, in the order in which they are to be shown. text "": it is the number. */
+typedef void self_take_fn(void *arg, const char *name, int64_t number, const char *text);
+void self_facts(const struct self *self, self_take_fn *take, void *arg);
+
+/* The same as rows of {name, number, text}. */
 void self_rows(const struct self *self, struct store_rows *ret_rows);
 
 #endif

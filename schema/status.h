@@ -52,8 +52,8 @@ MUSTER_API int muster_status_exit_code(enum muster_status status);
 
 /* The version of these headers. A program that was built with them runs with every later library of
  * the same major. */
-#define MUSTER_VERSION "0.1.0"
-/* The version of the library that is loaded, as "0.1.0". */
+#define MUSTER_VERSION "0.2.0"
+/* The version of the library that is loaded, as "0.2.0". */
 MUSTER_API const char *muster_version(void);
 
 #ifdef __cplusplus

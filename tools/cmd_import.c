@@ -1,5 +1,6 @@
 /* cmd_import - a lost database is rebuilt from the manifests in a checkpoint directory: muster
  * import. */
+#include "tools/progress.h"
 #include "tools/render.h"
 #include "tools/tool.h"
 
@@ -232,11 +233,15 @@ static int import_print_result(struct tool *tool, const char *root, const struct
 static enum muster_status import_send_all(struct tool *tool, struct list *list, int64_t *ret_added,
                                           struct muster_error *err)
 {
+    struct progress progress;
+
+    progress_begin(&progress, "import", PROGRESS_COUNT, (int64_t)list->count);
     for (size_t i = 0; i < list->count; i++) {
         const struct found *found = &list->items[i];
         bool is_new = false;
         enum muster_status status;
 
+        progress_at(&progress, (int64_t)i);
         if (strcmp(found->manifest->job, list->job) != 0) {
             list->refused++;
             tool_fail(TOOL_REFUSED,
@@ -249,13 +254,16 @@ static enum muster_status import_send_all(struct tool *tool, struct list *list, 
             continue;
         status = send(tool, found, &is_new, err);
         *ret_added += is_new;
-        if (status != MUSTER_OK && status != MUSTER_E_EXISTS && status != MUSTER_E_SIGNATURE)
+        if (status != MUSTER_OK && status != MUSTER_E_EXISTS && status != MUSTER_E_SIGNATURE) {
+            progress_end(&progress);
             return status;
+        }
         if (status != MUSTER_OK) {
             list->refused++;
             tool_fail(TOOL_REFUSED, "%s is left out: %s", found->path, err->text);
         }
     }
+    progress_end(&progress);
     return MUSTER_OK;
 }
 

@@ -1,5 +1,6 @@
 /* cmd_order - the verbs that ask a broker for something: notify, save. */
 #include "tools/order.h"
+#include "tools/progress.h"
 #include "tools/render.h"
 #include "tools/tool.h"
 
@@ -181,6 +182,15 @@ static int read_rounds(struct tool *tool, int64_t number, muster_rows_t **ret_ro
     return status == MUSTER_OK ? TOOL_DONE : tool_fail_status(status, &err);
 }
 
+/* Of a round that is written: shards. Before that there is nothing to count. */
+static void order_show(struct progress *progress, const struct muster_round_row *round)
+{
+    if (strcmp(round->state, "writing") != 0)
+        return;
+    progress->all = round->writers;
+    progress_at(progress, round->saved);
+}
+
 /* Waits until the order's round, or the last attempt at its save, is over. Every round ends by its
  * own bounds; an attempt that was promised comes or the launch ends, of which some brokers' rows
  * tell nothing. */
@@ -188,7 +198,9 @@ static int await_round(struct tool *tool, int64_t number, struct outcome *ret_ou
 {
     const struct timespec pause = {.tv_nsec = WAIT_EVERY_MS * 1000000L};
     bool over = false; /* the launch was, before the rows were read */
+    struct progress progress;
 
+    progress_begin(&progress, "save: shards", PROGRESS_COUNT, 0);
     for (;;) {
         muster_rows_t *rows = NULL;
         size_t index = 0;
@@ -198,6 +210,10 @@ static int await_round(struct tool *tool, int64_t number, struct outcome *ret_ou
         if (code != TOOL_DONE)
             return code;
         state = order_look(rows, number, &index);
+        if (state == ORDER_WAITS)
+            order_show(&progress, &muster_rows_rounds(rows)[index]);
+        else
+            progress_end(&progress);
         if (state == ORDER_OVER) {
             *ret_outcome = (struct outcome){rows, index};
             return TOOL_DONE;

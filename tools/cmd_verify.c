@@ -1,5 +1,6 @@
 /* cmd_verify - reads checkpoints again and compares every byte with what was saved: muster verify.
  */
+#include "tools/progress.h"
 #include "tools/render.h"
 #include "tools/tool.h"
 
@@ -30,6 +31,7 @@ struct verify {
     int64_t is_signed;           /* manifests, by whomever */
     char signer[SIGNER_MAX + 1]; /* by whom they have to be; "": by nobody */
     struct newest newest_read;
+    struct progress progress; /* in bytes */
 };
 
 static void newest_take(struct newest *newest, const struct muster_checkpoint_row *row)
@@ -91,6 +93,7 @@ static void count_read(struct verify *v, const char *path, enum muster_status st
         return;
     v->files++;
     v->bytes += info.st_size;
+    progress_at(&v->progress, v->bytes);
 }
 
 static void verify_verify_file(struct verify *v, const struct muster_checkpoint_row *checkpoint,
@@ -454,6 +457,12 @@ static enum muster_status verify_list(struct verify *v, int64_t number, bool *re
     muster_rows_t *rows = NULL;
     enum muster_status status = verify_fetch(v->tool, number, &rows, err);
 
+    int64_t bytes = 0;
+
+    for (size_t i = 0; status == MUSTER_OK && i < muster_rows_count(rows); i++)
+        if (strcmp(muster_rows_checkpoints(rows)[i].state, "committed") == 0)
+            bytes += muster_rows_checkpoints(rows)[i].bytes;
+    progress_begin(&v->progress, "verify", PROGRESS_BYTES, bytes);
     *ret_any = false;
     for (size_t i = 0; status == MUSTER_OK && i < muster_rows_count(rows); i++) {
         const struct muster_checkpoint_row *checkpoint = &muster_rows_checkpoints(rows)[i];
@@ -463,6 +472,7 @@ static enum muster_status verify_list(struct verify *v, int64_t number, bool *re
         *ret_any = true;
         status = verify_checkpoint(v, checkpoint, err);
     }
+    progress_end(&v->progress);
     muster_rows_destroy(&rows);
     return status;
 }

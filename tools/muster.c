@@ -3,6 +3,7 @@
 #include "node/clock.h"
 #include "schema/nearest.h"
 #include "schema/paths.h"
+#include "tools/paint.h"
 #include "tools/render.h"
 #include "tools/tool.h"
 
@@ -18,10 +19,14 @@
 
 const struct tool_verb tool_verbs[] = {
     {"status", "[JOB]", "jobs, or one: state, open round and whom it waits for, checkpoint",
-     OPTION_BIT(OPTION_ALL) | OPTION_BIT(OPTION_EXIT_CODE), 0, 1, cmd_status},
-    {"nodes", "", "ranks: host, state, step, lag, what they do", OPTION_BIT(OPTION_GENERATION), 0,
-     0, cmd_nodes},
-    {"rounds", "", "agreements on a save step and their outcomes", 0, 0, 0, cmd_rounds},
+     OPTION_BIT(OPTION_ALL) | OPTION_BIT(OPTION_EXIT_CODE) | OPTION_BIT(OPTION_WATCH), 0, 1,
+     cmd_status},
+    {"top", "", "jobs and ranks on the whole terminal, as they go; ? shows its keys", 0, 0, 0,
+     cmd_top},
+    {"nodes", "", "ranks: host, state, step, lag, what they do",
+     OPTION_BIT(OPTION_GENERATION) | OPTION_BIT(OPTION_WATCH), 0, 0, cmd_nodes},
+    {"rounds", "", "agreements on a save step and their outcomes", OPTION_BIT(OPTION_WATCH), 0, 0,
+     cmd_rounds},
     {"round", "N", "one round: its members, their reports, saves and times", 0, 1, 1, cmd_round},
     {"checkpoints", "", "checkpoints: step, state, size, shards, path", OPTION_BIT(OPTION_ALL), 0,
      0, cmd_checkpoints},
@@ -57,6 +62,12 @@ const struct tool_verb tool_verbs[] = {
      OPTION_BIT(OPTION_RANKS) | OPTION_BIT(OPTION_SIZE) | OPTION_BIT(OPTION_ROUNDS) |
          OPTION_BIT(OPTION_DIR),
      0, 0, cmd_bench},
+    {"doctor", "", "what a job would find here, a line each, and what mends it; exit 1 if any", 0,
+     0, 0, cmd_doctor},
+    {"init", "[DIR]", "write a commented configuration, a unit and an example job into DIR",
+     OPTION_BIT(OPTION_HOSTS), 0, 1, cmd_init},
+    {"demo", "[rank]", "watch a job of four ranks being preempted and lose nothing", 0, 0, 1,
+     cmd_demo},
     {"why", "[notice|round|task N]", "the whole story of a notice, a round, a task, or the newest",
      0, 0, 2, cmd_why},
     {.name = NULL},
@@ -143,9 +154,7 @@ int tool_flush(struct tool *tool)
         return TOOL_DONE;
     if (fflush(tool->out) != 0)
         return tool_fail(TOOL_NO, "no memory for the answer");
-    for (size_t i = 0; i < collected_size; i++)
-        collected[i] = clean(collected[i]);
-    fwrite(collected, 1, collected_size, stdout);
+    paint_text(stdout, collected, collected_size);
     rewind(tool->out);
     if (fflush(stdout) != 0)
         return tool_fail(TOOL_NO, "the answer could not be written to the standard output");
@@ -245,6 +254,13 @@ static int terminal_width(void)
     return isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
 }
 
+/* Or asks in its own way. */
+static bool asks_nobody(const struct tool_verb *verb)
+{
+    return verb->run == cmd_key || verb->run == cmd_bench || verb->run == cmd_doctor ||
+           verb->run == cmd_init || verb->run == cmd_demo;
+}
+
 static int run_verb(const struct tool_verb *verb, int argc, char **argv)
 {
     struct tool tool = {
@@ -256,13 +272,13 @@ static int run_verb(const struct tool_verb *verb, int argc, char **argv)
         return code;
     if (tool.values[OPTION_HELP] != NULL)
         return help_verb(verb);
+    paint_begin();
     tool.out = open_memstream(&collected, &collected_size);
     if (tool.out == NULL)
         return tool_fail(TOOL_NO, "no memory for the answer");
-    if (verb->run != cmd_key && verb->run != cmd_bench)
-        code = tool_connect(&tool);
+    code = asks_nobody(verb) ? TOOL_DONE : tool_connect(&tool);
     if (code == TOOL_DONE)
-        code = verb->run(&tool);
+        code = tool.values[OPTION_WATCH] != NULL ? tool_watch(&tool, verb) : verb->run(&tool);
     written = tool_flush(&tool);
     fclose(tool.out);
     free(collected);

@@ -50,6 +50,10 @@ const struct tool_option tool_option_table[OPTION_COUNT] = {
     [OPTION_SIZE] = {"size", "SIZE", NULL, "the state of each rank, as 512M or 4G (64M)"},
     [OPTION_ROUNDS] = {"rounds", "N", NULL, "how many preemptions (3)"},
     [OPTION_DIR] = {"dir", "DIR", NULL, "where the checkpoints go (the current directory)"},
+    [OPTION_WATCH] = {"watch", NULL, NULL,
+                      "draw it again every 2 s on the whole terminal, until q is pressed"},
+    [OPTION_HOSTS] = {"hosts", NULL, NULL,
+                      "for a broker that other hosts use, too: TCP, and a key"},
     [OPTION_HELP] = {"help", NULL, NULL, "describe the verb"},
 };
 
@@ -138,8 +142,8 @@ static int options_check(struct tool *tool, const struct tool_verb *verb)
     if (tool->args_count < verb->args_min && tool->values[OPTION_CANCEL] == NULL)
         return tool_fail(TOOL_USAGE, "%s needs more words: muster %s %s", verb->name, verb->name,
                          verb->args);
-    if (tool->values[OPTION_BROKER] != NULL && tool->values[OPTION_DB] != NULL &&
-        tool->values[OPTION_BROKER] != getenv("MUSTER_BROKER"))
+    if (verb->run != cmd_init && tool->values[OPTION_BROKER] != NULL &&
+        tool->values[OPTION_DB] != NULL && tool->values[OPTION_BROKER] != getenv("MUSTER_BROKER"))
         return tool_fail(TOOL_USAGE, "--broker and --db name two places: give one of them");
     if (tool->values[OPTION_TIMEOUT] != NULL &&
         tool_seconds_ms(tool->values[OPTION_TIMEOUT], "--timeout", &timeout_ms) != TOOL_DONE)

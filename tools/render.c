@@ -1,5 +1,7 @@
 #include "tools/render.h"
 
+#include "tools/paint.h"
+
 #include "schema/wire/wire.h"
 
 #include <inttypes.h>
@@ -211,16 +213,16 @@ static int width_of(const char *text) /* characters of UTF-8 */
     return width;
 }
 
-static void print_cell(FILE *out, const char *text, int width, bool right, bool last)
+static void print_cell(FILE *out, const char *text, int width, bool right, bool last,
+                       enum paint_hue hue)
 {
     int pad = width - width_of(text);
+    const char *begin = paint(hue), *end = begin[0] == '\0' ? "" : paint(PAINT_PLAIN);
 
     if (right)
-        fprintf(out, "%*s%s", pad, "", text);
-    else if (last)
-        fputs(text, out);
+        fprintf(out, "%*s%s%s%s", pad, "", begin, text, end);
     else
-        fprintf(out, "%s%*s", text, pad, "");
+        fprintf(out, "%s%s%s%*s", begin, text, end, last ? 0 : pad, "");
     fputs(last ? "\n" : "  ", out);
 }
 
@@ -265,9 +267,12 @@ static void table_row(const struct table *table, const char *const *cells, bool 
         last--;
     for (int i = 0; i <= last; i++) {
         bool right = table->titles[i][0] == '>';
+        enum paint_hue hue = titles ? PAINT_TITLE : 0;
 
+        if (!titles && strcmp(table->titles[i], "STATE") == 0)
+            hue = paint_of_state(cells[i]);
         if (widths[i] >= 0)
-            print_cell(out, cells[i] + (titles && right), widths[i], right, i == last);
+            print_cell(out, cells[i] + (titles && right), widths[i], right, i == last, hue);
     }
 }
 

@@ -43,6 +43,8 @@ enum tool_option_id {
     OPTION_SIZE,
     OPTION_ROUNDS,
     OPTION_DIR,
+    OPTION_WATCH,
+    OPTION_HOSTS,
     OPTION_HELP,
     OPTION_COUNT
 };
@@ -151,6 +153,11 @@ bool tool_job_end(const char *broker, const char *job, struct tool_end *ret_end)
 void tool_print_as_of(struct tool *tool);
 bool tool_broker_is_dead(const struct tool *tool); /* which wrote this database */
 
+/* --- watch.c --- */
+
+/* Runs the verb again and again on the whole terminal (--watch), until q or Ctrl-C. */
+int tool_watch(struct tool *tool, const struct tool_verb *verb);
+
 /* --- cmd_order.c --- */
 
 /* Only a broker takes orders: TOOL_DONE, or says so. */
@@ -178,6 +185,10 @@ int cmd_broker(struct tool *tool);
 int cmd_key(struct tool *tool);
 int cmd_web(struct tool *tool);
 int cmd_bench(struct tool *tool);
+int cmd_top(struct tool *tool);
+int cmd_doctor(struct tool *tool);
+int cmd_init(struct tool *tool);
+int cmd_demo(struct tool *tool);
 int cmd_why_task(struct tool *tool, int64_t number);
 int cmd_run(int argc, char **argv); /* parses its own words; argv[0] is "run" */
 

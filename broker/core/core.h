@@ -144,6 +144,26 @@ struct core_counts {
 };
 struct core_counts core_count(const struct core *core);
 
+/* A job with a launch that has not ended, as metrics tell of it. Steps are counts of steps done;
+ * its program counts them + step_offset. */
+struct core_job {
+    const char *name; /* borrowed for the call */
+    bool running;
+    uint64_t generation;
+    uint64_t world_size;
+    uint64_t live;                /* of its ranks */
+    uint64_t notices;             /* that stand */
+    int64_t step;                 /* the furthest done */
+    int64_t lag;                  /* from there to the last live rank */
+    int64_t silence_ms, stuck_ms; /* the longest of its live ranks */
+    int64_t step_offset;
+    int64_t checkpoint_step; /* -1 = none is committed */
+    int64_t checkpoint_unix_ms;
+    int64_t freeze_unix_ms; /* 0 = no plan waits */
+};
+void core_jobs(const struct core *core, void (*take)(void *arg, const struct core_job *job),
+               void *arg);
+
 /* Current numbers, for heads and logs. */
 uint64_t core_epoch(const struct core *core);
 uint64_t core_start_id(const struct core *core);

@@ -49,7 +49,8 @@ differ "the options of musterd" "$("$MUSTERD" --help | grep -E '^ +--' | options
 
 # --- no page names an option, a verb or a page that does not exist
 # Shown in examples: options of pkg-config, sbatch, torchrun and a user's program, and --name VALUE.
-all=$(printf '%s\n' "$all" --cflags --libs --ntasks --max-restarts --signal --requeue --large --steps --name | LC_ALL=C sort -u)
+all=$(printf '%s\n' "$all" --cflags --libs --ntasks --max-restarts --signal --requeue --large --steps --name \
+    --from-file --kill-on-bad-exit --now --open-mode | LC_ALL=C sort -u)
 there=$(find "$pages" -type f -printf '%f\n' | sed 's/\.\([1378]\)$/(\1)/' | LC_ALL=C sort)
 none_of() { # PAGE WHAT KNOWN - each line of stdin is known
     local unknown

@@ -1,6 +1,7 @@
 /* prog_web_rows KIND FILE [NOW_MS] - makes a database for `muster web` to show:
  *   ranks    a job of 10,000 ranks on 1,250 hosts, with a round in which all have a part; some are
  *            lost, stuck, silent or behind
+ *   some     the same of 256 ranks on 32 hosts
  *   jobs     10,000 jobs
  *   hostile  HTML wherever a text comes from outside, also in the job's name
  *   small    a job of four ranks that runs
@@ -15,12 +16,12 @@
 #define JOBS 10000
 #define MARK "<script>alert(1)</script>\"'&"
 
-static void rows_ranks(struct db_fixture *db)
+static void rows_world(struct db_fixture *db, int ranks)
 {
     make_periodic(db);
-    db_sql(db, "UPDATE generation SET world_size = %d", RANKS);
+    db_sql(db, "UPDATE generation SET world_size = %d", ranks);
     db_sql(db, "BEGIN");
-    for (int rank = DB_RANKS; rank < RANKS; rank++)
+    for (int rank = DB_RANKS; rank < ranks; rank++)
         db_node(db, 1, rank, NULL);
     db_sql(db, "UPDATE node SET host = 'node-' || (rank / 8)");
     db_sql(db, "UPDATE progress SET begun = 60 - incarnation %% 5, done = 59 - incarnation %% 5");
@@ -31,12 +32,22 @@ static void rows_ranks(struct db_fixture *db)
     db_sql(db, "UPDATE node SET state = 'lost', ended_unix_ms = %lld WHERE rank %% 1777 = 5",
            DB_T0 + 1000);
     db_sql(db, "DELETE FROM participant");
-    for (int rank = 0; rank < RANKS; rank++)
+    for (int rank = 0; rank < ranks; rank++)
         db_member(db, 3, rank,
                   "writer = 1, begun = 40, done = 39, reported_ms = %d, at_step_ms = %d,"
                   " captured_ms = %d, saved_ms = %d, save_ms = 300",
                   2 + rank % 40, 60 + rank % 500, 90 + rank % 900, 400 + rank % 3000);
     db_sql(db, "COMMIT");
+}
+
+static void rows_ranks(struct db_fixture *db)
+{
+    rows_world(db, RANKS);
+}
+
+static void rows_some(struct db_fixture *db)
+{
+    rows_world(db, 256);
 }
 
 static void rows_jobs(struct db_fixture *db)
@@ -105,6 +116,7 @@ int main(int argc, char **argv)
         const char *kind;
         void (*fill)(struct db_fixture *db);
     } kinds[] = {{"ranks", rows_ranks},
+                 {"some", rows_some},
                  {"jobs", rows_jobs},
                  {"hostile", rows_hostile},
                  {"small", make_periodic}};
@@ -120,6 +132,6 @@ int main(int argc, char **argv)
         db_close(&db);
         return 0;
     }
-    fprintf(stderr, "usage: prog_web_rows ranks|jobs|hostile|small FILE [NOW_MS]\n");
+    fprintf(stderr, "usage: prog_web_rows ranks|some|jobs|hostile|small FILE [NOW_MS]\n");
     return 2;
 }

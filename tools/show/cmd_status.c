@@ -1,6 +1,7 @@
 /* cmd_status - all jobs in a table, or one job in a few lines. */
 #include "tools/show/status.h"
 
+#include "tools/paint.h"
 #include "tools/tool.h"
 #include "tools/why/restored.h"
 
@@ -72,7 +73,7 @@ static struct shown open_round(const struct muster_job_row *job)
     return shown;
 }
 
-static void add_job(struct table *table, const struct tool *tool, const struct muster_job_row *job)
+static void add_job(struct table *table, const struct muster_job_row *job, int64_t now_unix_ms)
 {
     struct shown nodes;
 
@@ -80,14 +81,14 @@ static void add_job(struct table *table, const struct tool *tool, const struct m
              job->world_size);
     table_add(table, job->job);
     table_add(table, status_outcome(job));
-    table_add(table, render_age(job->state_unix_ms, tool->now_unix_ms).text);
+    table_add(table, render_age(job->state_unix_ms, now_unix_ms).text);
     table_add(table, render_number(job->generation).text);
     table_add(table, nodes.text);
     table_add(table, render_number(status_step(job, job->step)).text);
     table_add(table, open_round(job).text);
     table_add(table, render_count(is_ended(job) ? 0 : job->notices_active).text);
     table_add(table, render_number(status_step(job, job->newest_step)).text);
-    table_add(table, render_age(job->newest_unix_ms, tool->now_unix_ms).text);
+    table_add(table, render_age(job->newest_unix_ms, now_unix_ms).text);
     table_add(table, status_goodput_shown(job).text);
 }
 
@@ -116,34 +117,40 @@ const struct muster_job_row **status_ordered(const muster_rows_t *rows)
     return jobs;
 }
 
-static int print_jobs(struct tool *tool, const muster_rows_t *rows)
+void status_list(FILE *out, const struct muster_job_row *const *jobs, size_t count,
+                 int64_t now_unix_ms, int width)
 {
     static const char *const titles[] = {"JOB",         "STATE",      ">SINCE",  ">GEN",
                                          ">NODES",      ">STEP",      "ROUND",   ">NOTICES",
                                          ">CHECKPOINT", ">COMMITTED", ">GOODPUT"};
     static const char *const spare[] = {"GEN",     "ROUND", "GOODPUT", "COMMITTED",
                                         "NOTICES", "SINCE", NULL};
-    const struct muster_job_row **jobs = status_ordered(rows);
-    size_t ended = 0, hidden = 0;
     struct table table;
+
+    table_init(&table, titles, 11);
+    table.spare = spare;
+    for (size_t i = 0; i < count; i++)
+        add_job(&table, jobs[i], now_unix_ms);
+    table_print(&table, out, width);
+}
+
+static int print_jobs(struct tool *tool, const muster_rows_t *rows)
+{
+    const struct muster_job_row **jobs = status_ordered(rows);
+    size_t shown = 0, ended = 0, count = muster_rows_count(rows);
 
     if (jobs == NULL)
         return tool_fail(TOOL_NO, "no memory for the answer");
-    table_init(&table, titles, 11);
-    table.spare = spare;
-    for (size_t i = 0; i < muster_rows_count(rows); i++) {
-        ended += is_ended(jobs[i]);
-        if (ended > ENDED_SHOWN && tool->values[OPTION_ALL] == NULL)
-            hidden++;
-        else
-            add_job(&table, tool, jobs[i]);
-    }
-    table_print(&table, tool->out, tool->width);
+    while (shown < count &&
+           (tool->values[OPTION_ALL] != NULL || !is_ended(jobs[shown]) || ended < ENDED_SHOWN))
+        ended += is_ended(jobs[shown++]);
+    status_list(tool->out, jobs, shown, tool->now_unix_ms, tool->width);
     free(jobs);
-    if (muster_rows_count(rows) == 0)
+    if (count == 0)
         fprintf(tool->out, "(no job yet)\n");
-    if (hidden > 0)
-        fprintf(tool->out, "%zu more ha%s ended: --all\n", hidden, hidden == 1 ? "s" : "ve");
+    if (count > shown)
+        fprintf(tool->out, "%zu more ha%s ended: --all\n", count - shown,
+                count - shown == 1 ? "s" : "ve");
     return TOOL_DONE;
 }
 
@@ -411,7 +418,8 @@ static void print_job(struct tool *tool, const struct muster_job_row *job,
         fprintf(out, "job %s: not launched; `muster tasks` shows its tasks\n", job->job);
         return;
     }
-    fprintf(out, "job %s: %s%s %s\n", job->job, status_outcome(job),
+    fprintf(out, "job %s: %s%s%s%s %s\n", job->job, paint(paint_of_state(status_outcome(job))),
+            status_outcome(job), paint(PAINT_PLAIN),
             strcmp(job->state, "ended") == 0 ? "" : ", since",
             render_age(job->state_unix_ms, tool->now_unix_ms).text);
     if (strcmp(status_outcome(job), "imported") == 0) {

@@ -15,5 +15,8 @@ struct shown status_goodput_shown(const struct muster_job_row *job);
 /* Jobs that go on by name, then those that have ended, the newest end first. Owned; NULL: no
  * memory. */
 const struct muster_job_row **status_ordered(const muster_rows_t *rows);
+/* The table of these jobs. width: as of table_print. */
+void status_list(FILE *out, const struct muster_job_row *const *jobs, size_t count,
+                 int64_t now_unix_ms, int width);
 
 #endif

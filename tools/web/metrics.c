@@ -290,17 +290,11 @@ static const struct {
     const char *fact, *name, *type, *help;
     double scale;
 } metrics_facts[] = {
-    {"started_unix_ms", "muster_broker_start_timestamp_seconds", "gauge", "When it started.", 1e-3},
-    {"jobs_running", "muster_broker_running_jobs", "gauge", "Jobs with a launch that goes on.", 1},
-    {"processes", "muster_broker_processes", "gauge", "Live processes of its jobs.", 1},
-    {"database_bytes", "muster_broker_database_bytes", "gauge", "Size of its database.", 1},
-    {"disk_free_bytes", "muster_broker_disk_free_bytes", "gauge", "Space that is left for it.", 1},
-    {"passes", "muster_broker_passes", "counter", "How often it worked.", 1},
-    {"pass_longest_ms", "muster_broker_longest_pass_seconds", "gauge",
-     "How long it was busy at most.", 1e-3},
-    {"messages_received", "muster_broker_received_messages", "counter", "Requests.", 1},
-    {"messages_sent", "muster_broker_sent_messages", "counter", "Answers.", 1},
-    {"messages_published", "muster_broker_published_messages", "counter", "Events.", 1},
+#define METRIC_FACT(fact, name, type, help, scale) {fact, name, type, help, scale},
+#define METRIC_REASONS(prefix, name, help)
+#include "schema/metrics.def"
+#undef METRIC_FACT
+#undef METRIC_REASONS
 };
 
 static void metrics_put_facts(const struct metrics *m)
@@ -324,9 +318,11 @@ static void metrics_put_facts(const struct metrics *m)
 static void metrics_put_refusals(const struct metrics *m)
 {
     static const char *const kinds[][3] = {
-        {"refused_", "muster_broker_refused_messages", "Messages that it refused, by reason."},
-        {"closed_", "muster_broker_closed_connections", "Connections that it closed, by reason."},
-        {"unsent_", "muster_broker_unsent_messages", "Messages that could not go, by reason."},
+#define METRIC_FACT(fact, name, type, help, scale)
+#define METRIC_REASONS(prefix, name, help) {prefix, name, help},
+#include "schema/metrics.def"
+#undef METRIC_FACT
+#undef METRIC_REASONS
     };
     const struct muster_broker_row *fact = muster_rows_broker(m->broker);
 

@@ -1,5 +1,5 @@
 #!/bin/bash
-# A real Prometheus scrapes `muster web`: in OpenMetrics, as it asks for, and with the alert rules. promtool has no
+# A real Prometheus scrapes `muster web` and a broker alone (musterd --metrics): in OpenMetrics, as it asks for, and with the alert rules. promtool has no
 # complaint about the metrics, the rules and the expressions of the board.
 . "$(dirname "$0")/../lib.sh"
 . "$(dirname "$0")/lib_web.sh"
@@ -10,7 +10,11 @@ monitoring=$SOURCE_DIR/tools/monitoring
 
 promtool check rules "$monitoring/muster-alerts.yml" >"$dir/rules.log" || fail "promtool: $(cat "$dir/rules.log")"
 listen=$ipc
+broker_options=(--metrics 127.0.0.1:0)
 broker_start
+own_said() { grep -q 'metrics at http://' "$dir/musterd.log"; }
+await "the broker's own metrics" own_said
+own=$(sed -n 's|.*metrics at http://\([0-9.:]*\)/metrics.*|\1|p' "$dir/musterd.log")
 ranks_start 2 --steps 100000 --step-ms 20 --save-every 50 --until-file "$dir/end"
 web_start --broker "$broker"
 trains() { get /api/v1/jobs/job && grep -q '"state": "running"' <<<"$body"; }
@@ -24,6 +28,8 @@ rule_files: ["$monitoring/muster-alerts.yml"]
 scrape_configs:
   - job_name: muster
     static_configs: [{ targets: ["${url#http://}"] }]
+  - job_name: broker
+    static_configs: [{ targets: ["$own"] }]
 CONFIG
 port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
 prometheus --config.file="$dir/prometheus.yml" --storage.tsdb.path="$dir/tsdb" --web.listen-address="127.0.0.1:$port" \
@@ -31,8 +37,10 @@ prometheus --config.file="$dir/prometheus.yml" --storage.tsdb.path="$dir/tsdb" -
 started+=($!)
 value() { promtool query instant "http://127.0.0.1:$port" "$1" 2>>"$dir/promtool.log"; }
 has() { value "$1" | grep -q ' => '; }
-await "the scrape of muster_up" has 'muster_up == 1'
-await "the scrape of the ranks" has 'muster_job_live_ranks{muster_job="job"} == 2'
+for from in muster broker; do
+    await "the scrape of muster_up by $from" has "muster_up{job=\"$from\"} == 1"
+    await "the scrape of the ranks by $from" has "muster_job_live_ranks{job=\"$from\",muster_job=\"job\"} == 2"
+done
 await "two scrapes, so that rates exist" has 'rate(muster_job_steps_computed_total[1m]) > 0'
 await "counted rounds" has 'muster_rounds_total{outcome="committed"} > 0'
 has 'scrape_samples_scraped{job="muster"} > 50' || fail "few samples"

@@ -85,6 +85,26 @@ static void flag_beats_environment_beats_file(void **state)
     scratch_remove(dir);
 }
 
+static void what_counts_is_printed_as_a_file(void **state)
+{
+    struct config config;
+    struct muster_error err;
+    char *text;
+
+    (void)state;
+    assert_int_equal(parse("--listen tcp://127.0.0.1:7700 --db /x.db --metrics 127.0.0.1:7790 "
+                           "--log-level debug --keep-jobs 7 --check-config",
+                           &config, &err),
+                     MUSTER_OK);
+    assert_true(config.check_config);
+    text = config_text(&config);
+    assert_string_equal(text, "listen = tcp://127.0.0.1:7700\ndb = /x.db\n"
+                              "metrics = 127.0.0.1:7790\nlog_format = text\nlog_level = debug\n"
+                              "keep_jobs = 7\nkeep_jobs_days = 365\nallow_network_fs = no\n");
+    free(text);
+    config_free(&config);
+}
+
 static void what_is_not_understood_is_named(void **state)
 {
     static const struct {
@@ -275,6 +295,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(flags_are_taken_with_and_without_an_equals_sign, clear_environment),
         cmocka_unit_test_setup(flag_beats_environment_beats_file, clear_environment),
+        cmocka_unit_test_setup(what_counts_is_printed_as_a_file, clear_environment),
         cmocka_unit_test_setup(what_is_not_understood_is_named, clear_environment),
         cmocka_unit_test_setup(a_wrong_line_of_the_file_is_named_with_its_number,
                                clear_environment),

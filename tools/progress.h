@@ -1,0 +1,30 @@
+/* progress - how far long work is, on standard error: a bar on a terminal, a line every ten seconds
+ * in a log. Nothing of what takes less than a second. */
+#ifndef TOOLS_PROGRESS_H
+#define TOOLS_PROGRESS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum progress_unit { PROGRESS_BYTES, PROGRESS_COUNT };
+
+struct progress {
+    const char *what; /* borrowed: "verify" */
+    enum progress_unit unit;
+    int64_t all;
+    int64_t begun_ms, next_ms;
+    bool terminal, shown;
+};
+
+void progress_begin(struct progress *progress, const char *what, enum progress_unit unit,
+                    int64_t all);
+void progress_at(struct progress *progress, int64_t done);
+/* The bar goes away; of lines nothing is taken back. */
+void progress_end(struct progress *progress);
+
+/* "2.0 GB of 8.0 GB, 512.0 MB/s, 12 s left" after so long. */
+void progress_text(char *text, size_t size, enum progress_unit unit, int64_t done, int64_t all,
+                   int64_t passed_ms);
+
+#endif

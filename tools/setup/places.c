@@ -1,0 +1,43 @@
+/* places - where programs are; see setup.h. */
+#include "tools/setup/setup.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static bool places_try(const char *folder, size_t length, const char *name, char path[PATH_MAX])
+{
+    return snprintf(path, PATH_MAX, "%.*s/%s", (int)length, folder, name) < PATH_MAX &&
+           access(path, X_OK) == 0;
+}
+
+/* In the folder of this program. */
+static bool places_beside(const char *name, char path[PATH_MAX])
+{
+    char own[PATH_MAX];
+    ssize_t length = readlink("/proc/self/exe", own, sizeof own - 1);
+    const char *slash;
+
+    if (length <= 0)
+        return false;
+    own[length] = '\0';
+    slash = strrchr(own, '/');
+    return slash != NULL && places_try(own, (size_t)(slash - own), name, path);
+}
+
+bool setup_find(const char *name, char ret_path[PATH_MAX])
+{
+    const char *at = getenv("PATH");
+
+    if (places_beside(name, ret_path))
+        return true;
+    while (at != NULL && *at != '\0') {
+        size_t length = strcspn(at, ":");
+
+        if (length > 0 && places_try(at, length, name, ret_path))
+            return true;
+        at += length + (at[length] == ':');
+    }
+    return false;
+}
