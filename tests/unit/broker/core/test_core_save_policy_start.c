@@ -82,6 +82,26 @@ static void a_save_that_failed_before_a_start_has_begun_too(void **state)
     assert_int_equal(core_job(f)->round, round + 1);
 }
 
+/* What joined the save of a policy is promised, though no row wants that one: a policy comes again
+ * by itself, when its time does. */
+static void an_operators_save_that_joined_a_policys_is_owed_after_two_starts(void **state)
+{
+    struct core_fixture *f = *state;
+    struct wire_msg wish = core_msg(f, 0, WIRE_SAVE_WISH);
+
+    steps(f, 1);
+    wish.u.save_wish.step = 1;
+    core_say(f, 0, wish);
+    assert_events(f, "freeze r1 period m0");
+    core_save_now(f, "save");
+    assert_int_equal(core_job(f)->save_now_round, 1);
+    core_restart(f, false);
+    core_restart(f, false); /* nobody was back yet */
+    f->nodes[0].applied_seq = core_job(f)->seq;
+    core_hello(f, 0);
+    assert_events(f, "freeze r2 operator m0");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -89,6 +109,9 @@ int main(void)
                                         one_running_with_a_period, close_core),
         cmocka_unit_test_setup_teardown(a_save_that_failed_before_a_start_has_begun_too,
                                         one_running_with_a_period, close_core),
+        cmocka_unit_test_setup_teardown(
+            an_operators_save_that_joined_a_policys_is_owed_after_two_starts,
+            one_running_with_a_period, close_core),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
