@@ -190,39 +190,65 @@ static bool parse(int argc, char **argv, struct arguments *args)
     return args->chosen;
 }
 
+/* One world. False: it broke an invariant, which is told. */
+static bool run_one(const struct arguments *args, const struct sim_options *options,
+                    struct sim_stats *stats)
+{
+    struct sim_failure failure;
+    char arguments[192];
+
+    if (sim_run(options, stats, &failure))
+        return true;
+    if (!args->story && !args->keep_going)
+        sim_print_story(options, 60, stdout);
+    printf("seed %llu, at %lld ms: %s broken: %s\n", (unsigned long long)options->seed,
+           (long long)failure.at_ms, failure.invariant, failure.text);
+    sim_arguments(options, arguments, sizeof arguments);
+    if (!args->story)
+        printf("replay it: ./tools/dev sim %s\n", arguments);
+    fflush(stdout);
+    return false;
+}
+
+/* How many failed. */
+static unsigned long long run_all(const struct arguments *args, struct sim_stats *stats,
+                                  struct sim_longest *longest)
+{
+    struct sim_options options = args->options;
+    double begun = now_s(), before = sim_cpu_seconds();
+    unsigned long long failed = 0;
+
+    options.story = args->story ? stdout : NULL;
+    for (options.seed = args->first;
+         options.seed <= args->last && now_s() - begun < args->minutes * 60; options.seed++) {
+        failed += !run_one(args, &options, stats);
+        double after = sim_cpu_seconds();
+        sim_longest_note(longest, &options, after - before);
+        before = after;
+        if (failed > 0 && !args->keep_going)
+            break;
+    }
+    return failed;
+}
+
 int main(int argc, char **argv)
 {
     struct arguments args;
     struct sim_stats stats = {0};
-    struct sim_failure failure;
-    unsigned long long failed = 0;
+    struct sim_longest longest = {0};
 
     if (argc == 2 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0))
         return usage(stdout);
     if (!parse(argc, argv, &args))
         return usage(stderr);
     sim_guard_aborts();
+    if (!args.story)
+        sim_limit_worlds(SIM_WORLD_SECONDS);
     double begun = now_s();
-    for (unsigned long long seed = args.first;
-         seed <= args.last && now_s() - begun < args.minutes * 60; seed++) {
-        args.options.seed = seed;
-        args.options.story = args.story ? stdout : NULL;
-        if (sim_run(&args.options, &stats, &failure))
-            continue;
-        failed++;
-        if (!args.story && !args.keep_going)
-            sim_print_story(&args.options, 60, stdout);
-        printf("seed %llu, at %lld ms: %s broken: %s\n", seed, (long long)failure.at_ms,
-               failure.invariant, failure.text);
-        if (!args.story) {
-            printf("replay it: ./tools/dev sim ");
-            sim_print_arguments(&args.options);
-            putchar('\n');
-        }
-        if (!args.keep_going)
-            break;
-    }
+    unsigned long long failed = run_all(&args, &stats, &longest);
     sim_stats_print(&stats, stdout);
+    if (!args.story)
+        printf("the longest world took %.1f s: %s\n", longest.seconds, longest.arguments);
     printf("%.1f s, %llu of %llu seeds failed\n", now_s() - begun, failed,
            (unsigned long long)stats.seeds);
     return failed > 0;

@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 /* --- chance ----------------------------------------------------------------------------------- */
@@ -225,7 +226,21 @@ static void world_free(struct sim *sim)
     arena_free(&sim->frame);
 }
 
-static uint64_t running_seed;
+/* The arguments that replay the world that runs, for who has to tell them when it cannot end. */
+static char running[192];
+static unsigned world_limit_s; /* of this process's own time; 0: none */
+
+static void world_begins(const struct sim_options *options)
+{
+    sim_arguments(options, running, sizeof running);
+    setitimer(ITIMER_PROF, &(struct itimerval){.it_value.tv_sec = (time_t)world_limit_s}, NULL);
+}
+
+static void world_ends(void)
+{
+    setitimer(ITIMER_PROF, &(struct itimerval){.it_value.tv_sec = 0}, NULL);
+    running[0] = '\0';
+}
 
 bool sim_run(const struct sim_options *options, struct sim_stats *stats,
              struct sim_failure *ret_failure)
@@ -233,7 +248,7 @@ bool sim_run(const struct sim_options *options, struct sim_stats *stats,
     struct sim *sim = calloc(1, sizeof *sim);
     bool ok;
 
-    running_seed = options->seed;
+    world_begins(options);
     sim->options = *options;
     sim->stats = stats;
     sim->failure = ret_failure;
@@ -266,11 +281,46 @@ bool sim_run(const struct sim_options *options, struct sim_stats *stats,
     ok = !sim->failed;
     world_free(sim);
     free(sim);
-    running_seed = 0;
+    world_ends();
     return ok;
 }
 
 /* --- replay ----------------------------------------------------------------------------------- */
+
+void sim_arguments(const struct sim_options *options, char *text, size_t size)
+{
+    const struct {
+        bool is_on;
+        const char *word;
+    } words[] = {
+        {options->sqlite, " --sqlite"},
+        {options->focused, " --focused"},
+        {options->put_back, " --put-back"},
+        {options->hasty, " --hasty"},
+        {options->slow_disk, " --slow-disk"},
+        {options->lasting, " --lasting"},
+        {options->healthy, " --healthy"},
+        {options->layout == LAYOUT_SHARDED, " --layout sharded"},
+        {options->layout == LAYOUT_REPLICATED, " --layout replicated"},
+        {options->async == 0, " --async 0"},
+        {options->async == 1, " --async 1"},
+        {options->keeps == SIM_WITH, " --keeps 1"},
+        {options->keeps == SIM_WITHOUT, " --keeps 0"},
+    };
+    FILE *out = fmemopen(text, size, "w");
+
+    if (out == NULL)
+        return;
+    fprintf(out, "--seed %llu", (unsigned long long)options->seed);
+    if (options->nodes > 0)
+        fprintf(out, " --nodes %u", options->nodes);
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+        if (words[i].is_on)
+            fputs(words[i].word, out);
+    if (options->mutation != MUTANT_NONE)
+        fprintf(out, " --mutant %d", (int)options->mutation);
+    fclose(out);
+}
 
 void sim_print_story(const struct sim_options *options, size_t lines, FILE *out)
 {
@@ -293,20 +343,39 @@ void sim_print_story(const struct sim_options *options, size_t lines, FILE *out)
     free(text);
 }
 
-static void on_abort(int signo)
+/* For a signal's handler: the world that runs, and how to run it again. */
+static void tell_running(const char *what, int signo)
 {
-    char text[96];
-    int size = snprintf(text, sizeof text, "seed %llu: a core ended the process (signal %d)\n",
-                        (unsigned long long)running_seed, signo);
+    char text[320];
+    int size =
+        snprintf(text, sizeof text, "%s (signal %d) in the world of:\n  ./tools/dev sim %s\n", what,
+                 signo, running);
 
     if (size > 0 && write(STDERR_FILENO, text, (size_t)size) < 0)
         _exit(2);
+}
+
+static void on_abort(int signo)
+{
+    tell_running("a core ended the process", signo);
     signal(signo, SIG_DFL);
     raise(signo);
+}
+
+static void on_world_limit(int signo)
+{
+    tell_running("too much processor time went by", signo);
+    _exit(1);
 }
 
 void sim_guard_aborts(void)
 {
     signal(SIGABRT, on_abort);
     signal(SIGSEGV, on_abort);
+}
+
+void sim_limit_worlds(unsigned seconds)
+{
+    world_limit_s = seconds;
+    signal(SIGPROF, on_world_limit);
 }

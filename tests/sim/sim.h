@@ -277,7 +277,11 @@ bool sim_run(const struct sim_options *options, struct sim_stats *stats,
 void sim_stats_print(const struct sim_stats *stats, FILE *out);
 /* Runs the seed once more and prints the last lines of its story. */
 void sim_print_story(const struct sim_options *options, size_t lines, FILE *out);
-/* Names the seed when a core aborts the process. */
+/* The arguments of muster-sim that mean these options; size: some 200 bytes. */
+void sim_arguments(const struct sim_options *options, char *text, size_t size);
+/* Names the world that runs when a core aborts the process. */
 void sim_guard_aborts(void);
+/* A world that takes more seconds of this process's own time ends the process, and is named. */
+void sim_limit_worlds(unsigned seconds);
 
 #endif

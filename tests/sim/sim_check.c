@@ -176,6 +176,8 @@ static void check_event(struct sim *sim, const struct record_event *row)
         claims_started(sim, row);
     if (row->body.kind == EVENT_NODE_LOST)
         claims_lost(sim, row);
+    if (row->body.kind == EVENT_STUCK)
+        job_told_stuck(sim, row);
     claims_follows(sim, row);
     count_event(sim, &row->body);
 }

@@ -255,6 +255,27 @@ static void watch_gang(struct sim *sim, struct sim_job *job, const struct sim_pr
     event->number = (int64_t)job->launch;
 }
 
+#define USER_COMES_US 60000000
+
+static void user_comes(struct sim *sim, struct sim_event *event)
+{
+    const struct sim_job *job = &sim->jobs[event->stamp];
+
+    if (!job->finished && job->got_on_us < sim->now_us - USER_COMES_US)
+        kill_gang(sim, event);
+}
+
+void job_told_stuck(struct sim *sim, const struct record_event *row)
+{
+    const struct sim_job *job = sim_job_named(sim, row->job);
+
+    if (job == NULL || !sim_is_calm(sim) || !is_of_lost_history(job, row->generation))
+        return;
+    struct sim_event *event = sim_after(sim, USER_COMES_US, user_comes, NULL);
+    event->stamp = job->index;
+    event->number = (int64_t)job->launch;
+}
+
 /* Each rank by itself, as a pod: finished ones come back only because another does. */
 static void restart_alone(struct sim *sim, struct sim_job *job, const struct sim_proc *proc)
 {

@@ -35,47 +35,34 @@ uint64_t sim_median(uint64_t *numbers, size_t count)
     return numbers[count / 2];
 }
 
-void sim_print_arguments(const struct sim_options *options)
+double sim_cpu_seconds(void)
 {
-    printf("--seed %llu", (unsigned long long)options->seed);
-    if (options->sqlite)
-        printf(" --sqlite");
-    if (options->focused)
-        printf(" --focused");
-    if (options->put_back)
-        printf(" --put-back");
-    if (options->hasty)
-        printf(" --hasty");
-    if (options->slow_disk)
-        printf(" --slow-disk");
-    if (options->lasting)
-        printf(" --lasting");
-    if (options->healthy)
-        printf(" --healthy");
-    if (options->nodes > 0)
-        printf(" --nodes %u", options->nodes);
-    if (options->layout != LAYOUT_NONE)
-        printf(" --layout %s", options->layout == LAYOUT_SHARDED ? "sharded" : "replicated");
-    if (options->async >= 0)
-        printf(" --async %d", options->async);
-    if (options->keeps != SIM_BY_SEED)
-        printf(" --keeps %d", options->keeps == SIM_WITH);
-    if (options->mutation != MUTANT_NONE)
-        printf(" --mutant %d", (int)options->mutation);
+    return seconds_of(CLOCK_PROCESS_CPUTIME_ID);
+}
+
+void sim_longest_note(struct sim_longest *longest, const struct sim_options *options,
+                      double seconds)
+{
+    if (seconds <= longest->seconds)
+        return;
+    longest->seconds = seconds;
+    sim_arguments(options, longest->arguments, sizeof longest->arguments);
 }
 
 bool sim_run_told(const struct sim_options *options, struct sim_stats *stats)
 {
     struct sim_failure failure;
+    char arguments[192];
 
     if (sim_run(options, stats, &failure))
         return true;
-    sim_print_story(options, 60, stdout);
-    printf("seed %llu, at %lld ms: %s broken: %s\nreplay it: ./tools/dev sim ",
+    sim_arguments(options, arguments, sizeof arguments);
+    printf("seed %llu, at %lld ms: %s broken: %s\nreplay it: ./tools/dev sim %s\n"
+           "and keep it as a line of tests/sim/regressions.txt\n",
            (unsigned long long)options->seed, (long long)failure.at_ms, failure.invariant,
-           failure.text);
-    sim_print_arguments(options);
-    printf("\nand keep it as a line of tests/sim/regressions.txt\n");
+           failure.text, arguments);
+    fflush(stdout); /* before it runs again, which may take as long */
+    sim_print_story(options, 60, stdout);
     fflush(stdout);
     return false;
 }
@@ -135,39 +122,38 @@ bool sim_find_broken(const struct sim_options *options, unsigned count, const ch
  * no matter. One world in some ten thousand saves over a thousand times, and takes a minute alone:
  * the longest is left out. */
 static void expect_speed(const struct sim_stats *stats, const struct sim_options *kind,
-                         double cpu_seconds, double longest_seconds)
+                         double cpu_seconds, const struct sim_longest *longest)
 {
-    printf("%.0f clusters a minute of this process's own time, the longest in %.1f s\n",
-           (double)stats->seeds * 60 / cpu_seconds, longest_seconds);
+    printf("%.0f clusters a minute of this process's own time, the longest in %.1f s: %s\n",
+           (double)stats->seeds * 60 / cpu_seconds, longest->seconds, longest->arguments);
     assert_true(stats->seeds > 1);
     if (!kind->sqlite)
         assert_true((double)(stats->seeds - 1) * 60 >=
-                    CLUSTERS_A_MINUTE * (cpu_seconds - longest_seconds));
+                    CLUSTERS_A_MINUTE * (cpu_seconds - longest->seconds));
 }
 
 static void run_fresh(const struct sim_options *kind, const char *what, double cpu_seconds)
 {
     struct sim_stats stats = {0};
-    double cpu = seconds_of(CLOCK_PROCESS_CPUTIME_ID), begun = seconds_of(CLOCK_MONOTONIC);
-    double longest = 0;
+    struct sim_longest longest = {0};
+    double cpu = sim_cpu_seconds(), begun = seconds_of(CLOCK_MONOTONIC);
     uint64_t base = (uint64_t)time(NULL) * 1000 + (uint64_t)(getpid() % 1000);
 
     printf("fresh seeds from %llu%s\n", (unsigned long long)base, what);
     fflush(stdout);
-    for (uint64_t seed = base; seconds_of(CLOCK_PROCESS_CPUTIME_ID) - cpu < cpu_seconds &&
+    for (uint64_t seed = base; sim_cpu_seconds() - cpu < cpu_seconds &&
                                seconds_of(CLOCK_MONOTONIC) - begun < 3 * cpu_seconds;
          seed++) {
         struct sim_options options = *kind;
         options.seed = seed;
         options.lasting = seed % 4 == 1;
         options.slow_disk = seed % 5 == 2;
-        double before = seconds_of(CLOCK_PROCESS_CPUTIME_ID);
+        double before = sim_cpu_seconds();
         assert_true(sim_run_told(&options, &stats));
-        double took = seconds_of(CLOCK_PROCESS_CPUTIME_ID) - before;
-        longest = took > longest ? took : longest;
+        sim_longest_note(&longest, &options, sim_cpu_seconds() - before);
     }
     sim_stats_print(&stats, stdout);
-    expect_speed(&stats, kind, seconds_of(CLOCK_PROCESS_CPUTIME_ID) - cpu, longest);
+    expect_speed(&stats, kind, sim_cpu_seconds() - cpu, &longest);
 }
 
 static struct sim_fresh fresh;
@@ -202,5 +188,6 @@ int sim_fresh_main(const struct sim_fresh *cpu)
 
     fresh = *cpu;
     sim_guard_aborts();
+    sim_limit_worlds(SIM_WORLD_SECONDS);
     return cmocka_run_group_tests_name("fresh seeds", tests, NULL, NULL);
 }

@@ -7,8 +7,6 @@
 /* Runs the seed; on a violation prints it, the end of its story and how to replay it, and returns
  * false. */
 bool sim_run_told(const struct sim_options *options, struct sim_stats *stats);
-/* The arguments of muster-sim that mean these options. */
-void sim_print_arguments(const struct sim_options *options);
 /* The first of `count` seeds that breaks something; false when none does. */
 bool sim_find_failure(enum sim_mutation mutation, unsigned count, struct sim_failure *ret_failure);
 /* The same, but only what breaks this invariant counts. */
@@ -24,9 +22,19 @@ void sim_bug_seen(const struct sim_failure *failure, uint64_t seed);
 int sim_bugs_end(int failed, unsigned bugs_min);
 
 uint64_t sim_median(uint64_t *numbers, size_t count); /* sorts them */
+/* More than any world takes, sanitized and without a sanitizer. */
+#define SIM_WORLD_SECONDS 120
+/* Which world took the most of this process's own time. */
+struct sim_longest {
+    double seconds;
+    char arguments[192];
+};
+void sim_longest_note(struct sim_longest *longest, const struct sim_options *options,
+                      double seconds);
+double sim_cpu_seconds(void);
 /* main of a test of seeds that nobody has run before: as many as this process can do in so many
- * seconds of its own time; on a busy machine in at most three times that. The first is printed, and
- * one that breaks something. */
+ * seconds of its own time; on a busy machine in at most three times that. The first is printed, the
+ * one that took longest, and one that breaks something or does not end. */
 struct sim_fresh {
     double memory_s, put_back_s, store_s;
 };

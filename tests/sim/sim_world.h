@@ -575,6 +575,10 @@ void job_launch(struct sim *sim, struct sim_job *job);
 /* The process of a slot in a generation: the one that lives, else the one that came furthest. */
 struct sim_proc *job_peer(const struct sim_job *job, unsigned slot, uint64_t generation);
 bool job_slot_lives(const struct sim_job *job, unsigned slot);
+/* Whoever is told that a rank is stuck ends a launch whose database was put back, if it gets no
+ * further: two lives of a rank may have taken part in it, and who lives waits for steps that only
+ * the other took. */
+void job_told_stuck(struct sim *sim, const struct record_event *row);
 bool job_is_done(const struct sim_job *job); /* all ranks have finished their loops */
 void job_proc_ended(struct sim *sim, struct sim_proc *proc);
 
