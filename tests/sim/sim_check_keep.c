@@ -140,18 +140,30 @@ static void judge(const struct sim_keeps *keeps, struct item *items, size_t coun
 }
 
 /* R12.2 */
-static bool policies_want(struct sim *sim, const struct sim_job *job, uint64_t round)
+static size_t judged(const struct sim *sim, const struct sim_job *job, struct item *items)
 {
-    static struct item items[ITEMS_MAX];
     size_t count = committed(sim, job->name, items);
 
+    if (count < ITEMS_MAX)
+        judge(&job->keeps, items, count);
+    return count;
+}
+
+static bool is_wanted_of(const struct item *items, size_t count, uint64_t round)
+{
     if (count == ITEMS_MAX)
         return true;
-    judge(&job->keeps, items, count);
     for (size_t i = 0; i < count; i++)
         if (items[i].round == round)
             return items[i].wanted;
     return false;
+}
+
+static bool policies_want(struct sim *sim, const struct sim_job *job, uint64_t round)
+{
+    static struct item items[ITEMS_MAX];
+
+    return is_wanted_of(items, judged(sim, job, items), round);
 }
 
 /* --- rows ------------------------------------------------------------------------------------- */
@@ -168,10 +180,10 @@ static const struct record_checkpoint *newest_whole(const struct sim *sim, const
     const struct sim_table *table = &sim->disk.tables[RECORD_CHECKPOINT];
     const struct record_checkpoint *newest = NULL;
 
-    for (size_t i = 0; i < table->count; i++) {
+    for (size_t i = table->count; i-- > 0;) { /* as disk_newest: from the end */
         const struct record_checkpoint *row = &table->rows[i].record.u.checkpoint;
-        if (row->path[0] != '\0' && strcmp(row->job, job) == 0 && disk_counts(sim, row) &&
-            (newest == NULL || row->step >= newest->step))
+        if ((newest == NULL || row->step > newest->step) && row->path[0] != '\0' &&
+            strcmp(row->job, job) == 0 && disk_counts(sim, row))
             newest = row;
     }
     return newest;
@@ -450,30 +462,54 @@ void check_listing(struct sim *sim, const struct sim_job *job)
 
 /* --- in the end ------------------------------------------------------------------------------- */
 
-static bool is_held(struct sim *sim, const struct sim_job *job, const struct record_checkpoint *row,
-                    const struct record_generation *gen)
-{
-    const struct record_checkpoint *newest = disk_newest(sim, job->name);
-    const struct record_checkpoint *whole = newest_whole(sim, job->name);
+/* What is the same for each checkpoint of a job: it is asked for all of them in each second. */
+struct standing {
+    const struct record_checkpoint *newest, *whole;
+    bool restores; /* somebody */
+    struct item items[ITEMS_MAX];
+    size_t count;
+};
 
-    return row == newest || row == whole || is_pinned(sim, job->name, row->round) ||
-           who_restores(sim, job->name, gen->generation) != NULL || row->path[0] == '\0';
+static bool is_held(struct sim *sim, const struct sim_job *job, const struct record_checkpoint *row,
+                    const struct standing *at)
+{
+    return row == at->newest || row == at->whole || at->restores || row->path[0] == '\0' ||
+           is_pinned(sim, job->name, row->round);
 }
 
 /* To be deleted, and nothing is in its way. */
 static bool is_to_go(struct sim *sim, const struct sim_job *job,
-                     const struct record_checkpoint *row, const struct record_generation *gen)
+                     const struct record_checkpoint *row, const struct standing *at)
 {
-    const struct record_checkpoint *newest = disk_newest(sim, job->name);
-
     if (row->state == CHECKPOINT_DELETING)
-        return newest == NULL || newest->path[0] != '\0';
+        return at->newest == NULL || at->newest->path[0] != '\0';
     if (row->state == CHECKPOINT_COMMITTED && !disk_counts(sim, row))
         return job->keeps.rules_count > 0 && is_made_up_for(sim, job, row, false) &&
-               !is_pinned(sim, job->name, row->round) &&
-               who_restores(sim, job->name, gen->generation) == NULL;
-    return row->state == CHECKPOINT_COMMITTED && !is_held(sim, job, row, gen) &&
-           !policies_want(sim, job, row->round);
+               !is_pinned(sim, job->name, row->round) && !at->restores;
+    return row->state == CHECKPOINT_COMMITTED && !is_held(sim, job, row, at) &&
+           !is_wanted_of(at->items, at->count, row->round);
+}
+
+/* The round of the last one that is to go; *ret_still: the one that was late is. */
+static uint64_t find_to_go(struct sim *sim, const struct sim_job *job,
+                           const struct record_generation *gen, bool *ret_still)
+{
+    static struct standing at;
+    const struct sim_table *table = &sim->disk.tables[RECORD_CHECKPOINT];
+    uint64_t found = 0;
+
+    at.newest = disk_newest(sim, job->name);
+    at.whole = newest_whole(sim, job->name);
+    at.restores = who_restores(sim, job->name, gen->generation) != NULL;
+    at.count = judged(sim, job, at.items);
+    for (size_t i = 0; i < table->count; i++) {
+        const struct record_checkpoint *checkpoint = &table->rows[i].record.u.checkpoint;
+        if (strcmp(checkpoint->job, job->name) != 0 || !is_to_go(sim, job, checkpoint, &at))
+            continue;
+        *ret_still |= checkpoint->round == job->keeps.late;
+        found = checkpoint->round;
+    }
+    return found;
 }
 
 static bool has_policies(const struct sim *sim, const struct record_generation *gen)
@@ -500,22 +536,14 @@ static bool hand_closes(const struct sim_job *job)
 
 void check_converges(struct sim *sim, struct sim_job *job)
 {
-    const struct sim_table *table = &sim->disk.tables[RECORD_CHECKPOINT];
     const struct record_job *row = disk_job(sim, job->name);
     const struct record_generation *gen =
         row != NULL ? disk_generation(sim, job->name, row->generation) : NULL;
     bool runs = sim->keeps && gen != NULL && gen->state == GENERATION_RUNNING &&
                 sim->broker.alive && has_policies(sim, gen) && !hand_closes(job);
     bool still = false;
-    uint64_t found = 0;
+    uint64_t found = runs ? find_to_go(sim, job, gen, &still) : 0;
 
-    for (size_t i = 0; runs && i < table->count; i++) {
-        const struct record_checkpoint *checkpoint = &table->rows[i].record.u.checkpoint;
-        if (strcmp(checkpoint->job, job->name) != 0 || !is_to_go(sim, job, checkpoint, gen))
-            continue;
-        still |= checkpoint->round == job->keeps.late;
-        found = checkpoint->round;
-    }
     if (!still) {
         job->keeps.late = found;
         job->keeps.late_us = sim->now_us;
