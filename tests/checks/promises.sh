@@ -30,7 +30,7 @@ points() {
 fixed=tests/sim/plain_fixed_set.c
 insists sim.fixed_set $(($(number $fixed 'FIXED_SEEDS [0-9]+') + $(number $fixed 'SQLITE_SEEDS [0-9]+')))
 insists sim.fixed_tasks "$(number tests/sim/plain_fixed_tasks.c 'define SEEDS [0-9]+')"
-for control in sim_keep sim_controls sim_stale sim_members sim_wakeup sim_margin; do
+for control in sim_keep sim_controls sim_stale sim_members sim_wakeup sim_margin sim_why; do
     insists sim.$control "$(number tests/sim/test_$control.c 'define BUGS_MIN [0-9]+')"
 done
 for control in bounds claims; do

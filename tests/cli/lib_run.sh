@@ -31,13 +31,14 @@ fail()
     exit 1
 }
 
-# await WHAT COMMAND...: until the command succeeds, at most 20 s.
+# await WHAT COMMAND...: until the command succeeds, at most 20 s, or 500 looks on a busy machine.
 await()
 {
-    local what=$1 end=$((SECONDS + 20))
+    local what=$1 end=$((SECONDS + 20)) looks=0
     shift
     until "$@" 2>/dev/null; do
-        [ $SECONDS -lt $end ] || fail "waited in vain for $what"
+        looks=$((looks + 1))
+        [ $SECONDS -lt $end ] || [ $looks -lt 500 ] || fail "waited in vain for $what"
         read -rt 0.02 <> <(:) || true
     done
 }

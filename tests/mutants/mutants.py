@@ -255,7 +255,6 @@ class Runner:
         _, pattern, simulated = folder_of(path)
         names = [name for name in self.tests if pattern and re.search(pattern, name)]
         named = [name for name in self.tests if re.match(r"(unit|faults|proc)\.", name) and
-                 self.tests[name][0][0].startswith(self.tree) and
                  (stem in name.split(".")[1] or name.split(".")[1] in stem)]
         order = named + [name for name in names if name not in named]
         return order + ([SIM] if simulated else [])

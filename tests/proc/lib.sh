@@ -19,6 +19,7 @@ group=proc-$$ # nobody else meets there
 world=0
 launch=0 # lives of the job that were started
 patience=40 # seconds for anything that should take less than one, on two loaded cores under sanitizers
+hangs_after=220 # seconds: for `timeout` before a whole job; ctest's own limit says less
 broker='' broker_pid=''
 pids=()    # of the ranks of the newest launch, by rank
 started=() # of everything
@@ -82,13 +83,19 @@ now_ms() { # EPOCHREALTIME is seconds.microseconds
 
 # await WHAT COMMAND... - until the command succeeds.
 await() {
-    local what=$1 deadline=$((SECONDS + patience))
+    local what=$1 begun=$SECONDS looks=0
 
     shift
     until "$@" >/dev/null 2>&1; do
-        [ "$SECONDS" -lt "$deadline" ] || fail "waited $patience s in vain for $what"
+        looks=$((looks + 1))
+        is_patient $((SECONDS - begun)) $looks || fail "waited $((SECONDS - begun)) s in vain for $what"
         sleep 0.02 # between two looks
     done
+}
+# is_patient SECONDS LOOKS - on a busy machine each look takes longer, as does what is awaited: there are five looks for
+# each second of patience, and four times the seconds at most.
+is_patient() {
+    [ "$1" -lt "$patience" ] || { [ "$2" -lt $((5 * patience)) ] && [ "$1" -lt $((4 * patience)) ]; }
 }
 
 # passed_ms SINCE MS - for a fault that lasts so long: `await` it.

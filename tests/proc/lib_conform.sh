@@ -13,7 +13,7 @@ conform() {
     job=$1
     shift 3
     CONFORM_SEED=$seed CONFORM_GROUP=conform-$$-$job MUSTER_CHECKPOINT_DIR="$dir/checkpoints-$job" \
-        timeout "$patience" "$muster" run -n "$ranks" --job "$job" --broker "${broker:-ipc://$dir/nobody}" \
+        timeout "$hangs_after" "$muster" run -n "$ranks" --job "$job" --broker "${broker:-ipc://$dir/nobody}" \
         ${run_options[@]+"${run_options[@]}"} -- "$conform" "$@" >"$dir/$job.log" 2>&1 || code=$?
     same "exit code of job $job" "$code" "$want"
 }

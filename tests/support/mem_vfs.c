@@ -322,6 +322,18 @@ uint64_t mem_vfs_bytes(const struct mem_vfs *vfs)
     return bytes;
 }
 
+void mem_vfs_put(struct mem_vfs *vfs, const char *path, const void *content, size_t size)
+{
+    struct mem_name *name = mem_name_make(vfs, path);
+    struct mem_file *file = mem_file_create();
+
+    bytes_put(&file->live, content, size, 0);
+    bytes_copy(&file->synced, &file->live);
+    mem_name_point(&name->live, file);
+    mem_name_point(&name->synced, file);
+    mem_file_release(file);
+}
+
 const void *mem_vfs_content(const struct mem_vfs *vfs, const char *path, size_t *ret_size)
 {
     const struct mem_name *name = mem_name_find(vfs, path);

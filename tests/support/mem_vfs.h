@@ -63,6 +63,8 @@ uint64_t mem_vfs_bytes(const struct mem_vfs *vfs);
 
 /* For looking in from outside. Borrowed until the next change; NULL: there is no such file. */
 const void *mem_vfs_content(const struct mem_vfs *vfs, const char *path, size_t *ret_size);
+/* A file that is there, and on the disk for sure, before anybody comes. */
+void mem_vfs_put(struct mem_vfs *vfs, const char *path, const void *content, size_t size);
 /* Copies every file into a real directory, under its last name part: for `sqlite3` by hand. */
 void mem_vfs_export(const struct mem_vfs *vfs, const char *directory);
 

@@ -13,7 +13,7 @@ runs() {
     local code=0
     job=$1
     shift
-    TRAINER_GROUP=proc-$$-$job MUSTER_CHECKPOINT_DIR="$dir/checkpoints-$job" timeout "$patience" "$muster" run -n "${ranks:-2}" \
+    TRAINER_GROUP=proc-$$-$job MUSTER_CHECKPOINT_DIR="$dir/checkpoints-$job" timeout "$hangs_after" "$muster" run -n "${ranks:-2}" \
         --job "$job" --broker "$broker" --max-preemptions 1 -- "$trainer" "$@" >"$dir/run.log" 2>&1 || code=$?
     echo "$code" >"$dir/code"
 }

@@ -9,7 +9,7 @@ broker_start
 finished=0
 for ((i = 0; i < count; i++)); do
     job=job$i code=0
-    MUSTER_CHECKPOINT_DIR="$dir/checkpoints-$job" timeout "$patience" "$muster" run -n 1 --job "$job" --broker "$broker" \
+    MUSTER_CHECKPOINT_DIR="$dir/checkpoints-$job" timeout "$hangs_after" "$muster" run -n 1 --job "$job" --broker "$broker" \
         -- "$TESTS_DIR/proc/prog_finishes" $((i * 250)) 4 >"$dir/$job.log" 2>&1 || code=$?
     same "exit code of muster run, SIGTERM after $((i * 250)) us" "$code" 0
     first=$(query "SELECT leave_why FROM node WHERE job = '$job' ORDER BY generation LIMIT 1")

@@ -51,7 +51,7 @@ EOF
 job=supervised
 began=$(now_ms)
 code=0
-TRAINER_GROUP=proc-$$-$job MUSTER_CHECKPOINT_DIR="$dir/checkpoints-$job" timeout "$patience" "$muster" run -n 4 \
+TRAINER_GROUP=proc-$$-$job MUSTER_CHECKPOINT_DIR="$dir/checkpoints-$job" timeout "$hangs_after" "$muster" run -n 4 \
     --job "$job" --broker "$broker" -- bash "$dir/noticed_late" "$trainer" --steps 40 --barrier 0 \
     >"$dir/$job.log" 2>&1 || code=$?
 same "exit code of muster run" "$code" 0

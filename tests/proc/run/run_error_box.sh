@@ -7,7 +7,7 @@ run_failing() { # JOB OPTIONS...
     shift
     code=0
     TRAINER_GROUP=proc-$$-$job MUSTER_CHECKPOINT_DIR="$dir/checkpoints-$job" TORCHELASTIC_ERROR_FILE="$dir/torch-$job.json" \
-        timeout "$patience" "$muster" run -n 3 --job "$job" --broker "$broker" --max-failures 0 --output "$dir/logs-$job" \
+        timeout "$hangs_after" "$muster" run -n 3 --job "$job" --broker "$broker" --max-failures 0 --output "$dir/logs-$job" \
         -- "$trainer" --steps 100000 --barrier 1 "$@" >"$dir/$job.log" 2>&1 || code=$?
 }
 value() { sed -n "s/.*\"$2\":\"\\{0,1\\}\\([^,\"]*\\).*/\\1/p" "$1"; } # FILE KEY, of one line of JSON

@@ -6,7 +6,7 @@
 as_others='"$0"; [ $? = 0 ] || exit 1' # a program that knows no code 93
 running() { # JOB CODE
     job=$1 code=0
-    timeout "$patience" "$muster" run -n 4 --job "$job" --broker "$broker" --backoff-ms 1 --max-failures 1 \
+    timeout "$hangs_after" "$muster" run -n 4 --job "$job" --broker "$broker" --backoff-ms 1 --max-failures 1 \
         -- sh -c "$as_others" "$EXAMPLES_DIR/minimal" >"$dir/$job.log" 2>&1 || code=$?
     same "exit code of job $job" "$code" "$2"
 }

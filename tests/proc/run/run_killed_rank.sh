@@ -10,7 +10,7 @@ broker_start
 job=killed
 code=0
 TRAINER_GROUP=proc-$$-$job MUSTER_CHECKPOINT_DIR="$dir/checkpoints-$job" \
-    timeout "$patience" "$muster" run -n 3 --job $job --broker "$broker" --max-failures 0 -- "$trainer" --steps 100000 \
+    timeout "$hangs_after" "$muster" run -n 3 --job $job --broker "$broker" --max-failures 0 -- "$trainer" --steps 100000 \
     --barrier 1 --kill-rank 2 --kill-step 35 >"$dir/run.log" 2>&1 || code=$?
 same "exit code of muster run" "$code" 137
 row=$(query "SELECT rank, text FROM event WHERE job = '$job' AND kind = 'node lost'")
@@ -23,7 +23,7 @@ says "$(<"$dir/run.log")" 'first error: failed, rank 2 was killed by signal 9' \
 job=wrapped
 code=0
 TRAINER_GROUP=proc-$$-$job MUSTER_CHECKPOINT_DIR="$dir/checkpoints-$job" \
-    timeout "$patience" "$muster" run -n 2 --job $job --broker "$broker" --max-failures 0 -- \
+    timeout "$hangs_after" "$muster" run -n 2 --job $job --broker "$broker" --max-failures 0 -- \
     bash -c '"$@"; exit $?' wrapper "$trainer" --steps 100000 --barrier 1 --kill-rank 1 --kill-step 20 \
     >"$dir/wrapped.log" 2>&1 || code=$?
 same "exit code of muster run" "$code" 137

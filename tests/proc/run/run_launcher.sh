@@ -13,7 +13,7 @@ launcher() { # JOB OPTIONS-OF-MUSTER-RUN -- OPTIONS-OF-THE-TRAINER; in $code
     shift
     code=0
     : >"$LAUNCHER_LOG"
-    TRAINER_GROUP=proc-$$-$job MUSTER_CHECKPOINT_DIR="$dir/checkpoints-$job" timeout "$patience" "$muster" run \
+    TRAINER_GROUP=proc-$$-$job MUSTER_CHECKPOINT_DIR="$dir/checkpoints-$job" timeout "$hangs_after" "$muster" run \
         --launcher --job "$job" --broker "$broker" --backoff-ms 1 ${own[@]+"${own[@]}"} -- \
         "${through[@]}" 3 "$trainer" --sharded 1 --barrier 1 "$@" >"$dir/$job.log" 2>&1 || code=$?
 }

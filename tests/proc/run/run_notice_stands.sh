@@ -10,7 +10,7 @@ for job in at_once later; do
     begin="exec '$trainer' --steps 800 --step-ms 5 --barrier 1"
     [ "$job" = at_once ] || begin="sleep 3; $begin"
     code=0
-    TRAINER_GROUP=$group-$job MUSTER_CHECKPOINT_DIR="$dir/$job" timeout $((2 * patience)) "$muster" run -n 2 --job "$job" -- sh -c "$begin" \
+    TRAINER_GROUP=$group-$job MUSTER_CHECKPOINT_DIR="$dir/$job" timeout "$hangs_after" "$muster" run -n 2 --job "$job" -- sh -c "$begin" \
         >"$dir/$job.log" 2>&1 || code=$?
     same "exit code of muster run" "$code" 0
     same "launches" "$(grep -c 'muster run: launch .*starting' "$dir/$job.log")" 1

@@ -8,7 +8,7 @@ for job in replicated sharded; do
     [ "$job" = replicated ] || layout=1
     code=0
     TRAINER_GROUP=proc-$$-$job MUSTER_CHECKPOINT_DIR="$dir/checkpoints-$job" \
-        timeout "$patience" "$muster" run -n 3 --job "$job" --broker "$broker" -- "$trainer" --steps 120 --barrier 1 \
+        timeout "$hangs_after" "$muster" run -n 3 --job "$job" --broker "$broker" -- "$trainer" --steps 120 --barrier 1 \
         --sharded $layout --signal-rank 1 --signal-step 30 --signal-again-step 70 >"$dir/$job.log" 2>&1 || code=$?
     same "exit code of muster run" "$code" 0
     steps=$(committed)

@@ -7,7 +7,7 @@ export TRAINER_GROUP=$group MUSTER_CHECKPOINT_DIR="$dir/checkpoints" MUSTER_RUNT
 printf '#!/bin/sh\n"$@"\nexit $?\n' >"$dir/train.sh"
 chmod +x "$dir/train.sh"
 code=0
-timeout "$patience" "$muster" run -n 2 --job "$job" --broker "$broker" -- "$dir/train.sh" "$trainer" --steps 100000 \
+timeout "$hangs_after" "$muster" run -n 2 --job "$job" --broker "$broker" -- "$dir/train.sh" "$trainer" --steps 100000 \
     --step-ms 5 --say-every 5 --exit-policy 1 >"$dir/run.log" 2>&1 &
 pid=$!
 started+=("$pid")

@@ -7,7 +7,7 @@ run() { # NAME OUT OPTIONS... - one rank under the limit, what it prints to OUT;
     shift 2
     (
         ulimit -f 8
-        exec timeout "$patience" "$muster" run -n 1 --job "$job" --max-failures 0 "$@" -- bash "$dir/$name.sh"
+        exec timeout "$hangs_after" "$muster" run -n 1 --job "$job" --max-failures 0 "$@" -- bash "$dir/$name.sh"
     ) >"$out" 2>"$dir/$name.err"
 }
 

@@ -7,7 +7,7 @@ broker_start
 export MUSTER_NOTICE_SOURCES="file:$dir/notice" MUSTER_CHECKPOINT_DIR="$dir/checkpoints" MUSTER_RUNTIME_DIR="$dir/runtime"
 export TRAINER_GROUP=$group
 code=0
-timeout "$patience" "$muster" run -n 1 --job "$job" --broker "$broker" --backoff-ms 20 -- "$trainer" --steps 100000 \
+timeout "$hangs_after" "$muster" run -n 1 --job "$job" --broker "$broker" --backoff-ms 20 -- "$trainer" --steps 100000 \
     --step-ms 5 --say-every 5 --exit-policy 1 >"$dir/run.log" 2>&1 &
 pid=$!
 started+=("$pid")
