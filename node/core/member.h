@@ -172,10 +172,7 @@ struct member_view {
     uint64_t broker_start; /* its start id: another number is another start, and maybe another
                               database */
     bool unheard;          /* no broker was heard for LOST_MS */
-    bool left;             /* after MEMBER_CLOSE: LEAVE was answered or its time is over */
-    bool kept; /* after MEMBER_CLOSE: LEAVE waits for what this node is to write, or for its answer.
-                  Bounded here, within this process's own deadline, so that the driver is not to
-                  bound it again: it goes at `left` */
+    bool left;             /* after MEMBER_CLOSE: it may go. Bounded here, not by the driver */
     unsigned
         saves_failed; /* of this launch, whoever's fault; not counted: one that is tried again */
     char save_failed[MEMBER_FAILED_TEXT]; /* the last of them: its step and why */

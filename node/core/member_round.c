@@ -101,7 +101,6 @@ static void walk(struct member *m)
         return;
     }
     part_move(m, PART_TO_STEP);
-    m->walk_from = m->now;
     m->thaw_at = NEVER;
     m->give_up_at = m->now + way_ms(m);
     view_set(m, VIEW_STEP_TO);
@@ -187,7 +186,7 @@ bool no_round_holds(const struct member *m)
 
 void hold_or_go(struct member *m)
 {
-    if (m->cause == CAUSE_TERMINATION || m->closing) {
+    if (m->cause == CAUSE_TERMINATION) {
         m->give_up_at = m->now + GIVE_UP_MS;
         view_set(m, VIEW_WAIT);
     } else {
@@ -385,12 +384,12 @@ void step_failed(struct member *m, const struct member_input *in)
 
 /* --- time ------------------------------------------------------------------------------------- */
 
-/* When this process must leave without a checkpoint. A program that closes and has no round to
- * serve is leaving with an end of its own, finished or failed, which the notice does not change. */
+/* When this process must leave without a checkpoint. A program that closes and that no round holds
+ * is leaving with an end of its own, finished or failed, which the notice does not change. */
 static int64_t own_margin_at(const struct member *m)
 {
     int64_t deadline = notice_own_deadline(m);
-    bool done_here = m->closing && (m->part == PART_NONE || m->part == PART_THAWED);
+    bool done_here = m->closing && no_round_holds(m);
 
     if (deadline == NEVER || m->view.mode == VIEW_END || m->part == PART_COMMITTED || done_here)
         return NEVER;

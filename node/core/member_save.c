@@ -73,7 +73,7 @@ static void save_told(struct member *m, const struct member_input *in, int64_t s
 {
     m->saves[m->saves_count++ % ROUNDS_ACTIVE_MAX] =
         (struct save_told){.round = in->round, .step = step, .code = code};
-    m->outcome_from = m->now;
+    m->stays_until = m->now + GIVE_UP_MS;
     if (code == MUSTER_OK)
         outcome_saved(m, in->round);
     if (in->round == m->behind_round) {

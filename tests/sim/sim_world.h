@@ -123,7 +123,6 @@ struct sim_proc {
     struct sim_asks asks;
     bool arrived, leaving, stuck, stuck_at_end, failed_step, released;
     bool holding; /* this step is a hold: evaluation, something that must not be cut */
-    int64_t quiet_since_us;
     unsigned manifests;
     enum wire_leave_why why;
     enum view_mode arrived_mode;
