@@ -332,7 +332,7 @@ static bool flag_is(const struct flag *flag, const char *name)
     return strlen(name) == flag->length && strncmp(flag->name, name, flag->length) == 0;
 }
 
-/* One argument, or two. config NULL: only --config is taken; all others are checked by name. */
+/* One argument, or two. config NULL: only --config is taken; for all others the name is checked. */
 static enum muster_status take_flag(int argc, char *const *argv, int *at, struct config *config,
                                     const char **config_path, struct muster_error *err)
 {

@@ -51,7 +51,7 @@ bool node_is_over(const void *arg)
     return view.mode == VIEW_END || agent_is_interrupted(node->agent);
 }
 
-/* Its numbers begin anew with each database; the step is another's then. */
+/* Its numbers begin again with each database; the step is another's then. */
 static bool is_known(const struct newest *newest, const muster_rows_t *rows)
 {
     if (muster_rows_count(rows) != 1)

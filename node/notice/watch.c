@@ -293,7 +293,7 @@ static void say_again(struct shared *shared, const struct notice_item *item)
     pthread_mutex_unlock(&shared->mutex);
 }
 
-/* A signal says no time; the launcher's usual one is known all the same. */
+/* A signal says no time; but the launcher's usual one is known. */
 static void assume_grace(const struct signal_seen *seen, struct notice_item *item)
 {
     struct usual_grace usual =
