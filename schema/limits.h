@@ -142,7 +142,6 @@
 #define CONNECT_TIMEOUT_MS 10000 /* open: no broker answered */
 #define RESEND_MIN_MS 200        /* requests: doubling ... */
 #define ACK_AFTER_MS 20          /* what was applied, if nothing that says it was sent meanwhile */
-#define REPORT_AGAIN_MS 500      /* until the round's outcome is heard: FREEZE_MS / 4 */
 #define REPEAT_MIN_MS 50         /* unicast repeat: max(this, 3 x fan-out), doubling ... */
 #define RECONNECT_MS 250 /* up to a fifth less: a broker that is back is reached within 0.5 s */
 

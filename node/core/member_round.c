@@ -34,7 +34,7 @@ static void say_report(struct member *m)
                                             .aborted = m->abort_mode};
     if (m->link == LINK_JOINED)
         message_send(m, &message, 0);
-    m->report_at = m->now + REPORT_AGAIN_MS;
+    m->report_at = m->now + FREEZE_MS / 4;
 }
 
 static void report(struct member *m, int64_t begun, int64_t done)
@@ -70,7 +70,7 @@ void round_freeze(struct member *m, uint64_t round, enum wire_cause cause, bool 
 
 #define STEPS_AHEAD_MAX ((int64_t)1 << 20) /* no product of it overflows */
 
-/* The thread is not held on its way, so this is generous; it begins anew with every step. */
+/* The thread is not held on its way, so this is generous; it begins again with every step. */
 static int64_t way_ms(const struct member *m)
 {
     int64_t p95 =
