@@ -235,7 +235,7 @@ static int main_run(struct program *program)
     service_ready();
     if (store_is_older(program->store))
         broker_log(LOG_LEVEL_WARNING,
-                   "database %s was put back to a copy that is older than what was done with it; "
+                   "database %s was restored from a copy that is older than what was done with it; "
                    "saves that were "
                    "open in it were given up",
                    program->config.db);

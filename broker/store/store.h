@@ -46,7 +46,7 @@ void store_close(struct store **store);
  * Only before anybody was told of what is in them. A store_open that fails does this by itself. */
 void store_discard(struct store **store);
 
-/* Was the file put back to a copy that is older than what was done with it? As RECORD_BROKER tells.
+/* Was the file restored from a copy that is older than what was done with it? As RECORD_BROKER tells.
  */
 bool store_is_older(const struct store *store);
 

@@ -174,7 +174,7 @@ void manager_keep_tell_again(struct muster_manager *manager)
     if (manager_keep_told(manager, FREEZE_MS, &why) == MUSTER_OK)
         return;
     manager->tell_again_ms = clock_ms(CLOCK_MONOTONIC) + TELL_AGAIN_MS;
-    node_log(manager->node, 1, "the broker that started anew was not told the job's policies: %s",
+    node_log(manager->node, 1, "the broker that started again was not told the job's policies: %s",
              why.text);
 }
 

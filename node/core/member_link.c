@@ -515,7 +515,7 @@ void link_tick(struct member *m)
         return;
     }
     if (m->probe_nonce != 0 && m->now >= m->probe_until) {
-        m->probe_nonce = 0; /* no echo: what WELCOME knew of is asked for all the same */
+        m->probe_nonce = 0; /* no echo: what WELCOME knew of is asked for nevertheless */
         watch_gap(m);
     }
     if (m->now >= m->heartbeat_at || m->now >= m->ack_at)

@@ -124,7 +124,7 @@ static void manifest_forget(struct member *m)
     manifest_start(m, next);
 }
 
-/* A database that was put back to a copy does not know the checkpoint. The one that is to be
+/* A database that was restored from a copy does not know the checkpoint. The one that is to be
  * resumed from is asked for until all have joined, or have not. */
 void manifest_look(struct member *m)
 {
@@ -147,10 +147,11 @@ static const char *why_not_repaired(struct member *m, const struct member_input 
 
     if (in->code != MUSTER_E_NOT_FOUND)
         return member_text(m, in->text);
-    snprintf(text, sizeof text,
-             "%.2000s; if the broker's database was put back to an older copy, run `muster import "
-             "%.1500s`, which takes what is there, and start the job again",
-             in->text, m->options.checkpoint_dir);
+    snprintf(
+        text, sizeof text,
+        "%.2000s; if the broker's database was restored from an older copy, run `muster import "
+        "%.1500s`, which takes what is there, and start the job again",
+        in->text, m->options.checkpoint_dir);
     return member_text(m, text);
 }
 

@@ -218,6 +218,6 @@ void outcome_forgotten(struct member *m, uint64_t round)
     if (outcome != NULL && was_retold(m, round))
         member_outcome_end(
             m, outcome, OUTCOME_UNKNOWN, -1, MUSTER_E_ABORTED,
-            "its round is not in the broker's database, which was lost or put back to an older "
+            "its round is not in the broker's database, which was lost or restored to an older "
             "copy");
 }

@@ -1,7 +1,7 @@
 /* member_save - what this node's own save came to: captured, saved or failed, and written behind
  * the training thread. One round at a time is written behind; the thread that captures the next
  * waits for it (that is the driver's), so that `behind_round` is one number. Whoever trains on
- * beyond S may say SAVED for S all the same: the snapshot is of S. */
+ * beyond S may say SAVED for S nevertheless: the snapshot is of S. */
 #include "node/core/member_state.h"
 
 static void send_files(struct member *m, const struct member_input *in, int64_t step)

@@ -176,7 +176,7 @@ struct sim_proc {
     int64_t measured_us; /* since when they tell this start of the broker how long its steps take */
     int64_t deaf_since_us; /* on_error did not free the thread: if it was in this step, its agent
                               ends it */
-    bool lost_history;     /* began before the database was put back to an older copy */
+    bool lost_history;     /* began before the database was restored from an older copy */
     int64_t saved_us;      /* its last save was whole */
     uint64_t left_seq;     /* the newest event when it said LEAVE, if it waited for its outcome no
                               longer; else 0 */

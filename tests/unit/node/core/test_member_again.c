@@ -1,4 +1,4 @@
-/* The node's core: what a start of the broker, or a database that was put back, has forgotten. */
+/* The node's core: what a start of the broker, or a database that was restored, has forgotten. */
 #include "tests/support/member_fixture.h"
 
 #include <setjmp.h>
@@ -72,7 +72,7 @@ static void save(struct member_fixture *f, uint64_t round)
     member_ack_all(f);
 }
 
-/* The broker's database was put back and knows nothing of checkpoint 1. */
+/* The broker's database was restored and knows nothing of checkpoint 1. */
 static void a_manifest_that_nobody_can_give_does_not_keep_the_next_waiting(void **state)
 {
     struct member_fixture *f = *state;
@@ -104,7 +104,7 @@ static void while_the_broker_is_away_no_manifest_is_given_up(void **state)
     assert_int_equal(f->m->manifest, 1);
 }
 
-/* --- its database was put back: answers were given that it does not know ---------------------- */
+/* --- its database was restored: answers were given that it does not know ---------------------- */
 
 static void put_back(struct member_fixture *f, uint64_t last_request)
 {
