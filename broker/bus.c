@@ -5,11 +5,11 @@
  */
 #include "broker/bus.h"
 
+#include "broker/base/dirs.h"
+#include "broker/base/failpoint.h"
 #include "broker/bus_peers.h"
 #include "broker/bus_zap.h"
-#include "broker/core/authority.h"
-#include "broker/dirs.h"
-#include "broker/failpoint.h"
+#include "broker/core/contract/authority.h"
 #include "broker/log.h"
 #include "schema/error.h"
 #include "schema/limits.h"

@@ -2,7 +2,7 @@
 #include "broker/config.h"
 
 #include "broker/bus.h"
-#include "broker/core/core.h"
+#include "broker/core/contract/core.h"
 #include "schema/error.h"
 #include "schema/limits.h"
 #include "schema/nearest.h"

@@ -9,9 +9,9 @@
 #include "broker/loop_internal.h"
 
 #include "broker/announce.h"
+#include "broker/base/failpoint.h"
 #include "broker/bus_peers.h"
-#include "broker/core/authority.h"
-#include "broker/failpoint.h"
+#include "broker/core/contract/authority.h"
 #include "broker/log.h"
 #include "broker/service.h"
 #include "broker/turns.h"

@@ -2,11 +2,11 @@
  * Order at start: signals, state lock and database, sockets, the core's start committed, port file.
  * A failure of the running loop ends the process at once, without closing the database: the next
  * start reads what was committed. */
+#include "broker/base/failpoint.h"
 #include "broker/bus.h"
 #include "broker/bus_guard.h"
 #include "broker/config.h"
-#include "broker/core/core.h"
-#include "broker/failpoint.h"
+#include "broker/core/contract/core.h"
 #include "broker/json_memory.h"
 #include "broker/log.h"
 #include "broker/loop.h"

@@ -13,7 +13,7 @@
  * lost. */
 #include "broker/store/store_internal.h"
 
-#include "broker/dirs.h"
+#include "broker/base/dirs.h"
 #include "schema/error.h"
 
 #include <errno.h>

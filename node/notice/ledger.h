@@ -12,7 +12,7 @@
 #ifndef NODE_NOTICE_LEDGER_H
 #define NODE_NOTICE_LEDGER_H
 
-#include "node/notice/source.h"
+#include "node/notice/base/source.h"
 
 #define LEDGER_MAX 64      /* notices known at once */
 #define LEDGER_STEP_MS 500 /* an earlier time within that is the same time */

@@ -1,7 +1,7 @@
 /* line - see line.h. */
 #include "node/notice/line.h"
 
-#include "node/notice/times.h"
+#include "node/notice/base/times.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,10 +1,10 @@
 /* watch - see watch.h. Opening, taking, closing; the threads are watch_run.c's. */
 #include "node/notice/watch_state.h"
 
+#include "node/notice/base/http.h"
+#include "node/notice/base/share.h"
 #include "node/notice/callback.h"
 #include "node/notice/detect.h"
-#include "node/notice/http.h"
-#include "node/notice/share.h"
 #include "node/notice/signal.h"
 #include "node/notice/usual.h"
 #include "node/thread.h"

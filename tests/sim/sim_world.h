@@ -2,7 +2,7 @@
 #ifndef TESTS_SIM_SIM_WORLD_H
 #define TESTS_SIM_SIM_WORLD_H
 
-#include "broker/core/core.h"
+#include "broker/core/contract/core.h"
 #include "node/core/member.h"
 #include "tests/sim/sim.h"
 #include "tests/sim/sim_keep.h"

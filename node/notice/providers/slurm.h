@@ -9,7 +9,7 @@
 #ifndef NODE_NOTICE_SLURM_H
 #define NODE_NOTICE_SLURM_H
 
-#include "node/notice/source.h"
+#include "node/notice/base/source.h"
 
 #define SLURM_LEAD_S 300
 #define SLURM_LEAD_MAX_S 86400
