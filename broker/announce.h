@@ -5,7 +5,7 @@
 #ifndef BROKER_ANNOUNCE_H
 #define BROKER_ANNOUNCE_H
 
-#include "broker/core/core.h"
+#include "broker/core/contract/core.h"
 
 /* One line for each event of a committed batch that tells of a launch, a node or a round; at most
  * 64 a batch, so that the loss of a whole cluster does not fill the log. core: how the job's

@@ -5,11 +5,11 @@
  */
 #include "broker/bus.h"
 
+#include "broker/base/dirs.h"
+#include "broker/base/failpoint.h"
 #include "broker/bus_peers.h"
 #include "broker/bus_zap.h"
-#include "broker/core/authority.h"
-#include "broker/dirs.h"
-#include "broker/failpoint.h"
+#include "broker/core/contract/authority.h"
 #include "broker/log.h"
 #include "schema/error.h"
 #include "schema/limits.h"
@@ -632,7 +632,7 @@ bool bus_send(struct bus *bus, uint64_t route, const uint8_t *frame, size_t size
 void bus_publish(struct bus *bus, const char *job, const uint8_t *frame, size_t size)
 {
     if (bus->publisher == NULL)
-        return; /* it is made anew: nodes ask for what they lack */
+        return; /* it is opened again: nodes ask for what they lack */
     bus->published = true;
     /* the topic's own end, so that job "a" does not hear job "ab" */
     if (zmq_send(bus->publisher, job, strlen(job) + 1, ZMQ_SNDMORE | ZMQ_DONTWAIT) < 0)

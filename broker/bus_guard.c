@@ -3,7 +3,7 @@
 #include "broker/bus_guard.h"
 
 #include "broker/bus_peers.h"
-#include "broker/core/core.h"
+#include "broker/core/contract/core.h"
 
 #include <errno.h>
 #include <stdatomic.h>

@@ -61,7 +61,7 @@ static enum muster_status key_bytes_read(int fd, const char *path, size_t most, 
         return error_set_code(err, MUSTER_E_IO, errno, "cannot read %s: %s", path, strerror(errno));
     return error_set(err, MUSTER_E_CORRUPT,
                      "%s is no text of at most %zu bytes: `muster key` did "
-                     "not write it; put back the right file",
+                     "not write it; restore the right file",
                      path, most);
 }
 
@@ -132,7 +132,7 @@ static enum muster_status bus_keys_read_secret(struct bus_keys *keys, struct mus
     if (text == NULL)
         return error_set(err, MUSTER_E_AUTH,
                          "%s lists keys, but the broker's own key %s is missing: put it back, or "
-                         "remove the list and make all keys anew with `muster key add`",
+                         "remove the list and make all keys again with `muster key add`",
                          keys->list_path, keys->secret_path);
     prctl(PR_SET_DUMPABLE, 0);
     mlock(keys, sizeof *keys);
@@ -140,9 +140,9 @@ static enum muster_status bus_keys_read_secret(struct bus_keys *keys, struct mus
     if (key_text_ok(text))
         memcpy(keys->secret, text, sizeof keys->secret);
     else
-        status = error_set(err, MUSTER_E_CORRUPT,
-                           "%s does not hold a broker's key: put back the right file",
-                           keys->secret_path);
+        status =
+            error_set(err, MUSTER_E_CORRUPT,
+                      "%s does not hold a broker's key: restore the right file", keys->secret_path);
     explicit_bzero(text, strlen(text));
     free(text);
     return status;

@@ -2,7 +2,7 @@
 #include "broker/config.h"
 
 #include "broker/bus.h"
-#include "broker/core/core.h"
+#include "broker/core/contract/core.h"
 #include "schema/error.h"
 #include "schema/limits.h"
 #include "schema/nearest.h"
@@ -339,7 +339,7 @@ static bool flag_is(const struct flag *flag, const char *name)
     return strlen(name) == flag->length && strncmp(flag->name, name, flag->length) == 0;
 }
 
-/* One argument, or two. config NULL: only --config is taken; all others are checked by name. */
+/* One argument, or two. config NULL: only --config is taken; for all others the name is checked. */
 static enum muster_status take_flag(int argc, char *const *argv, int *at, struct config *config,
                                     const char **config_path, struct muster_error *err)
 {

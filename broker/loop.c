@@ -9,9 +9,9 @@
 #include "broker/loop_internal.h"
 
 #include "broker/announce.h"
+#include "broker/base/failpoint.h"
 #include "broker/bus_peers.h"
-#include "broker/core/authority.h"
-#include "broker/failpoint.h"
+#include "broker/core/contract/authority.h"
 #include "broker/log.h"
 #include "broker/service.h"
 #include "broker/turns.h"
@@ -323,7 +323,7 @@ static bool loop_receive_all(struct loop *loop)
 }
 
 /* Silence may only be judged when nobody's word waits in the queue; under a flood that never ends
- * time goes on after some passes all the same. */
+ * time goes on after some passes nevertheless. */
 static void tick(struct loop *loop, bool drained)
 {
     const struct input input = {
@@ -504,7 +504,7 @@ enum muster_status loop_start(struct loop *loop, struct muster_error *err)
     input.now_boot_ms = loop->now_boot_ms;
     input.now_unix_ms = loop->now_unix_ms;
     store_note(loop->store, STORE_PAST_STARTED, loop->now_unix_ms,
-               store_is_older(loop->store) ? "its database had been put back to an older copy"
+               store_is_older(loop->store) ? "its database had been restored from an older copy"
                                            : "");
     core_step(loop->core, &input, &loop->batch);
     status = loop_commit(loop, err);

@@ -7,7 +7,7 @@
 #define BROKER_LOOP_H
 
 #include "broker/bus.h"
-#include "broker/core/core.h"
+#include "broker/core/contract/core.h"
 #include "broker/store/store.h"
 
 struct loop;

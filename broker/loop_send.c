@@ -1,7 +1,7 @@
 /* loop_send - what a batch tells, once it is committed: answers, events, rows, manifests. */
 #include "broker/loop_internal.h"
 
-#include "broker/failpoint.h"
+#include "broker/base/failpoint.h"
 #include "broker/log.h"
 #include "broker/self.h"
 #include "schema/sql/queries.h"

@@ -2,11 +2,11 @@
  * Order at start: signals, state lock and database, sockets, the core's start committed, port file.
  * A failure of the running loop ends the process at once, without closing the database: the next
  * start reads what was committed. */
+#include "broker/base/failpoint.h"
 #include "broker/bus.h"
 #include "broker/bus_guard.h"
 #include "broker/config.h"
-#include "broker/core/core.h"
-#include "broker/failpoint.h"
+#include "broker/core/contract/core.h"
 #include "broker/json_memory.h"
 #include "broker/log.h"
 #include "broker/loop.h"
@@ -282,7 +282,7 @@ static int main_run(struct program *program)
     service_ready();
     if (store_is_older(program->store))
         broker_log(LOG_LEVEL_WARNING,
-                   "database %s was put back to a copy that is older than what was done with it; "
+                   "database %s was restored from a copy that is older than what was done with it; "
                    "saves that were "
                    "open in it were given up",
                    program->config.db);

@@ -20,18 +20,18 @@
 #define DESCRIPTORS_OF_LINK 16
 #define DESCRIPTORS_OF_SOCKET 6
 #define SOCKET_LINGER_MS 200
-#define HANDSHAKE_MS 5000 /* a connection that is not there by then is begun anew */
+#define HANDSHAKE_MS 5000 /* a connection that is not there by then is tried again */
 
 /* One of the two sockets, with the monitor that tells when its connection broke. */
 struct half {
     int type;     /* ZMQ_DEALER or ZMQ_SUB */
-    void *socket; /* NULL: not wanted yet, or to be made anew */
+    void *socket; /* NULL: not wanted yet, or to be opened again */
     void *monitor;
     int fd, monitor_fd; /* readable when there may be something; only while the sockets are there */
     bool told;          /* the monitor has something to say */
     bool up;            /* connected and shaken hands */
     bool wanted;
-    int64_t retry_mono_ms; /* when to begin anew unless it is up */
+    int64_t retry_mono_ms; /* when to try again unless it is up */
     uint64_t connections;  /* that were up so far */
     char endpoint[ENDPOINT_MAX + 1];
 };

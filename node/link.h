@@ -45,8 +45,8 @@ bool link_send(struct link *link, const void *frame, size_t size);
  * another shape (parts, topic) are skipped. */
 const uint8_t *link_receive(struct link *link, size_t *ret_size);
 
-/* Waits until a frame can be received, wake_fd is readable, or timeout_ms passed; and makes those
- * connections anew that broke, after RECONNECT_MS with jitter. True: wake_fd is readable. */
+/* Waits until a frame can be received, wake_fd is readable, or timeout_ms passed. It also tries
+ * broken connections again, after RECONNECT_MS with jitter. True: wake_fd is readable. */
 bool link_wait(struct link *link, int wake_fd, int64_t timeout_ms);
 
 /* The rule of link_subscribe. False: it does not fit or cannot be understood. */

@@ -140,11 +140,9 @@
 #define GRACE_DEFAULT_MS 30000   /* a notice that does not say, on an unknown platform */
 #define MANIFEST_WAIT_MS 2000    /* how long the others wait for the manifest before leaving */
 #define JOIN_TIMEOUT_MS 600000   /* from the first WELCOME until all have restored */
-#define LEAVES_TAKEN_BACK_MAX 3  /* that wait anew, each for a broker that is heard again */
 #define CONNECT_TIMEOUT_MS 10000 /* open: no broker answered */
 #define RESEND_MIN_MS 200        /* requests: doubling ... */
 #define ACK_AFTER_MS 20          /* what was applied, if nothing that says it was sent meanwhile */
-#define REPORT_AGAIN_MS 500      /* until the round's outcome is heard: FREEZE_MS / 4 */
 #define REPEAT_MIN_MS 50         /* unicast repeat: max(this, 3 x fan-out), doubling ... */
 #define RECONNECT_MS 250 /* up to a fifth less: a broker that is back is reached within 0.5 s */
 

@@ -150,7 +150,7 @@ static int key_of_broker(const struct key_store *store, char ret_public[KEY_TEXT
     } else if (status == MUSTER_E_NOT_FOUND && store->count > 0) {
         return tool_fail(TOOL_REFUSED,
                          "%s lists keys, but the broker's own key %s is missing: put it back, or "
-                         "remove the list and make all keys anew",
+                         "remove the list and make all keys again",
                          store->list_path, store->secret_path);
     } else if (status == MUSTER_E_NOT_FOUND) {
         zmq_curve_keypair(ret_public, secret);
@@ -163,7 +163,7 @@ static int key_of_broker(const struct key_store *store, char ret_public[KEY_TEXT
         status = MUSTER_E_CORRUPT;
     explicit_bzero(secret, sizeof secret);
     if (status == MUSTER_E_CORRUPT)
-        return tool_fail(TOOL_REFUSED, "%s does not hold a broker's key: put back the right file",
+        return tool_fail(TOOL_REFUSED, "%s does not hold a broker's key: restore the right file",
                          store->secret_path);
     return status == MUSTER_OK ? TOOL_DONE : tool_fail(TOOL_REFUSED, "%s", err.text);
 }

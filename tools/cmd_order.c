@@ -163,7 +163,7 @@ static int fail_forgotten(const struct tool *tool, int64_t number)
 {
     return tool_fail(TOOL_NO,
                      "round %" PRId64 " of job %s is not in the records any more: the broker's "
-                     "database was put back to an older copy; ask again",
+                     "database was restored from an older copy; ask again",
                      number, tool->job);
 }
 

@@ -36,7 +36,7 @@ static void start_give_up(struct core *core, struct job *job, struct round *roun
 }
 
 /* Which of a termination's attempts were those of the cause that it joined is in no row. Its own
- * are the rounds right before, one after another; what a start aborted was tried anew under its
+ * are the rounds right before, one after another; what a start aborted was tried again under its
  * number. */
 static uint64_t attempts_of_others(struct job *job, uint64_t round, uint64_t attempt)
 {
@@ -84,7 +84,7 @@ static void restart_rounds(struct core *core, struct job *job)
         else if (core->older)
             start_give_up(
                 core, job, round,
-                "the broker's database was put back to an older copy: this round may have "
+                "the broker's database was restored from an older copy: this round may have "
                 "ended since, and its shards be deleted");
     }
 }

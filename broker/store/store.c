@@ -5,8 +5,8 @@
  * and the next FULL commit syncs it along. */
 #include "broker/store/store_internal.h"
 
-#include "broker/dirs.h"
-#include "broker/failpoint.h"
+#include "broker/base/dirs.h"
+#include "broker/base/failpoint.h"
 #include "schema/error.h"
 
 #include <errno.h>

@@ -12,7 +12,7 @@
 #ifndef BROKER_STORE_H
 #define BROKER_STORE_H
 
-#include "broker/core/core.h"
+#include "broker/core/contract/core.h"
 #include "schema/sql/sql.h"
 
 struct store;
@@ -48,7 +48,8 @@ void store_close(struct store **store);
  * Only before anybody was told of what is in them. A store_open that fails does this by itself. */
 void store_discard(struct store **store);
 
-/* Was the file put back to a copy that is older than what was done with it? As RECORD_BROKER tells.
+/* Was the file restored from a copy that is older than what was done with it? As RECORD_BROKER
+ * tells.
  */
 bool store_is_older(const struct store *store);
 

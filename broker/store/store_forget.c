@@ -1,6 +1,6 @@
 /* store_forget - all rows of a job go. They may be millions, and nobody is served while they are
  * deleted: at most a slice of each table goes at once. What is left is named in job_garbage and
- * goes between the batches, each slice in a transaction of its own. A job that begins anew under
+ * goes between the batches, each slice in a transaction of its own. A job that begins again under
  * the name waits for the rest, and so does a start. Nothing on disk but the database is touched. */
 #include "broker/store/store_internal.h"
 

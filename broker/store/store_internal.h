@@ -65,7 +65,7 @@ struct store {
     int mark_fd;
     uint64_t ends;      /* of checkpoints, as the database counts them ... */
     uint64_t ends_told; /* ... and as its mark does */
-    bool older;         /* it was put back to a copy */
+    bool older;         /* it was restored from a backup */
     char boot_id[BOOT_ID_MAX];
     uint64_t journal_events_max;
     int checkpoint_frames;

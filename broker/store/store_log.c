@@ -8,7 +8,7 @@
  * whose failures it ignores;
  *   - what no sync acknowledged is cut off the log at once: a start that copied it into the file
  * would write pages that no log makes whole when the power goes meanwhile;
- *   - each start copies the whole log into the file, which writes every page anew and syncs it, and
+ *   - each start copies the whole log into the file, which writes and syncs every page again, and
  * begins the log at its beginning, before anything is acknowledged. */
 #include "broker/store/store_internal.h"
 
@@ -136,7 +136,7 @@ static void index_unlock(sqlite3_file *file, int first, int count)
 
 /* The index says how long the log is, and lives on while anybody has the database open: with a log
  * that is shorter than that nobody could read, and no broker start. Without a header the next who
- * opens it makes it anew from the log. That goes first: who is killed in between leaves the whole
+ * opens it builds it from the log. That goes first: who is killed in between leaves the whole
  * log. */
 static bool forget_and_cut(sqlite3_file *file, sqlite3_file *wal, sqlite3_int64 size)
 {
@@ -170,7 +170,7 @@ static bool cut_behind(const struct store *store, sqlite3_file *wal, sqlite3_int
     return done;
 }
 
-/* A log that was begun anew in between has nothing of what was synced: that is in the file. */
+/* A log that began again in between has nothing of what was synced: that is in the file. */
 void store_log_cut(struct store *store)
 {
     sqlite3_file *wal = store->synced.known ? log_file(store) : NULL;
@@ -217,7 +217,7 @@ static int checkpoint_at_times(void *arg, sqlite3 *db, const char *name, int fra
     return SQLITE_OK;
 }
 
-/* A reader that does not end keeps the log from beginning anew. An old log that a power cut brings
+/* A reader that does not end keeps the log from beginning again. An old log that a power cut brings
  * back is written over the file again, up to its hole: SQLite syncs the new length with its next
  * header only. */
 static enum muster_status copy_whole_log(struct store *store, struct muster_error *err)

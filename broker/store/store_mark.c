@@ -1,4 +1,4 @@
-/* store_mark - knows an older copy of the database when it is put back in its place.
+/* store_mark - tells when the database was restored from an older backup.
  *
  * What a checkpoint's end lets nodes do cannot be undone: they delete its files. A copy from before
  * that end still holds the save for open, and would commit it when its last writer is heard; or it
@@ -13,7 +13,7 @@
  * lost. */
 #include "broker/store/store_internal.h"
 
-#include "broker/dirs.h"
+#include "broker/base/dirs.h"
 #include "schema/error.h"
 
 #include <errno.h>

@@ -3,7 +3,7 @@
  * migrations. Nothing is written to a file that is not known to be ours and sound. */
 #include "broker/store/store_internal.h"
 
-#include "broker/dirs.h"
+#include "broker/base/dirs.h"
 #include "schema/error.h"
 
 #include <errno.h>

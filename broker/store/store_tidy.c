@@ -1,4 +1,4 @@
-/* store_tidy - rows of tasks that nobody reads any more: a queue that was begun anew, results that
+/* store_tidy - rows of tasks that nobody reads any more: a queue that was begun again, results that
  * were released. They may be gigabytes, and nobody is served while they are deleted: at most a
  * slice of them goes at once, and what is left is named in task_garbage and goes between the
  * batches, a slice in a transaction of its own. */

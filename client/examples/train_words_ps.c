@@ -96,7 +96,7 @@ static int gradient(muster_task_t *task, void *arg)
     if (code == 0 && step > work.step)
         return 0; /* a former attempt was lost when it had done its work */
     if (code == 0 && step < work.step)
-        code = -ERANGE; /* of a server that began anew and was given no weights yet: these are
+        code = -ERANGE; /* of a server that started again and was given no weights yet: these are
                            others */
     if (code == 0) {
         if (o->step_sleep_ms > 0)

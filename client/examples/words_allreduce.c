@@ -5,7 +5,7 @@
  * Two barriers are enough: a slot is written again only after the second, when all sums are taken,
  * and the result only after the first of the next average, when all have copied it out.
  *
- * Meeting: rank 0 removes the name, creates it anew, fills the header, sets `ready`. The others
+ * Meeting: rank 0 removes the name, creates it, fills the header, sets `ready`. The others
  * open the name until it is ready with their nonce and their place in it is free, claim the place,
  * and wait for `started`; a segment that was replaced under the name meanwhile was a leftover. */
 #include "words_allreduce.h"

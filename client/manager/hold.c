@@ -77,7 +77,7 @@ static void *prolong(void *arg)
         enum muster_status status = pin(hold, hold->lease_ms, &why);
 
         if (status == MUSTER_E_NOT_FOUND)
-            break; /* deleted all the same: whoever reads it finds out */
+            break; /* deleted nevertheless: whoever reads it finds out */
         due_ms = status == MUSTER_OK ? hold->lease_ms / 3 : hold->lease_ms / 30;
     }
     return NULL;

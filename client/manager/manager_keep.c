@@ -5,6 +5,7 @@
 #include "node/clock.h"
 #include "node/shard/dir_delete.h"
 #include "schema/error.h"
+#include "schema/manifest/metrics.h"
 #include "schema/rules/keep.h"
 
 #include <stdlib.h>
@@ -55,7 +56,7 @@ static enum muster_status take_keep(struct keep_policies *to, const struct muste
                                .greatest = p->greatest,
                                .unmeasured = p->keep_unmeasured};
     if (p->kind == MUSTER_KEEP_BEST) {
-        if (!policy_metric_ok(p->metric))
+        if (!metric_name_ok(p->metric))
             return manager_keep_wrong(err, index,
                                       "has a metric that is no name: letters, digits and . _ - /");
         memcpy(rule->metric, p->metric, strlen(p->metric) + 1);
@@ -174,7 +175,7 @@ void manager_keep_tell_again(struct muster_manager *manager)
     if (manager_keep_told(manager, FREEZE_MS, &why) == MUSTER_OK)
         return;
     manager->tell_again_ms = clock_ms(CLOCK_MONOTONIC) + TELL_AGAIN_MS;
-    node_log(manager->node, 1, "the broker that started anew was not told the job's policies: %s",
+    node_log(manager->node, 1, "the broker that started again was not told the job's policies: %s",
              why.text);
 }
 

@@ -41,7 +41,7 @@ struct manager_list {
 
 void manager_list_init(struct manager_list *list);
 void manager_list_free(struct manager_list *list);
-/* Reads anew; on failure the list is empty. Blocks at most the timeout for a broker's answer, or
+/* Reads again; on failure the list is empty. Blocks at most the timeout for a broker's answer, or
  * for the disk. Statuses of muster_client_checkpoints, or E_NOT_FOUND, E_IO of the directory. */
 enum muster_status manager_list_read(struct manager_list *list, struct manager_source *source,
                                      struct muster_error *err);

@@ -73,7 +73,7 @@ enum muster_status manager_refuse(const struct muster_manager *manager, const ch
                                   struct muster_error *err);
 enum muster_status manager_need_node(const struct muster_manager *manager, const char *call,
                                      struct muster_error *err);
-/* Reads the list of checkpoints anew; of a job that may go on alone, from the disk if there is no
+/* Reads the list of checkpoints again; of a job that may go on alone, from the disk if there is no
  * broker. */
 enum muster_status manager_read_list(struct muster_manager *manager, struct muster_error *err);
 
@@ -81,7 +81,7 @@ enum muster_status manager_read_list(struct muster_manager *manager, struct must
  * Waits for that, at most MANIFEST_WAIT_MS. */
 enum muster_status manager_read_placed(struct muster_manager *manager, struct muster_error *err);
 
-/* The checkpoint of a step in a list that is read anew, or the newest (MUSTER_STEP_LATEST).
+/* The checkpoint of a step in a list that is read again, or the newest (MUSTER_STEP_LATEST).
  * E_NOT_FOUND says what is known of it. */
 enum muster_status manager_find(struct muster_manager *manager, int64_t step,
                                 const struct muster_checkpoint_info **ret_info,
@@ -116,7 +116,7 @@ enum muster_status manager_keep_take(const struct muster_policies *policies,
                                      struct keep_rules **ret_rules, struct muster_error *err);
 /* The chief tells the broker, once it has joined. */
 enum muster_status manager_keep_tell(struct muster_manager *manager, struct muster_error *err);
-/* ... and again where that broker has started anew since: its database may be another. Waits at
+/* ... and again where that broker has restarted since: its database may be another. Waits at
  * most FREEZE_MS for it. */
 void manager_keep_tell_again(struct muster_manager *manager);
 /* Alone: is a save due by time or cost? */

@@ -94,7 +94,7 @@ enum muster_status muster_manager_best_step(muster_manager_t *manager, const cha
 
     if (manager_is_gone(manager))
         return manager_refuse(manager, "muster_manager_best_step", ret_error);
-    if (metric == NULL || !policy_metric_ok(metric))
+    if (metric == NULL || !metric_name_ok(metric))
         return no_metric("muster_manager_best_step", ret_error);
     status = manager_read_list(manager, ret_error);
     if (status != MUSTER_OK)
@@ -126,7 +126,7 @@ enum muster_status muster_manager_metrics(muster_manager_t *manager, int64_t ste
 
     if (manager_is_gone(manager))
         return manager_refuse(manager, "muster_manager_metrics", ret_error);
-    if (metric == NULL || !policy_metric_ok(metric))
+    if (metric == NULL || !metric_name_ok(metric))
         return no_metric("muster_manager_metrics", ret_error);
     status = manager_find(manager, step, &info, ret_error);
     if (status != MUSTER_OK)

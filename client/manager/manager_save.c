@@ -139,7 +139,7 @@ static enum muster_status metrics_text(const struct muster_manager *m,
     for (size_t i = 0; i < r->metrics_count; i++) {
         const struct muster_metric *metric = &r->metrics[i];
 
-        if (metric->name == NULL || !policy_metric_ok(metric->name))
+        if (metric->name == NULL || !metric_name_ok(metric->name))
             return error_set(err, MUSTER_E_ARGUMENT,
                              "muster_manager_save: metrics[%zu] has no name of 1 to %d letters, "
                              "digits and . _ - /",

@@ -51,7 +51,7 @@ bool node_is_over(const void *arg)
     return view.mode == VIEW_END || agent_is_interrupted(node->agent);
 }
 
-/* Its numbers begin anew with each database; the step is another's then. */
+/* Its numbers begin again with each database; the step is another's then. */
 static bool is_known(const struct newest *newest, const muster_rows_t *rows)
 {
     if (muster_rows_count(rows) != 1)
@@ -180,14 +180,14 @@ static enum muster_status node_lost_refuse(const struct muster_node *node,
     return error_set(
         err, MUSTER_E_RESTORE,
         "`muster import '%s'` is to be run first: %s is there, and the broker at %.100s %sknows "
-        "of no checkpoint of job %s at step %lld. Its database is new, was lost or put back "
+        "of no checkpoint of job %s at step %lld. Its database is new, was lost or restored "
         "to an older copy, or a process without a broker saved it. The import tells the broker "
         "what is there, and the next launch resumes from the newest. What it leaves out, it says "
         "why: move that away to go on without it; to %s at all, give the job another directory, "
         "or move away what is newer in this one",
         node->checkpoint_dir, newest->path, node->broker, from, node->job,
         (long long)newest->step + node->wish.names.offset,
-        resume > 0 ? "go on from there without an import" : "begin anew");
+        resume > 0 ? "go on from there without an import" : "begin from the start");
 }
 
 enum muster_status node_check_lost(const struct muster_node *node, int64_t resume, bool *ret_over,

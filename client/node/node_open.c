@@ -130,7 +130,7 @@ static enum muster_status node_open_is_gone(const struct muster_node *node, cons
         err, MUSTER_E_RESTORE, ENOENT,
         "checkpoint %.1100s was not restored at rank %d: it is not there. If it was moved or is "
         "not "
-        "mounted, put that right; if the broker's database was put back to an older copy, run "
+        "mounted, put that right; if the broker's database was restored from an older copy, run "
         "`muster import %.1100s`, which takes what is there, and start the job again",
         path, node->rank, node->checkpoint_dir);
 }

@@ -6,8 +6,8 @@
 #include <muster/node.h>
 
 #include "node/agent/agent.h"
+#include "node/agent/supervised.h"
 #include "node/local/local.h"
-#include "node/supervised.h"
 
 #include <stdatomic.h>
 #include <sys/types.h>

@@ -88,7 +88,7 @@ static enum muster_status is_stale(const struct muster_coordinator *c, struct mu
     return error_set(err, MUSTER_E_STALE,
                      "queue %s of job %s at the broker is not what this coordinator has opened, or "
                      "an older copy of it: it has %llu of %llu tasks. The broker's database was "
-                     "lost or put back, or another coordinator began the queue anew. Close this "
+                     "lost or restored, or another coordinator began the queue again. Close this "
                      "one, open it again, and schedule what is missing once more",
                      c->name, c->job, (unsigned long long)c->begun_taken,
                      (unsigned long long)c->scheduled);

@@ -87,7 +87,7 @@ static enum muster_status coordinator_per_worker_refused(const struct muster_coo
         return error_set(err, MUSTER_E_EXISTS,
                          "per-worker value %llu of queue %s was made by another call, and is not "
                          "\"%s\" of these arguments: make the values in the order of the first "
-                         "coordinator, or begin the queue anew",
+                         "coordinator, or begin the queue again",
                          (unsigned long long)value->number, c->name, value->fn);
     return error_set(err, (enum muster_status)value->refused,
                      "queue %s takes no more per-worker values: at most %d", c->name,

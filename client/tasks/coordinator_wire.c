@@ -80,7 +80,7 @@ static void take_opened(struct muster_coordinator *c, const struct wire_queue_op
         c->raised = m->raised;
     }
     if (c->ever_opened && (m->queue != c->queue || m->taken < c->taken)) {
-        c->stale = c->begun_anew = true; /* or put back to an older copy */
+        c->stale = c->begun_anew = true; /* or restored from an older copy */
         c->begun_taken = m->taken;
         return;
     }

@@ -47,7 +47,7 @@ size_t task_parts_ahead(struct task_window *window);
  */
 void task_parts_say(struct task_parts *parts, struct task_window *window, uint64_t total,
                     size_t *ahead, int64_t now_ms, int64_t *wait_ms, task_part_fn *say, void *arg);
-/* An answer: so many bytes are at their place; fewer than before, and the other end began anew. */
+/* An answer: so many bytes are at their place; fewer than before, and the other end began again. */
 void task_parts_have(struct task_parts *parts, struct task_window *window, uint64_t have,
                      int64_t now_ms);
 /* An answer came, and was of no use: nothing of it is under way, and after a pause it is tried

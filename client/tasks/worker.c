@@ -291,7 +291,7 @@ static enum muster_status end(struct muster_worker *worker, struct muster_error 
 
 /* --- begin and end ---------------------------------------------------------------------------- */
 
-/* Its link and its threads are gone: the next serve or start begins anew. */
+/* Its link and its threads are gone: the next serve or start begins again. */
 static void forget_all(struct muster_worker *worker, bool was_us)
 {
     pthread_mutex_lock(&worker->mutex);

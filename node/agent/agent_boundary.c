@@ -215,11 +215,6 @@ void agent_hold(struct agent *agent, int change)
 
 /* --- leaving ---------------------------------------------------------------------------------- */
 
-static bool round_is_open(const struct member_view *view)
-{
-    return view->round != 0 && view->mode != VIEW_OPEN && view->mode != VIEW_END;
-}
-
 /* One look while leaving; true: go on. */
 static bool serve_leaving(struct agent *agent, struct visit *visit)
 {
@@ -237,7 +232,6 @@ void agent_leave(struct agent *agent, enum wire_leave_why why, int code)
 {
     struct visit visit = {.arrived = true, .leaving = true};
     struct post *post;
-    int64_t quiet_since_ms = clock_ms(CLOCK_MONOTONIC);
     bool go_on = true;
 
     pthread_mutex_lock(&agent->mutex);
@@ -263,16 +257,8 @@ void agent_leave(struct agent *agent, enum wire_leave_why why, int code)
         go_on = agent_wait_fed(agent, NULL) == MUSTER_OK;
     visit.mode = agent->view.mode;
     visit.round = agent->view.round;
-    while (go_on && !agent->view.left) {
-        int64_t now_ms = clock_ms(CLOCK_MONOTONIC);
-
-        if (round_is_open(&agent->view) || agent->view.kept || writer_is_busy(agent->writer) ||
-            (agent->behind != NULL && behind_is_busy(agent->behind)))
-            quiet_since_ms = now_ms; /* the core bounds a round and LEAVE, the disk a manifest */
-        if (now_ms - quiet_since_ms > HEARTBEAT_MS + 500)
-            break;
+    while (go_on && !agent->view.left) /* the core bounds it */
         go_on = serve_leaving(agent, &visit);
-    }
     agent_end_behind(agent);
     pthread_mutex_unlock(&agent->mutex);
 }

@@ -85,7 +85,7 @@ static void writing_ended(struct agent *agent, const struct save_order *order)
     agent_discard(agent, order->generation, order->round);
 }
 
-/* A save that comes too late is told all the same: the core drops it. One that nobody was told of
+/* A save that comes too late is still told: the core drops it. One that nobody was told of
  * would keep the core at its save step, and the others until the broker's bound. */
 static void tell_result(struct agent *agent, const struct behind_result *result)
 {

@@ -124,7 +124,7 @@ static void write_notice_id(const struct agent *agent, const char *source, uint6
              (unsigned long long)agent->options.member.incarnation, (unsigned long long)number);
 }
 
-/* A notice of ours that was cancelled may be given anew. */
+/* A notice of ours that was cancelled may be given again. */
 static void note_cancelled(struct agent *agent, const char *cancelled)
 {
     char id[NOTICE_ID_MAX + 1];

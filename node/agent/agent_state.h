@@ -4,10 +4,10 @@
 
 #include "node/agent/agent.h"
 #include "node/agent/agent_tell.h"
-#include "node/behind.h"
+#include "node/agent/behind.h"
+#include "node/agent/writer.h"
 #include "node/link.h"
 #include "node/notice/watch.h"
-#include "node/writer.h"
 
 #include <pthread.h>
 

@@ -113,7 +113,7 @@ struct member *member_create(const struct member_options *options)
     m->thaw_at = m->give_up_at = m->policy_until = NEVER;
     m->manifest_ask_at = m->manifest_until = NEVER;
     m->report_at = NEVER;
-    m->error_until = m->exit_at = m->left_until = NEVER;
+    m->error_until = m->exit_at = NEVER;
     m->join_until = m->snapshot_until = m->resend_at = NEVER;
     m->heartbeat_at = NEVER;
     m->phase = PHASE_JOINING;
@@ -292,9 +292,7 @@ static void on_close(struct member *m, const struct member_input *in)
     m->why = in->why;
     m->exit_code = in->code;
     m->unfit = in->broken;
-    m->outcome_from = m->now;
-    if (m->part == PART_CAPTURED && m->give_up_at == NEVER)
-        m->give_up_at = m->now + GIVE_UP_MS;
+    m->stays_until = m->now + (m->view.joined ? GIVE_UP_MS : m->hello_open ? HEARTBEAT_MS : 0);
     if (m->view.mode != VIEW_END)
         close_gate(m, GATE_NO_USE);
     if (m->view.mode == VIEW_OPEN)

@@ -73,7 +73,7 @@ enum member_input_kind {
     MEMBER_ASK,       /* ask: a request of the program's, one at a time; answered in the view */
     MEMBER_DELETED,   /* checkpoint, code = status, text: what became of MEMBER_DELETE */
     MEMBER_CLOSE,     /* close() or the exit policy: why, code. A boundary: begun == done */
-    MEMBER_CONNECTED, /* to a broker, anew: it knows this node on no connection that is new */
+    MEMBER_CONNECTED, /* to a broker, again: it knows this node on no connection that is new */
     MEMBER_CAPTURED,  /* round: its state at S is safe in memory; SAVED or SAVE_FAILED follows from
                          behind */
 };
@@ -110,7 +110,7 @@ struct member_input {
     int64_t data_position;
     enum wire_leave_why why;
     bool final;  /* RESTORE_FAILED: it is whole, and does not fit this program */
-    bool broken; /* CLOSE: inside a step that never ended; begun was taken back all the same */
+    bool broken; /* CLOSE: inside a step that never ended; begun was taken back nevertheless */
 };
 
 /* What became of a round in which this node captured its state. The newest few are remembered. */
@@ -174,10 +174,7 @@ struct member_view {
                               database */
     bool broker_signs;     /* manifests: their files need checksums that nobody can forge */
     bool unheard;          /* no broker was heard for LOST_MS */
-    bool left;             /* after MEMBER_CLOSE: LEAVE was answered or its time is over */
-    bool kept; /* after MEMBER_CLOSE: LEAVE waits for what this node is to write, or for its answer.
-                  Bounded here, within this process's own deadline, so that the driver is not to
-                  bound it again: it goes at `left` */
+    bool left;             /* after MEMBER_CLOSE: it may go. Bounded here, not by the driver */
     unsigned
         saves_failed; /* of this launch, whoever's fault; not counted: one that is tried again */
     char save_failed[MEMBER_FAILED_TEXT]; /* the last of them: its step and why */
@@ -206,7 +203,7 @@ enum member_action_kind {
                               own  shards (after a save still running has ended); off this thread */
     MEMBER_DELETE, /* round (= checkpoint), generation, step, text = path or "", trash: remove that
                       checkpoint's directory, then feed MEMBER_DELETED; off this thread */
-    MEMBER_NOTICE_WITHDRAWN, /* text = its id: it may be given anew */
+    MEMBER_NOTICE_WITHDRAWN, /* text = its id: it may be given again */
     MEMBER_EXIT_PROCESS, /* policy EXIT only: the step does not return; end the process from this
                               thread. restart: with the restart code, else as a failure (1) */
     MEMBER_LOG,          /* level, text */
@@ -256,7 +253,8 @@ bool member_view_ends(const struct member_view *view);
 /* Is it too late to join? Not for a notice that leaves more than GRACE_DEFAULT_MS: the broker plans
  * for it. */
 bool member_ends_soon(const struct member *member, int64_t now_boot_ms, char *ret_why, size_t size);
-/* MEMBER_DELETED of this checkpoint will not come: the broker's next DELETE is carried out anew. */
+/* MEMBER_DELETED of this checkpoint will not come: the broker's next DELETE is carried out again.
+ */
 void member_deletion_lost(struct member *member, uint64_t checkpoint);
 /* When this process has to be gone by its own notices, but for the margin: what is still written
  * then is of no use. INT64_MAX: nothing says. */

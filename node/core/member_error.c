@@ -49,7 +49,7 @@ void error_exit_look(struct member *m)
         return;
     }
     if (came_back || m->begun != m->exit_begun) {
-        m->exit_at = NEVER; /* the end arms it anew for a later one */
+        m->exit_at = NEVER; /* the end arms it again for a later one */
         return;
     }
     if (error_in_save(m) && m->saving_bytes > m->exit_bytes && m->now < member_give_up_boot_ms(m)) {

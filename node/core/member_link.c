@@ -72,16 +72,12 @@ static void on_ack(struct member *m, const struct wire_ack *ack)
     }
     if (m->link != LINK_JOINED)
         return;
-    if (ack->code == MUSTER_E_STORAGE) {
-        leave_is_not_stored(m);
+    if (ack->code == MUSTER_E_STORAGE)
         return; /* resent by its timer */
-    }
     if (ack->code == MUSTER_E_STALE) {
         link_rehello(m); /* the refusal says why */
         return;
     }
-    if (ack->request == 0 && ack->code == MUSTER_OK && m->closing && m->leave_request == 0)
-        leave_taken(m); /* else its own number is answered, when it is on disk */
     if (!request_waits(m, ack->request))
         return;
     const struct wire_msg *told =
@@ -306,8 +302,6 @@ static void on_welcome(struct member *m, const struct wire_msg *message)
     m->view.broker_epoch = m->broker_epoch;
     m->view.broker_start = m->start_id;
     m->known_seq = message->down.last_seq;
-    if (m->leave_request > welcome->last_request)
-        leave_take_back(m);
     if (requests_renumber(m, welcome->last_request))
         requests_retell(m);
     subscribe(m, welcome->events_endpoint);
@@ -545,7 +539,7 @@ void link_tick(struct member *m)
         return;
     }
     if (m->probe_nonce != 0 && m->now >= m->probe_until) {
-        m->probe_nonce = 0; /* no echo: what WELCOME knew of is asked for all the same */
+        m->probe_nonce = 0; /* no echo: what WELCOME knew of is asked for nevertheless */
         watch_gap(m);
     }
     if (m->now >= m->heartbeat_at || m->now >= m->ack_at)

@@ -17,13 +17,21 @@ static void manifest_ask(struct member *m)
     m->manifest_ask_at = m->now + RESEND_MIN_MS;
 }
 
+/* Who closes waits on for the next part, or for its end on the disk. */
+static void manifest_comes(struct member *m)
+{
+    m->manifest_asked = 0;
+    m->manifest_late = m->now + ENDING_MS;
+    if (m->stays_until < m->manifest_late)
+        m->stays_until = m->manifest_late;
+}
+
 static void manifest_start(struct member *m, uint64_t checkpoint)
 {
     m->manifest = checkpoint;
-    m->manifest_total = m->manifest_have = m->manifest_most = 0;
+    m->manifest_total = m->manifest_have = 0;
     m->manifest_writing = false;
-    m->manifest_asked = 0;
-    m->manifest_late = m->now + ENDING_MS;
+    manifest_comes(m);
     manifest_ask(m);
 }
 
@@ -63,7 +71,6 @@ void manifest_chunk(struct member *m, const struct wire_manifest_chunk *chunk)
     if (m->manifest == 0 || m->manifest_writing || chunk->checkpoint != m->manifest ||
         chunk->offset != m->manifest_have || chunk->total == 0)
         return;
-    m->manifest_asked = 0;
     if (m->manifest_bytes == NULL) {
         m->manifest_bytes = malloc(chunk->total);
         if (m->manifest_bytes == NULL)
@@ -77,10 +84,8 @@ void manifest_chunk(struct member *m, const struct wire_manifest_chunk *chunk)
         return;
     memcpy(m->manifest_bytes + m->manifest_have, chunk->bytes.data, chunk->bytes.size);
     m->manifest_have += chunk->bytes.size;
-    if (m->manifest_have > m->manifest_most) {
-        m->manifest_most = m->manifest_have;
-        m->manifest_late = m->now + ENDING_MS; /* one of many files comes in many parts */
-    }
+    if (chunk->bytes.size > 0)
+        manifest_comes(m); /* of many files it comes in many parts */
     if (m->manifest_have < m->manifest_total) {
         manifest_ask(m);
         return;
@@ -119,7 +124,7 @@ static void manifest_forget(struct member *m)
     manifest_start(m, next);
 }
 
-/* A database that was put back to a copy does not know the checkpoint. The one that is to be
+/* A database that was restored from a copy does not know the checkpoint. The one that is to be
  * resumed from is asked for until all have joined, or have not. */
 void manifest_look(struct member *m)
 {
@@ -142,10 +147,11 @@ static const char *why_not_repaired(struct member *m, const struct member_input 
 
     if (in->code != MUSTER_E_NOT_FOUND)
         return member_text(m, in->text);
-    snprintf(text, sizeof text,
-             "%.2000s; if the broker's database was put back to an older copy, run `muster import "
-             "%.1500s`, which takes what is there, and start the job again",
-             in->text, m->options.checkpoint_dir);
+    snprintf(
+        text, sizeof text,
+        "%.2000s; if the broker's database was restored from an older copy, run `muster import "
+        "%.1500s`, which takes what is there, and start the job again",
+        in->text, m->options.checkpoint_dir);
     return member_text(m, text);
 }
 

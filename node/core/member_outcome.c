@@ -46,20 +46,15 @@ void outcome_saved(struct member *m, uint64_t round)
         outcome->saved = true;
 }
 
-bool outcome_awaited(const struct member *m, bool *ret_sure)
+bool outcome_awaited(const struct member *m)
 {
-    bool awaited = false;
-
-    *ret_sure = false;
     for (size_t i = 0; i < MEMBER_OUTCOMES_MAX; i++) {
         const struct member_outcome *outcome = &m->view.outcomes[i];
 
-        if (outcome->state != OUTCOME_OPEN || !outcome->saved)
-            continue;
-        awaited = true;
-        *ret_sure |= !outcome->unsure;
+        if (outcome->state == OUTCOME_OPEN && outcome->saved && !outcome->unsure)
+            return true;
     }
-    return awaited;
+    return false;
 }
 
 static void member_outcome_end(struct member *m, struct member_outcome *outcome,
@@ -183,7 +178,6 @@ void outcome_snapshot(struct member *m, const struct wire_snapshot *s)
     if (s->named_state == ROUND_ABORTED && s->named_cause != CAUSE_NONE &&
         s->named_round != s->round)
         (void)outcome_on_the_way(m, s->named_round);
-    m->outcome_from = m->now;
     for (size_t i = 0; i < MEMBER_OUTCOMES_MAX; i++) {
         struct member_outcome *outcome = &m->view.outcomes[i];
         bool named = outcome->round == s->named_round;
@@ -202,7 +196,8 @@ void outcome_snapshot(struct member *m, const struct wire_snapshot *s)
         else if (outcome->round < s->newest_checkpoint && outcome->step >= s->newest_step)
             member_outcome_end(m, outcome, OUTCOME_UNKNOWN, -1, MUSTER_E_ABORTED,
                                "its end was not heard, and it is not the newest checkpoint");
-        outcome->unsure = true;
+        outcome->unsure =
+            !named || (s->named_state != ROUND_DECIDED && s->named_state != ROUND_WRITING);
     }
 }
 
@@ -223,6 +218,6 @@ void outcome_forgotten(struct member *m, uint64_t round)
     if (outcome != NULL && was_retold(m, round))
         member_outcome_end(
             m, outcome, OUTCOME_UNKNOWN, -1, MUSTER_E_ABORTED,
-            "its round is not in the broker's database, which was lost or put back to an older "
+            "its round is not in the broker's database, which was lost or restored to an older "
             "copy");
 }

@@ -35,7 +35,7 @@ bool request_waits(const struct member *m, uint64_t request)
            request <= m->pending[m->pending_count - 1]->message.up.request;
 }
 
-/* Its number has to be taken all the same: the broker takes requests in order. */
+/* Its number still has to be taken: the broker takes requests in order. */
 void request_withdraw(struct member *m, uint64_t request)
 {
     if (!request_waits(m, request))
@@ -77,7 +77,7 @@ static bool restore_failed_unheard(const struct member *m, uint64_t last_request
     return false;
 }
 
-/* A broker whose database was put back counts this incarnation from there. True: it has forgotten
+/* A broker whose database was restored counts this incarnation from there. True: it has forgotten
  * some. */
 bool requests_renumber(struct member *m, uint64_t last_request)
 {

@@ -1,4 +1,4 @@
-/* member_retell - what the broker had answered, and its database, put back to an older copy, does
+/* member_retell - what the broker had answered, and its database, restored from an older copy, does
  * not hold any more: what others wait for is said again. Notices go with HELLO, and what was never
  * answered is repeated anyway. */
 #include "node/core/member_state.h"
@@ -35,9 +35,9 @@ static void saved_is_lost(struct member *m, struct save_told *save)
         .step = save->step,
         .code = save->code == MUSTER_OK ? MUSTER_E_SAVE : save->code,
         .text = save->code == MUSTER_OK ? "what came of its save was told to a broker whose "
-                                          "database was put back to an older copy since"
+                                          "database was restored from an older copy since"
                                         : "that it failed was told to a broker whose database was "
-                                          "put back to an older copy since"};
+                                          "restored from an older copy since"};
     request_put(m, &message);
 }
 

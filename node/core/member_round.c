@@ -34,7 +34,7 @@ static void say_report(struct member *m)
                                             .aborted = m->abort_mode};
     if (m->link == LINK_JOINED)
         message_send(m, &message, 0);
-    m->report_at = m->now + REPORT_AGAIN_MS;
+    m->report_at = m->now + FREEZE_MS / 4;
 }
 
 static void report(struct member *m, int64_t begun, int64_t done)
@@ -70,7 +70,7 @@ void round_freeze(struct member *m, uint64_t round, enum wire_cause cause, bool 
 
 #define STEPS_AHEAD_MAX ((int64_t)1 << 20) /* no product of it overflows */
 
-/* The thread is not held on its way, so this is generous; it begins anew with every step. */
+/* The thread is not held on its way, so this is generous; it begins again with every step. */
 static int64_t way_ms(const struct member *m)
 {
     int64_t p95 =
@@ -101,7 +101,6 @@ static void walk(struct member *m)
         return;
     }
     part_move(m, PART_TO_STEP);
-    m->walk_from = m->now;
     m->thaw_at = NEVER;
     m->give_up_at = m->now + way_ms(m);
     view_set(m, VIEW_STEP_TO);
@@ -187,7 +186,7 @@ bool no_round_holds(const struct member *m)
 
 void hold_or_go(struct member *m)
 {
-    if (m->cause == CAUSE_TERMINATION || m->closing) {
+    if (m->cause == CAUSE_TERMINATION) {
         m->give_up_at = m->now + GIVE_UP_MS;
         view_set(m, VIEW_WAIT);
     } else {
@@ -385,12 +384,12 @@ void step_failed(struct member *m, const struct member_input *in)
 
 /* --- time ------------------------------------------------------------------------------------- */
 
-/* When this process must leave without a checkpoint. A program that closes and has no round to
- * serve is leaving with an end of its own, finished or failed, which the notice does not change. */
+/* When this process must leave without a checkpoint. A program that closes and that no round holds
+ * is leaving with an end of its own, finished or failed, which the notice does not change. */
 static int64_t own_margin_at(const struct member *m)
 {
     int64_t deadline = notice_own_deadline(m);
-    bool done_here = m->closing && (m->part == PART_NONE || m->part == PART_THAWED);
+    bool done_here = m->closing && no_round_holds(m);
 
     if (deadline == NEVER || m->view.mode == VIEW_END || m->part == PART_COMMITTED || done_here)
         return NEVER;

@@ -1,7 +1,7 @@
 /* member_save - what this node's own save came to: captured, saved or failed, and written behind
  * the training thread. One round at a time is written behind; the thread that captures the next
  * waits for it (that is the driver's), so that `behind_round` is one number. Whoever trains on
- * beyond S may say SAVED for S all the same: the snapshot is of S. */
+ * beyond S may say SAVED for S nevertheless: the snapshot is of S. */
 #include "node/core/member_state.h"
 
 static void send_files(struct member *m, const struct member_input *in, int64_t step)
@@ -73,7 +73,7 @@ static void save_told(struct member *m, const struct member_input *in, int64_t s
 {
     m->saves[m->saves_count++ % ROUNDS_ACTIVE_MAX] =
         (struct save_told){.round = in->round, .step = step, .code = code};
-    m->outcome_from = m->now;
+    m->stays_until = m->now + GIVE_UP_MS;
     if (code == MUSTER_OK)
         outcome_saved(m, in->round);
     if (in->round == m->behind_round) {

@@ -169,15 +169,14 @@ struct member {
     /* manifest */
     uint64_t manifest; /* checkpoint being fetched or written, 0 = none */
     bool manifest_writing;
+    int64_t manifest_late; /* who closes waits no longer for it; the next launch repairs it */
     uint64_t manifests_waiting[MANIFESTS_WAITING_MAX];
     size_t manifests_waiting_count;
-    int64_t manifest_late; /* who closes waits no longer for it; the next launch repairs it */
     uint64_t manifest_generation;
     int64_t manifest_step;
     uint8_t *manifest_bytes;
     size_t manifest_total;
     size_t manifest_have;
-    size_t manifest_most; /* that it ever had of this one: it may be asked for anew */
     int64_t manifest_ask_at;
     unsigned manifest_asked; /* of a broker that is there, and not answered */
     int64_t manifest_until;  /* PART_COMMITTED: leave then, with or without it */
@@ -199,11 +198,7 @@ struct member {
     enum wire_leave_why why;
     int64_t exit_code;
     uint64_t leave_request;
-    int64_t left_until;
-    int64_t leave_from; /* when the last one was put */
-    unsigned leaves_taken_back;
-    int64_t walk_from;    /* since when it is on its way to S */
-    int64_t outcome_from; /* closing and saved: since then it waits for what comes of that */
+    int64_t stays_until; /* closing: no longer for what it still waits for; see member_leave.c */
 
     /* step times */
     int64_t last_begun;
@@ -285,8 +280,8 @@ void outcome_saved(struct member *m, uint64_t round);
  * round */
 const struct save_told *save_last(const struct member *m);
 bool save_was_told(const struct member *m, uint64_t round);
-/* Of a round that has this node's shard. *ret_sure: it will be heard, sooner or later. */
-bool outcome_awaited(const struct member *m, bool *ret_sure);
+/* Of a round that has this node's shard, and whose end will be heard, sooner or later. */
+bool outcome_awaited(const struct member *m);
 void outcome_event(struct member *m, const struct wire_event *event);
 void outcome_snapshot(struct member *m, const struct wire_snapshot *snapshot);
 /* What was retold of its save is refused: the database there knows of no such round. */
@@ -360,10 +355,7 @@ void error_heard(struct member *m, int rank, int code, int64_t step, const char 
 void step_failed(struct member *m, const struct member_input *in);
 
 /* member_leave.c */
-void member_leave(struct member *m); /* if closing and nothing keeps it: LEAVE */
-void leave_take_back(struct member *m);
-void leave_taken(struct member *m);
-void leave_is_not_stored(struct member *m);
+void member_leave(struct member *m); /* if closing and not needed any more: LEAVE */
 int64_t leave_wakeup(const struct member *m);
 void hearing_look(struct member *m, int64_t now); /* who did not run has not listened */
 

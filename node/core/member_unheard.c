@@ -16,12 +16,10 @@ static bool wrote(const struct member *m)
     return save_last(m)->round == m->round && save_last(m)->code == MUSTER_OK;
 }
 
-/* Its thread is held for the verdict; of what is no termination nobody who closes waits for a
- * silent broker. */
+/* Its thread is held for the verdict. */
 static bool is_held(const struct member *m)
 {
-    return m->part == PART_CAPTURED && m->give_up_at != NEVER &&
-           (m->cause == CAUSE_TERMINATION || !m->closing);
+    return m->part == PART_CAPTURED && m->give_up_at != NEVER;
 }
 
 /* Captured, and held for the verdict: by its own deadline it leaves, by the bound of the wait it

@@ -6,7 +6,7 @@
 #define NODE_LOCAL_PLAN_H
 
 #include "node/core/pace.h"
-#include "node/notice/source.h"
+#include "node/notice/base/source.h"
 #include "schema/rules/plan.h"
 
 #define LOCAL_TIMES_TEXT (PLAN_SAVES_TEXT + 64)

@@ -1,7 +1,7 @@
 /* command - see command.h. */
 #include "node/notice/command.h"
 
-#include "node/notice/child.h"
+#include "node/notice/base/child.h"
 #include "node/notice/line.h"
 #include "schema/error.h"
 

@@ -5,7 +5,7 @@
 #ifndef NODE_NOTICE_COMMAND_H
 #define NODE_NOTICE_COMMAND_H
 
-#include "node/notice/child.h"
+#include "node/notice/base/child.h"
 
 #define COMMAND_PERIOD_MS 5000
 #define COMMAND_LIMIT_MS CHILD_LIMIT_MS

@@ -1,7 +1,7 @@
 /* detect - see detect.h. */
 #include "node/notice/detect.h"
 
-#include "node/notice/http.h"
+#include "node/notice/base/http.h"
 #include "node/notice/probe.h"
 #include "node/notice/providers/platform.h"
 #include "node/notice/watch_state.h"

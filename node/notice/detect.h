@@ -5,7 +5,7 @@
 #ifndef NODE_NOTICE_DETECT_H
 #define NODE_NOTICE_DETECT_H
 
-#include "node/notice/source.h"
+#include "node/notice/base/source.h"
 
 struct runner;
 

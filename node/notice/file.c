@@ -111,7 +111,7 @@ static void say_content(struct file *file, int fd, const struct stat *info,
 
     if (size < 0) {
         file_trouble(file, "cannot be read", errno);
-        size = 0; /* it is there all the same */
+        size = 0; /* the file exists nevertheless */
     }
     if (written_ms > now->unix_ms) /* another machine's clock */
         written_ms = now->unix_ms;

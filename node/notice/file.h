@@ -6,7 +6,7 @@
 #ifndef NODE_NOTICE_FILE_H
 #define NODE_NOTICE_FILE_H
 
-#include "node/notice/source.h"
+#include "node/notice/base/source.h"
 
 #define FILE_PERIOD_MS 1000
 

@@ -12,7 +12,7 @@
 #ifndef NODE_NOTICE_LEDGER_H
 #define NODE_NOTICE_LEDGER_H
 
-#include "node/notice/source.h"
+#include "node/notice/base/source.h"
 
 #define LEDGER_MAX 64      /* notices known at once */
 #define LEDGER_STEP_MS 500 /* an earlier time within that is the same time */
@@ -47,12 +47,12 @@ struct ledger_out {
 };
 
 void ledger_init(struct ledger *ledger);
-/* What a topic of a source says now. Borrows source for ever. ret_out is filled anew. */
+/* What a topic of a source says now. Borrows source for ever. ret_out is overwritten. */
 void ledger_say(struct ledger *ledger, const char *source, unsigned topic,
                 const struct notice_set *set, int64_t now_boot_ms, struct ledger_out *ret_out);
 /* Tells what had to wait: for its time to come nearer, for room. */
 void ledger_tick(struct ledger *ledger, int64_t now_boot_ms, struct ledger_out *ret_out);
-/* The record of this number was cancelled from outside: it is told anew when its source says it
+/* The record of this number was cancelled from outside: it is told again when its source says it
  * otherwise, or not and then again. A signal and the callback say something new each time. */
 void ledger_forget(struct ledger *ledger, uint64_t number);
 /* Is an end announced by this source and not withdrawn? */

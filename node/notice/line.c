@@ -1,7 +1,7 @@
 /* line - see line.h. */
 #include "node/notice/line.h"
 
-#include "node/notice/times.h"
+#include "node/notice/base/times.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -143,7 +143,7 @@ void line_describe(enum line_sense sense, const char *where, const char *word,
     else if (sense == LINE_NO_TEXT)
         snprintf(
             ret_text, SOURCE_TEXT_MAX + 1,
-            "%s%sbytes that are no text, expected [KIND] [TIME] [final]: a notice all the same",
+            "%s%sbytes that are no text, expected [KIND] [TIME] [final]: a notice nevertheless",
             tail, colon);
     else if (sense == LINE_WORDS_ONLY)
         snprintf(ret_text, SOURCE_TEXT_MAX + 1,

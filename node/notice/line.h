@@ -10,7 +10,7 @@
 #ifndef NODE_NOTICE_LINE_H
 #define NODE_NOTICE_LINE_H
 
-#include "node/notice/source.h"
+#include "node/notice/base/source.h"
 
 #define LINE_WORD_MAX 63
 

@@ -1,7 +1,7 @@
 /* probe - see probe.h. Facts: the vendors' documentation. */
 #include "node/notice/probe.h"
 
-#include "node/notice/json.h"
+#include "node/notice/base/json.h"
 
 #include <stdio.h>
 #include <string.h>

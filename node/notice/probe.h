@@ -4,7 +4,7 @@
 #ifndef NODE_NOTICE_PROBE_H
 #define NODE_NOTICE_PROBE_H
 
-#include "node/notice/http.h"
+#include "node/notice/base/http.h"
 
 #define PROBE_CONNECT_MS 1000
 #define PROBE_TIMEOUT_MS 2000

@@ -1,7 +1,7 @@
 /* remote - see remote.h. */
 #include "node/notice/remote.h"
 
-#include "node/notice/share.h"
+#include "node/notice/base/share.h"
 #include "schema/error.h"
 
 #include <stdlib.h>

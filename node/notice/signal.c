@@ -177,7 +177,7 @@ static void handle(int signo, siginfo_t *info, void *context)
         outer_frame = slot->frame;
     }
     depth = outer_depth + 1;
-    /* called from our own chain it is told once all the same: a burst */
+    /* called from our own chain it is still told once: a burst */
     told = signal_record(signo, info != NULL && depth == 1 ? (int)info->si_pid : 0, false);
     if (count > 0 && depth < count + NESTED_MAX) {
         if (slot != NULL)
@@ -421,7 +421,7 @@ bool signal_take(struct signal_watch *watch, struct signal_seen *ret_seen)
         int64_t first_ms;
 
         atomic_fetch_and(&watch->seen_bits,
-                         ~signal_bit_of(signo)); /* first: what comes now sets it anew */
+                         ~signal_bit_of(signo)); /* first: what comes now sets it again */
         first_ms = atomic_load(&signals[signo].first_boot_ms);
         if (first_ms == watch->told_boot_ms[signo])
             continue; /* of a burst that was told */

@@ -45,7 +45,7 @@ struct signal_seen {
 };
 
 /* Takes one signal that came; false: none. What comes within SIGNAL_BURST_MS of the first of the
- * same signal is told with it: two TERMs of one teardown are one notice. A later one is told anew.
+ * same signal is told with it: two TERMs of one teardown are one notice. A later one is told again.
  */
 bool signal_take(struct signal_watch *watch, struct signal_seen *ret_seen);
 

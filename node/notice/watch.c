@@ -1,10 +1,10 @@
 /* watch - see watch.h. Opening, taking, closing; the threads are watch_run.c's. */
 #include "node/notice/watch_state.h"
 
+#include "node/notice/base/http.h"
+#include "node/notice/base/share.h"
 #include "node/notice/callback.h"
 #include "node/notice/detect.h"
-#include "node/notice/http.h"
-#include "node/notice/share.h"
 #include "node/notice/signal.h"
 #include "node/notice/usual.h"
 #include "node/thread.h"
@@ -293,7 +293,7 @@ static void say_again(struct shared *shared, const struct notice_item *item)
     pthread_mutex_unlock(&shared->mutex);
 }
 
-/* A signal says no time; the launcher's usual one is known all the same. */
+/* A signal says no time; but the launcher's usual one is known. */
 static void assume_grace(const struct signal_seen *seen, struct notice_item *item)
 {
     struct usual_grace usual =

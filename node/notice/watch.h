@@ -6,7 +6,7 @@
 #ifndef NODE_NOTICE_WATCH_H
 #define NODE_NOTICE_WATCH_H
 
-#include "node/notice/source.h"
+#include "node/notice/base/source.h"
 #include "node/notice/sources.h"
 
 struct watch;

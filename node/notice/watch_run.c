@@ -2,7 +2,7 @@
 #include "node/clock.h"
 #include "node/notice/watch_state.h"
 
-#include "node/notice/http.h"
+#include "node/notice/base/http.h"
 #include "node/notice/remote.h"
 #include "schema/error.h"
 

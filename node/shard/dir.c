@@ -152,8 +152,8 @@ static enum muster_status claim_round(const char *muster, const char *dir, const
     return status == MUSTER_OK ? fs_sync_dir(dir, err) : status;
 }
 
-/* The job has both since it was opened: whoever took them away puts them back, and nobody creates
- * them anew. */
+/* The job has both since it was opened. Whoever took them away has to restore them: a process never
+ * creates them a second time. */
 static enum muster_status no_round(const char *root, const char *muster, const char *path, int code,
                                    struct muster_error *err)
 {

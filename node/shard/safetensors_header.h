@@ -4,9 +4,9 @@
  * {"__metadata__": {"key": "text", …}, "name": {"dtype": "F32", "shape": [3, 4],
  *  "data_offsets": [begin, end]}, …}, offsets counted from the end of the header.
  *
- * Written here: widest element type first, then by name, N a multiple of 8, so that every tensor is
- * aligned to its element, and behind all of them the table of sums (sums.h); read here: any order
- * in the JSON, but the ranges must tile the data. Facts of muster's own in __metadata__:
+ * Written here: sorted by element size (largest first) and name, N a multiple of 8, so that every
+ * tensor is aligned to its element, and behind all of them the table of sums (sums.h); read here:
+ * any order in the JSON, but the ranges must tile the data. Facts of muster's own in __metadata__:
  * muster_sums; muster_blobs, JSON: ["name", …]; muster_splits, JSON: {"name": [axis, begin, length
  * of the whole], …}. */
 #ifndef NODE_SHARD_SAFETENSORS_HEADER_H

@@ -1,11 +1,18 @@
 /* metrics - see metrics.h. */
 #include "schema/manifest/metrics.h"
 
-#include "schema/rules/policies.h"
-
 #include <jansson.h>
 #include <stdio.h>
 #include <string.h>
+
+bool metric_name_ok(const char *name)
+{
+    size_t length = strlen(name);
+
+    return length >= 1 && length <= METRIC_NAME_MAX &&
+           strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-/") ==
+               length;
+}
 
 static json_t *object_of(const char *text)
 {
@@ -31,7 +38,7 @@ bool metrics_ok(const char *text)
         return false;
     json_object_foreach(root, name, value)
     {
-        good = good && policy_metric_ok(name) && json_is_number(value);
+        good = good && metric_name_ok(name) && json_is_number(value);
     }
     json_decref(root);
     return good;

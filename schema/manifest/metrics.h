@@ -8,8 +8,10 @@
 
 #include <stdbool.h>
 
+/* A name of a metric: 1 to METRIC_NAME_MAX letters, digits and . _ - / */
+bool metric_name_ok(const char *name);
 /* "" or an object of at most METRICS_BYTES_MAX bytes whose values are all numbers and whose names
- * are policy_metric_ok. */
+ * are metric_name_ok. */
 bool metrics_ok(const char *text);
 /* "" or an object of at most CUSTOM_BYTES_MAX bytes. */
 bool custom_ok(const char *text);

@@ -2,6 +2,7 @@
 #include "schema/rules/policies.h"
 
 #include "schema/manifest/manifest.h"
+#include "schema/manifest/metrics.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -45,15 +46,6 @@ static bool next_number(struct words *words, int64_t least, int64_t *ret_number)
         return false;
     *ret_number = strtoll(word, &end, 10);
     return *end == '\0' && *ret_number >= least && *ret_number <= POLICY_NUMBER_MAX;
-}
-
-bool policy_metric_ok(const char *name)
-{
-    size_t length = strlen(name);
-
-    return length >= 1 && length <= METRIC_NAME_MAX &&
-           strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-/") ==
-               length;
 }
 
 static bool is_digit(char c)
@@ -103,7 +95,7 @@ static bool parse_best(struct words *words, struct keep_rule *rule)
     rule->greatest = strcmp(word, "greatest") == 0;
     if (!rule->greatest && strcmp(word, "least") != 0)
         return false;
-    if (!next_word(words, rule->metric, sizeof rule->metric) || !policy_metric_ok(rule->metric))
+    if (!next_word(words, rule->metric, sizeof rule->metric) || !metric_name_ok(rule->metric))
         return false;
     if (at_end(words))
         return true;

@@ -91,8 +91,6 @@ enum muster_status keep_policies_text(const struct keep_policies *policies,
 enum muster_status save_policies_text(const struct save_policies *policies,
                                       char ret_text[POLICY_TEXT_MAX + 1], struct muster_error *err);
 
-/* A name of a metric: 1 to METRIC_NAME_MAX letters, digits and . _ - / */
-bool policy_metric_ok(const char *name);
 /* The name of a trash folder: one path component of letters, digits and . _ - that can be no
  * checkpoint's name: it begins with no '.' or digit and ends with no digit ("23", "step_23",
  * "step_23.1-4"); nor "manifest.json". */

@@ -1,5 +1,5 @@
 -- 0004: what a freeze is planned with and for. Times are those of the job, kept over its launches, so that the
--- first notice after a restart is planned too; the plan itself is for people: a start of the broker makes it anew.
+-- first notice after a restart is planned too; the plan itself is for people: a start of the broker makes it again.
 
 ALTER TABLE job ADD COLUMN step_p95_ms INTEGER NOT NULL DEFAULT 0;    -- of its slowest rank, 0 = never measured
 ALTER TABLE job ADD COLUMN save_p95_ms INTEGER NOT NULL DEFAULT 0;    -- of `saves`

@@ -1,5 +1,5 @@
 /* wire - encode and decode the messages of wire.def; WIRE.md describes the form.
- * One table entry a field, made from wire.def; nothing here knows a message by name.
+ * One table entry a field, made from wire.def; nothing here names a message.
  * Invariants: what wire_encode makes, wire_decode takes; a frame is scanned to its end for depth,
  * count, kinds and lengths before anything is allocated; the memory of the unpacked form is bounded
  * by the scan's item count (WIRE_ITEMS_MAX x sizeof(msgpack_object)). */

@@ -348,7 +348,7 @@ char *wire_text_fit(struct arena *arena, const char *text, size_t max);
 bool wire_text_ok(const char *text, size_t max);
 
 /* Names one life of a round number: the same for all who were decided together, another after the
- * database was lost and numbers began anew. Never 0; the order of members does not matter. */
+ * database was lost and numbers began again. Never 0; the order of members does not matter. */
 uint64_t wire_round_nonce(const struct wire_member *members, size_t count);
 /* The same, member by member: from a sum of 0; if the last one is 0 the nonce is 1. */
 uint64_t wire_round_nonce_add(uint64_t sum, const struct wire_member *member);

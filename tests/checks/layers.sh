@@ -3,10 +3,12 @@
 #
 #   schema <- broker        schema <- node <- client <- tools, tests        nothing but tests includes broker
 #
-# Inside broker/core: core.h, authority.h (the contract) <- state <- checkpoints, tasks <- rounds <- members <- what is in broker/core
+# Inside broker/core: contract <- state <- checkpoints, tasks <- rounds <- members <- what is in broker/core
 # itself; of tasks, members knows queues.h.
 #
-# and on a library's header outside the one place it belongs to. <muster/status.h> and <muster/status.def> are
+# No folders include each other, on whatever way: their includes make no circle.
+#
+# It fails, too, on a library's header outside the one place it belongs to. <muster/status.h> and <muster/status.def> are
 # schema's; every other <muster/...> is client's. Each finding is one line: FILE:LINE: what is wrong.
 set -eu
 cd "${1:-${SOURCE_DIR:-$(dirname "$0")/../..}}"
@@ -22,11 +24,11 @@ done | grep -v '^tests/install/' | LC_ALL=C sort >"$list"
 awk -v list="$list" '
 function wrong(text) { printf "%s:%d: %s\n", file, line, text; bad++ }
 function exists(path) { return path in known }
+function where(path) { sub(/\/[^\/]*$/, "", path); return path } # its folder, to the last
 function folder_of(path) { return substr(path, 1, index(path, "/") - 1) }
 
 # The layer of a file: its folder, or the two pure cores and what only users\047 headers may serve: examples and Python.
 function layer_of(path) {
-    if (path == "broker/core/core.h" || path == "broker/core/authority.h") return "broker/core.h"
     if (match(path, /^broker\/core\/[a-z]+\//)) return substr(path, 1, RLENGTH - 1)
     if (path ~ /^(broker|node)\/core\//) return folder_of(path) "/core"
     if (path ~ /^client\/(examples|python)\//) return "examples"
@@ -46,8 +48,24 @@ function normal(path,   parts, count, i, out, depth) { # a/../b -> b
 }
 function check_ours(target) {
     to = layer_of(target)
+    if (where(file) != where(target) && from != "tests" && !((where(file), where(target)) in arrows))
+        arrows[where(file), where(target)] = file ":" line ": " where(file) " and " where(target) \
+            " are in a circle of folders (" target ")"
     if (index(allowed[from], " " to " ") == 0)
         wrong(from " must not include " to " (" target ")")
+}
+# What no arrow comes to or goes from is in no circle; what is left when that was taken away, again and again, is.
+function circles(   arrow, ends, into, out, taken) {
+    do {
+        delete into; delete out
+        for (arrow in arrows) { split(arrow, ends, SUBSEP); out[ends[1]]; into[ends[2]] }
+        taken = 0
+        for (arrow in arrows) {
+            split(arrow, ends, SUBSEP)
+            if (!(ends[1] in into) || !(ends[2] in out)) { delete arrows[arrow]; taken++ }
+        }
+    } while (taken > 0)
+    for (arrow in arrows) { print arrows[arrow]; bad++ }
 }
 function check_quoted(name,   beside) {
     beside = file; sub(/[^\/]*$/, "", beside); beside = normal(beside name)
@@ -70,8 +88,8 @@ function check_system(name) {
         wrong("<" name "> belongs to broker/store and client/query/dbread* only")
     if (name == "sodium.h" && file !~ /^(schema\/manifest\/sign|node\/shard\/checksum)\.c$/)
         wrong("<sodium.h> belongs to schema/manifest/sign.c and node/shard/checksum.c only")
-    if (name ~ /^curl\// && file != "node/notice/http.c")
-        wrong("<" name "> belongs to node/notice/http.c only")
+    if (name ~ /^curl\// && file != "node/notice/base/http.c")
+        wrong("<" name "> belongs to node/notice/base/http.c only")
     if (name == "czmq.h" && file !~ /^(broker\/(bus[^\/]*|main)\.[ch]|tools\/.*)$/)
         wrong("<czmq.h> belongs to broker/bus*, broker/main.c and tools only: its first socket replaces signal handlers")
     if (name ~ /^zmq/ && file !~ /^(broker\/(bus[^\/]*|main)\.[ch]|node\/link[^\/]*\.[ch]|client\/query\/[^\/]*|tools\/[^\/]*)$/)
@@ -80,14 +98,14 @@ function check_system(name) {
 
 BEGIN {
     allowed["schema"] = " schema "
-    allowed["broker/core.h"] = " schema "
-    allowed["broker/core/state"] = allowed["broker/core.h"] " broker/core.h broker/core/state "
+    allowed["broker/core/contract"] = " schema broker/core/contract "
+    allowed["broker/core/state"] = allowed["broker/core/contract"] " broker/core/contract broker/core/state "
     allowed["broker/core/checkpoints"] = allowed["broker/core/state"] " broker/core/checkpoints "
     allowed["broker/core/tasks"] = allowed["broker/core/state"] " broker/core/tasks "
     allowed["broker/core/rounds"] = allowed["broker/core/checkpoints"] " broker/core/rounds "
     allowed["broker/core/members"] = allowed["broker/core/rounds"] " broker/core/members broker/core/tasks "
     allowed["broker/core"] = allowed["broker/core/members"] " broker/core "
-    allowed["broker"] = " schema broker/core.h broker "
+    allowed["broker"] = " schema broker/core/contract broker "
     allowed["node/core"] = " schema node/core "
     allowed["node"] = " schema node/core node "
     allowed["client/include"] = " client/include "
@@ -112,6 +130,7 @@ BEGIN {
         }
         close(file)
     }
+    circles()
     printf "%d includes in %d files, %d not allowed\n", includes, files, bad
     exit bad > 0
 }' </dev/null

@@ -738,10 +738,10 @@ const struct cli_abort cli_aborts[] = {
     {"forgotten", 1, 1, MUSTER_E_ABORTED,
      "rank 1 serves a later round, and this broker had forgotten it", NULL},
     {"older", 1, -1, MUSTER_E_ABORTED,
-     "the broker's database was put back to an older copy: this round may have ended since, and "
+     "the broker's database was restored from an older copy: this round may have ended since, and "
      "its shards be deleted",
      "INSERT INTO broker_past (unix_ms, kind, text) SELECT opened_unix_ms + 1000, 'broker started',"
-     " 'its database had been put back to an older copy' FROM round WHERE round = 4"},
+     " 'its database had been restored from an older copy' FROM round WHERE round = 4"},
     {"broken_off", 1, 3, MUSTER_E_PEER,
      "the step of rank 1 towards the save step 47 was broken off for rank 3",
      "UPDATE node SET state = 'lost' WHERE rank = 3"},

@@ -1,7 +1,7 @@
 /* allocations - see allocations.h. */
 #include "tests/faults/allocations.h"
 
-#include "broker/core/core.h"
+#include "broker/core/contract/core.h"
 #include "broker/store/store.h"
 
 #include <jansson.h>

@@ -1,6 +1,6 @@
 /* What the broker makes beside its database is on the disk before anything is told of it: the
  * directories on the way, and the copy that a migration leaves. */
-#include "broker/dirs.h"
+#include "broker/base/dirs.h"
 #include "broker/store/store.h"
 #include "node/shard/fs.h"
 #include "tests/faults/file_calls.h"

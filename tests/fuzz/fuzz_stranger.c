@@ -3,7 +3,7 @@
  * table of authority, as in the broker's loop, and what may be said the core takes. Whatever that
  * is, no row, no event and no message is of the honest job or to its ranks, and no number of all
  * jobs is out of their reach. */
-#include "broker/core/authority.h"
+#include "broker/core/contract/authority.h"
 #include "schema/sql/queries.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/support/core_fixture.h"

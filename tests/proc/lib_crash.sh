@@ -1,5 +1,5 @@
 # lib_crash.sh - a job whose broker is killed at one point after another, and started again each time.
-# A point is a place and what is there, as "commit_after:event-decision": broker/failpoint.def, from the binary.
+# A point is a place and what is there, as "commit_after:event-decision": broker/base/failpoint.def, from the binary.
 . "$(dirname "${BASH_SOURCE[0]}")/lib_lanes.sh"
 crash_points_list=$(dirname "${BASH_SOURCE[0]}")/crash_points.txt # each point and its story
 

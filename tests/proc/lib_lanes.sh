@@ -1,7 +1,7 @@
 # lib_lanes.sh - several scenarios at once, for they mostly wait; and orders to the broker's fail points.
 # A lane is a scenario in a process of its own, with its own directory, broker and jobs.
 
-order="$dir/order" # what the fail points are told; see broker/failpoint.h
+order="$dir/order" # what the fail points are told; see broker/base/failpoint.h
 
 give_order() { # LINE - whole, or not there
     printf '%s\n' "$1" >"$order.new"

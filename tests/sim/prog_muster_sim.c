@@ -3,7 +3,7 @@
  * event muster-sim --seeds A..B [--minutes M]   runs many; stops at the first that breaks an
  * invariant, names it and how to replay it
  *   --focused                               nearly every world is one made for rare outcomes
- *   --put-back                              every world's database is put back to an older copy
+ *   --put-back                              every world's database is restored from an older copy
  *   --hasty                                 what is on disk is imported then while the job runs
  *   --lasting                               loops outlast the faults
  *   --healthy --nodes N --layout sharded|replicated --async 0|1 --keeps 0|1 --mutant N

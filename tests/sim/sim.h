@@ -194,7 +194,7 @@ struct sim_options {
     uint64_t seed;
     bool sqlite;   /* broker/store is the disk */
     bool focused;  /* nearly every world is one of those made for rare outcomes */
-    bool put_back; /* every world's database is put back to a copy */
+    bool put_back; /* every world's database is restored from a copy */
     bool hasty; /* what is on disk is imported at once then, whoever runs, and lost databases stop
                    nobody */
     bool slow_disk;          /* every world's broker has one, for a while */

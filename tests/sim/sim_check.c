@@ -131,7 +131,7 @@ static void count_event(struct sim *sim, const struct wire_event *event)
         s->skipped++;
 }
 
-/* A database that was put back to a copy leaves out what its nodes say that they know, and one
+/* A database that was restored from a copy leaves out what its nodes say that they know, and one
  * number more. */
 static bool is_jumped_over(const struct sim *sim, const struct record_event *row)
 {
@@ -194,7 +194,7 @@ static void count_plan(struct sim *sim, const char *plan)
         sim_broken(sim, "words", "a plan of words that nobody knows: %s", plan);
 }
 
-/* Its manifest is written behind a commit alone: a database that was put back to a time before that
+/* Its manifest is written behind a commit alone: a database that was restored to a time before that
  * had it aborted, or gave its number to one that left nothing. */
 static bool is_found_again(struct sim *sim, const struct record_round *old,
                            const struct record_round *row)
@@ -419,7 +419,7 @@ static void check_shard_of(struct sim *sim, const struct sim_job *job,
                    (long long)shard->begun);
 }
 
-/* Deleted, and the database was put back to a copy that does not know. */
+/* Deleted, and the database was restored from a copy that does not know. */
 static bool is_gone(struct sim *sim, const struct sim_job *job, const struct record_checkpoint *row)
 {
     return job != NULL && is_of_lost_history(job, row->generation) &&

@@ -159,7 +159,7 @@ static void check_decided(struct sim *sim, const struct sim_job *job, const stru
         check_way(sim, job, round, way_ms, advanced_us);
 }
 
-/* Since when it is seen: a database that is put back to a copy may give the number to another. */
+/* Since when it is seen: a database that is restored from a copy may give the number to another. */
 static void note_round(struct sim *sim, uint64_t *seen, int64_t *since_us, uint64_t round)
 {
     if (*seen != round)

@@ -295,8 +295,8 @@ static bool has_restored(const struct sim *sim, const struct record_event *row, 
     return false;
 }
 
-/* I9: no first step before all have restored. (A launch that the database, put back to a copy, did
- * not know to have started is taken over as it is.) */
+/* I9: no first step before all have restored. (A launch that the database, restored from a copy,
+ * did not know to have started is taken over as it is.) */
 void claims_started(struct sim *sim, const struct record_event *row)
 {
     const struct record_generation *gen = disk_generation(sim, row->job, row->generation);

@@ -147,7 +147,7 @@ static void check_past(struct sim *sim, struct sim_proc *proc, uint64_t number)
 }
 
 /* A report that nobody has answered is said until somebody does: the step that it counts may have
- * failed since, and a database put back to a copy may have given it another number. */
+ * failed since, and a database restored from a copy may have given it another number. */
 static void check_report(struct sim *sim, struct sim_proc *proc, const struct wire_report *report)
 {
     bool repeated = report->round == proc->reported_round && report->begun == proc->reported_begun;

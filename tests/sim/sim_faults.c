@@ -73,7 +73,7 @@ static void undo(struct sim *sim, struct sim_event *event)
         sim->put_back = sim->copied;
         if (sim->broker.alive) {
             sim->broker.down_us = 1000000;
-            broker_crash(sim, "its database is put back to a copy");
+            broker_crash(sim, "its database is restored from a copy");
         }
         break;
     case FAULT_DISK_FULL:

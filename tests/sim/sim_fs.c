@@ -46,7 +46,7 @@ struct sim_shard *fs_shard_add(struct sim *sim, const struct sim_proc *proc, uin
         sim_broken(sim, "I6", "rank %u begins a shard of round %llu twice", proc->rank,
                    (unsigned long long)round);
     if (sim->keeps && fs_dir(sim, proc->job, generation, round)->out)
-        dir_add(sim, proc->job, generation, round); /* a database that was put back uses it again */
+        dir_add(sim, proc->job, generation, round); /* a database that was restored uses it again */
     sim->shards = realloc(sim->shards, (sim->shards_count + 1) * sizeof *sim->shards);
     struct sim_shard *shard = &sim->shards[sim->shards_count++];
     size_t *head = head_of(sim, round, proc->incarnation);

@@ -143,7 +143,7 @@ struct sim_proc *job_peer(const struct sim_job *job, unsigned slot, uint64_t gen
             return proc;
         if (joins == NULL && proc->alive && proc->view.mode != VIEW_END)
             joins =
-                proc; /* or was let in by a database that was put back since, and is refused yet */
+                proc; /* or was let in by a database that was restored since, and is refused yet */
         if (found == NULL || proc->done > found->done)
             found = proc;
     }

@@ -20,7 +20,7 @@ static const char *const fault_names[FAULT_COUNT] = {
     [FAULT_BROKER_BETWEEN_SENDS] = "broker crash between sends",
     [FAULT_BROKER_REBOOT] = "broker's machine reboots",
     [FAULT_BROKER_FREEZE] = "broker freeze",
-    [FAULT_DATABASE_OLD] = "database put back to a copy",
+    [FAULT_DATABASE_OLD] = "database restored from a copy",
     [FAULT_DISK_FULL] = "disk full",
     [FAULT_PUB_DROPS_ALL] = "PUB drops all",
     [FAULT_PUB_DROPS_SOME] = "PUB drops some",
@@ -119,7 +119,7 @@ static const char *const reason_words[REASON_COUNT] = {
     [REASON_NEXT_GENERATION] = "the next generation was opened",
     [REASON_UNREACHABLE] = "stand at different steps",
     [REASON_FORGOTTEN] = "serves a later round",
-    [REASON_OLDER] = "was put back to an older copy",
+    [REASON_OLDER] = "was restored from an older copy",
 };
 
 const char *sim_reason_words(unsigned reason)

@@ -7,7 +7,7 @@
 #ifndef TESTS_SIM_SIM_TASKS_PRIVATE_H
 #define TESTS_SIM_SIM_TASKS_PRIVATE_H
 
-#include "broker/core/core.h"
+#include "broker/core/contract/core.h"
 #include "broker/store/store_internal.h"
 #include "client/tasks/coordinator_private.h"
 #include "client/tasks/worker_private.h"

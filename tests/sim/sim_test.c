@@ -168,7 +168,7 @@ static void fresh_seeds_break_nothing_when_databases_are_put_back(void **state)
 {
     (void)state;
     run_fresh(&(struct sim_options){.async = -1, .put_back = true},
-              ", whose databases are put back to a copy", fresh.put_back_s);
+              ", whose databases are restored from a copy", fresh.put_back_s);
 }
 
 static void fresh_seeds_break_nothing_on_the_real_store(void **state)

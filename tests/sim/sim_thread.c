@@ -8,7 +8,6 @@
 
 #define CONNECT_US 10000000
 #define OPEN_US 60000000
-#define QUIET_US 1500000 /* HEARTBEAT_MS + 500 */
 #define FILES 200
 
 static void boundary(struct sim *sim, struct sim_proc *proc);
@@ -495,11 +494,6 @@ void thread_swept(struct sim *sim, struct sim_proc *proc)
 
 /* --- leaving ---------------------------------------------------------------------------------- */
 
-static bool round_is_open(const struct member_view *view)
-{
-    return view->round != 0 && view->mode != VIEW_OPEN && view->mode != VIEW_END;
-}
-
 static void gone(struct sim *sim, struct sim_proc *proc, const char *how)
 {
     proc_end(sim, proc,
@@ -507,19 +501,6 @@ static void gone(struct sim *sim, struct sim_proc *proc, const char *how)
              : proc->why == LEAVE_PREEMPTED ? END_RESTART
                                             : END_FAILED,
              how);
-}
-
-static void quiet(struct sim *sim, struct sim_event *event)
-{
-    struct sim_proc *proc = event->proc;
-
-    if (round_is_open(&proc->view) || proc->view.kept || proc->manifests > 0 ||
-        proc->behind_round != 0 || proc->state != THREAD_LEAVING)
-        proc->quiet_since_us = sim->now_us;
-    if (sim->now_us - proc->quiet_since_us > QUIET_US)
-        gone(sim, proc, "left without an answer");
-    else
-        sim_after(sim, 500000, quiet, proc);
 }
 
 static void leave(struct sim *sim, struct sim_proc *proc, enum wire_leave_why why, int64_t code)
@@ -534,10 +515,9 @@ static void leave(struct sim *sim, struct sim_proc *proc, enum wire_leave_why wh
     proc->why = why;
     proc->leaving = true;
     proc->arrived = true;
-    proc->since_us = proc->quiet_since_us = sim->now_us;
+    proc->since_us = sim->now_us;
     SIM_TELL(sim, "%s/%u leaves: %s, done %lld", sim->jobs[proc->job].name, proc->slot,
              wire_leave_why_name(why), (long long)proc->done);
-    sim_after(sim, 500000, quiet, proc);
     post(sim, proc, &input, THREAD_LEAVING);
 }
 

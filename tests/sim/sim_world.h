@@ -2,7 +2,7 @@
 #ifndef TESTS_SIM_SIM_WORLD_H
 #define TESTS_SIM_SIM_WORLD_H
 
-#include "broker/core/core.h"
+#include "broker/core/contract/core.h"
 #include "node/core/member.h"
 #include "tests/sim/sim.h"
 #include "tests/sim/sim_keep.h"
@@ -123,7 +123,6 @@ struct sim_proc {
     struct sim_asks asks;
     bool arrived, leaving, stuck, stuck_at_end, failed_step, released;
     bool holding; /* this step is a hold: evaluation, something that must not be cut */
-    int64_t quiet_since_us;
     unsigned manifests;
     enum wire_leave_why why;
     enum view_mode arrived_mode;
@@ -177,7 +176,7 @@ struct sim_proc {
     int64_t measured_us; /* since when they tell this start of the broker how long its steps take */
     int64_t deaf_since_us; /* on_error did not free the thread: if it was in this step, its agent
                               ends it */
-    bool lost_history;     /* began before the database was put back to an older copy */
+    bool lost_history;     /* began before the database was restored from an older copy */
     int64_t saved_us;      /* its last save was whole */
     uint64_t left_seq;     /* the newest event when it said LEAVE, if it waited for its outcome no
                               longer; else 0 */

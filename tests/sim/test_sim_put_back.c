@@ -1,9 +1,9 @@
-/* Must-fail controls: a database that was put back to an older copy, and what knows it taken away;
- * or lost, and what an import knows taken for more than it is. The mutated files stand in for those
- * of the archive. What a node says again has its controls in unit.member_again: since a node that
- * has told all leaves a silent broker after 5 s, no world is known that breaks without it. Nor is
- * one known since a node reaches a broker within 250 ms that breaks if the broker believes events
- * of a lost history: unit.core_copy holds that. */
+/* Must-fail controls: a database that was restored from an older copy, and what knows it taken
+ * away; or lost, and what an import knows taken for more than it is. The mutated files stand in for
+ * those of the archive. What a node says again has its controls in unit.member_again: since a node
+ * that has told all leaves a silent broker after 5 s, no world is known that breaks without it. Nor
+ * is one known since a node reaches a broker within 250 ms that breaks if the broker believes
+ * events of a lost history: unit.core_copy holds that. */
 #include "broker/core/dispatch.h"
 
 bool found_on_disk(const struct job *job);

@@ -3,7 +3,7 @@
 #ifndef TESTS_SUPPORT_RECORD_COPY_H
 #define TESTS_SUPPORT_RECORD_COPY_H
 
-#include "schema/record.h"
+#include "schema/sql/record.h"
 
 /* Copies text (may be NULL) to where it lives long enough. */
 typedef const char *record_keep_fn(void *arg, const char *text);

@@ -4,7 +4,7 @@
 #ifndef TESTS_SUPPORT_RECORD_KEY_H
 #define TESTS_SUPPORT_RECORD_KEY_H
 
-#include "schema/record.h"
+#include "schema/sql/record.h"
 
 #include <stdbool.h>
 #include <stdint.h>

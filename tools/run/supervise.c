@@ -295,7 +295,7 @@ static struct supervise_verdict end_told(const struct supervise *sup)
     if (now->cause_kind == SUPERVISE_NONE)
         return supervise_stop(SUPERVISE_BY_FINISH, 0);
     /* One rank that asks for the restart is enough. Who died of SIGTERM had no handler yet, early
-     * in its start, and is preempted all the same. A failure that was going to be restarted
+     * in its start, and is preempted nevertheless. A failure that was going to be restarted
      * anyway asks for it too. */
     if (now->exits[SUPERVISE_RESTART] > 0 ||
         (sup->told_signo == SIGTERM && now->cause.signo == SIGTERM) ||

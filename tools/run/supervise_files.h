@@ -1,7 +1,7 @@
 /* supervise_files - the files through which the ranks tell `muster run` about themselves.
  * Owns: a directory of its own for them (or --output's, for the error files), their paths, reading
  * them. Never: writes what a rank writes; trusts what is in them: sizes and kinds are checked.
- * Their form is node/supervised.h's. */
+ * Their form is node/agent/supervised.h's. */
 #ifndef TOOLS_SUPERVISE_FILES_H
 #define TOOLS_SUPERVISE_FILES_H
 

@@ -455,7 +455,7 @@ static bool finished_without(struct tool *tool, int *ret_code)
     return finished;
 }
 
-/* None is on record; a launch that could not restore says that there are others all the same. */
+/* None is on record; a launch that could not restore says that there are others. */
 static int no_latest(struct tool *tool)
 {
     muster_rows_t *rows = NULL;

@@ -40,12 +40,12 @@ static void tell_what_helps(struct story *story, const struct muster_generation_
                          "run --fallback`.");
     else if (failed->fallback)
         story_say(story,
-                  "`muster verify --job %s` names damaged files, to be put back from a copy; older "
+                  "`muster verify --job %s` names damaged files, to be restored from a copy; older "
                   "ones were to be tried, too, and that did not help.",
                   story->job);
     else
         story_say(story,
-                  "`muster verify --job %s` names damaged files, to be put back from a copy; "
+                  "`muster verify --job %s` names damaged files, to be restored from a copy; "
                   "`muster run --fallback` (option restore_fallback) lets all ranks take the next "
                   "older one instead, and loses the steps since that.",
                   story->job);

@@ -3,7 +3,7 @@
  *
  * Only a job that is not running takes them, and only numbers that are no other round's here: a job
  * that went on without its past has rounds of its own. What is here already is left as it is, but
- * for a round that was aborted, because this database, or the import, was put back or cut short: it
+ * for a round that was aborted, because this database was restored, or the import cut short: it
  * gets the row of one that was found on disk.
  *
  * A checkpoint may have 131,072 files, and other jobs are not to wait for them: what is read is

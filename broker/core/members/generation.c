@@ -131,7 +131,7 @@ static void await_ranks(struct core *core, struct job *job)
 }
 
 /* At a start: it runs, and nobody has ever heard of one of its ranks, or since it was lost. So the
- * database was put back before an earlier start, which did not live to miss that rank. */
+ * database was restored before an earlier start, which did not live to miss that rank. */
 void generation_await_unknown(struct core *core, struct job *job)
 {
     for (uint64_t rank = 0; job->gen.state == GENERATION_RUNNING && rank < job->gen.world_size;
@@ -184,7 +184,7 @@ static bool others_are_to_come(const struct job *job)
 }
 
 /* No round is open: it needs somebody who lives, or it were over, and who leaves or is lost ends
- * each that needs it. (One that were open all the same would end by its bounds, or when the next
+ * each that needs it. (One that is still open would end by its bounds, or when the next
  * launch is opened.) */
 void generation_end(struct core *core, struct job *job)
 {
@@ -267,7 +267,7 @@ void generation_rank_failed(struct core *core, struct job *job, enum wire_event_
     generation_ending(core, job, MUSTER_E_PEER, text);
 }
 
-/* Nobody has heard of a rank since the database was put back: its process is gone. */
+/* Nobody has heard of a rank since the database was restored: its process is gone. */
 static void judge_missing(struct core *core, struct job *job)
 {
     int64_t until = job->gen.back_until_boot_ms;
@@ -286,7 +286,7 @@ static void judge_missing(struct core *core, struct job *job)
         if (rank_is_ready(job, rank))
             continue;
         snprintf(text, sizeof text,
-                 "rank %llu did not come back after the broker's database was put back to an older "
+                 "rank %llu did not come back after the broker's database was restored to an older "
                  "copy",
                  (unsigned long long)rank);
         generation_rank_failed(core, job, EVENT_NODE_LOST, rank, text);

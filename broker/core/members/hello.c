@@ -214,7 +214,7 @@ static bool saves_are_open(const struct job *job)
 }
 
 /* All had restored when steps were taken, so a process that comes for a rank is a later life of it;
- * also where the database, put back to an older copy, knows of no former one. */
+ * also where the database, restored from an older copy, knows of no former one. */
 static bool comes_back(const struct job *job, enum wire_role role)
 {
     return job->gen.state == GENERATION_RUNNING && role_is_trainer(role);
@@ -469,7 +469,8 @@ static bool takes_steps(const struct wire_hello *hello)
     return hello->phase >= PHASE_STEPPING && hello->phase <= PHASE_CLOSING;
 }
 
-/* Who takes steps has restored, and so have all: a database that knows less was put back to a copy.
+/* Who takes steps has restored, and so have all: a database that knows less was restored from a
+ * copy.
  */
 static void take_start(struct core *core, struct peer *peer, const struct wire_hello *hello)
 {
@@ -490,7 +491,7 @@ static void take_start(struct core *core, struct peer *peer, const struct wire_h
             rank_restarted(core, job, rank);
 }
 
-/* A member that serves a later round ends one that the database, put back to a copy, holds for
+/* A member that serves a later round ends one that the database, restored from a copy, holds for
  * open. That its save has failed, and why, it says itself, again if need be. */
 static void end_forgotten_round(struct core *core, struct peer *peer,
                                 const struct wire_hello *hello)

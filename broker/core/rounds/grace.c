@@ -1,6 +1,6 @@
 /* grace - what the job's notices ask for, now or later: the plan (plan.h) with this job's own
  * numbers. Nothing of it is needed after a crash but notices and times, which are rows; so a plan
- * is made anew at each tick, and a start of the broker goes on with it. The earliest freeze of all
+ * is made again at each tick, and a start of the broker goes on with it. The earliest freeze of all
  * active notices counts. */
 #include "broker/core/rounds/rounds.h"
 
@@ -125,7 +125,7 @@ static void grace_describe(struct grace *grace, const struct plan *plan,
     }
 }
 
-#define SHOWN_MS 1000 /* a plan that moves by less is not written anew */
+#define SHOWN_MS 1000 /* a plan that moves by less is not written again */
 
 /* Shown is what was planned last; what it moves by with each measured step is not worth a row. */
 static void grace_show(const struct core *core, struct job *job, const struct plan *plan,

@@ -133,7 +133,7 @@ static void notice_fill_in(const struct core *core, const struct job *job, struc
     notice->received_unix_ms = core->now_unix;
 }
 
-/* A known id counts anew if its source withdrew it and issues it again, if it has become a kind
+/* A known id counts again if its source withdrew it and issues it again, if it has become a kind
  * that ends a process, or if its deadline is earlier. A later deadline postpones nothing. */
 static bool is_news(const struct core *core, const struct notice *known,
                     const struct wire_notice *m)
@@ -456,7 +456,7 @@ struct answer notice_cancel(struct core *core, struct job *job, const char *id,
 }
 
 /* What its node has to forget, if it missed the events: not what it withdrew itself, for that it
- * may have issued anew. */
+ * may have issued again. */
 void notices_taken_back(struct core *core, const struct peer *peer, struct wire_snapshot *s)
 {
     struct wire_notice_id *ids = arena_alloc(&core->out->arena, NOTICES_NODE_MAX * sizeof *ids);
@@ -505,7 +505,7 @@ void notice_facts(struct core *core, struct peer *peer, const struct wire_hello 
         if (known == NULL) {
             notice_take(core, peer->job, &m, (int64_t)peer->rank, peer->incarnation);
         } else if (known->state == RECORD_NOTICE_CANCELLED) {
-            continue; /* its node will hear so; if it issues it anew, that is a request */
+            continue; /* its node will hear so; if it issues it again, that is a request */
         } else if (known->deadline_boot_ms > core->now_boot + fact->left_ms + MARGIN_MS && told) {
             notice_take(core, peer->job, &m, (int64_t)peer->rank, peer->incarnation);
         } else if (known->deadline_boot_ms == 0 && told) {

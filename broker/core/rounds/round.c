@@ -233,7 +233,7 @@ static void unchanged_at_once(struct core *core, struct job *job)
     round_unchanged(core, job, round, job->gen.resume_step);
 }
 
-/* Also who is in no row, of a launch that a database which was put back or lost found running. */
+/* Also who is in no row, of a launch that a database which was restored or lost found running. */
 static bool is_to_come_back(const struct job *job, uint64_t rank)
 {
     const struct peer *peer = job->trainers[rank];

@@ -216,7 +216,7 @@ static void try_commit(struct core *core, struct job *job, struct round *round)
 
 /* --- who comes no more ------------------------------------------------------------------------ */
 
-/* NULL: it may come. What is written behind a failed step may be whole all the same. */
+/* NULL: it may come. What is written behind a failed step may still be whole. */
 static const char *gone_how(const struct round *round, const struct peer *peer, unsigned *ret_code)
 {
     bool live = peer != NULL && peer_is_live(peer);
@@ -416,8 +416,8 @@ static void save_take_shard(struct core *core, struct peer *peer, struct round *
     persist_participant(core, job, round, part);
 }
 
-/* Of a node that forgot some, or of a database that did: put back to a copy that is older than they
- * are. They are not told again, so the shard stays incomplete. */
+/* Of a node that forgot some, or of a database that did: restored from a copy that is older than
+ * they are. They are not told again, so the shard stays incomplete. */
 static struct answer misses_files(struct core *core, struct peer *peer, struct round *round,
                                   const struct participant *part, uint64_t told)
 {
@@ -456,7 +456,7 @@ struct answer save_failed(struct core *core, struct peer *peer, const struct wir
     if (part == NULL || !part->writer)
         return too_late;
     if (part->saved_ms >= 0)
-        return taken; /* said anew, for a later answer was lost: its shard is known, and counts */
+        return taken; /* said again, for a later answer was lost: its shard is known, and counts */
     snprintf(text, sizeof text, "rank %llu could not save: %s", (unsigned long long)peer->rank,
              m->text);
     /* a full disk does not loop */

@@ -2,7 +2,7 @@
 #ifndef BROKER_CORE_JOB_H
 #define BROKER_CORE_JOB_H
 
-#include "broker/core/core.h"
+#include "broker/core/contract/core.h"
 #include "broker/core/state/generation.h"
 #include "broker/core/state/keep_state.h"
 #include "broker/core/state/notice.h"

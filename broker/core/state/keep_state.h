@@ -3,8 +3,8 @@
 #ifndef BROKER_CORE_KEEP_STATE_H
 #define BROKER_CORE_KEEP_STATE_H
 
-#include "schema/record.h"
 #include "schema/rules/policies.h"
+#include "schema/sql/record.h"
 
 struct job_policies { /* of the launch that told them; another launch has none until it tells its
                          own */

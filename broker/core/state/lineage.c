@@ -1,6 +1,6 @@
 /* lineage - whose events a job's database holds: the starts of the broker that wrote them, each
- * with the number of the newest event when it began. A database that is put back to an older copy
- * gives numbers anew that were used; who heard of the former ones tells the start that they were
+ * with the number of the newest event when it began. A database that is restored from an older copy
+ * gives numbers again that were used; who heard of the former ones tells the start that they were
  * of, and that start is not in here, or ended below. */
 #include "broker/core/state/state.h"
 

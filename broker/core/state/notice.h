@@ -2,8 +2,8 @@
 #ifndef BROKER_CORE_NOTICE_H
 #define BROKER_CORE_NOTICE_H
 
-#include "schema/record.h"
 #include "schema/rules/plan.h"
+#include "schema/sql/record.h"
 
 struct notice {
     char id[NOTICE_ID_MAX + 1];

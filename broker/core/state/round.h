@@ -4,7 +4,7 @@
 
 #include "broker/core/state/notice.h"
 #include "broker/core/state/peer.h"
-#include "schema/record.h"
+#include "schema/sql/record.h"
 
 #define OUTCOMES_MAX \
     CORE_OUTCOMES_MAX /* rounds whose outcome a returning node can be told without the database */

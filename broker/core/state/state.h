@@ -11,7 +11,7 @@
 #ifndef BROKER_CORE_STATE_H
 #define BROKER_CORE_STATE_H
 
-#include "broker/core/core.h"
+#include "broker/core/contract/core.h"
 #include "broker/core/state/job.h"
 #include "schema/error.h"
 #include "schema/rules/plan.h"

@@ -96,7 +96,7 @@ void tasks_start(struct core *core)
         w->heard_boot_ms = core->now;
         for (struct task_lease *lease = w->first; lease != NULL; lease = lease->next)
             lease->since_boot_ms =
-                core->now; /* their time begins anew: renewals were not written */
+                core->now; /* their time begins again: renewals were not written */
     }
     for (struct task_queue *queue = core->tasks->queues; queue != NULL; queue = queue->next)
         queue->heard_boot_ms = core->now;

@@ -155,7 +155,7 @@ void tasks_queue_open(struct core *core, const struct input *in)
             opened(core, in, NULL, MUSTER_E_BUSY,
                    "the broker has as many queues as there may be, and each has a coordinator, or "
                    "tasks that have not "
-                   "ended; begin one of them anew (`muster tasks` lists a job's)");
+                   "ended; begin one of them again (`muster tasks` lists a job's)");
             return;
         }
         queue = tasks_queue_create(core, tasks_open_new_id(core), up->job, m->name);

@@ -89,7 +89,7 @@ static const char *tasks_queue_refused(const struct core *core, const struct tas
         return "the arguments of the queue's tasks need more memory than a queue may take; wait "
                "until a task has ended";
     if (queue->taken == TASK_NUMBER_MAX)
-        return "the queue has used up its numbers; begin it anew";
+        return "the queue has used up its numbers; begin it again";
     return NULL;
 }
 

@@ -6,7 +6,7 @@
  * and that no worker has, is not made again before another coordinator holds the queue: tasks that
  * use it fail, all others go on. Workers that are lost together are one loss (of those that began
  * before the loss before only that one counts), and workers that left in good order are none. Kept
- * in memory: a broker that starts counts anew. */
+ * in memory: a broker that starts counts from zero. */
 #include "broker/core/tasks/tasks.h"
 
 #include <inttypes.h>

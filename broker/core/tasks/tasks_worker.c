@@ -204,7 +204,7 @@ static bool may_be_held(const struct task_worker *worker, const struct task_queu
            (queue == NULL || strcmp(queue->job, worker->job) == 0);
 }
 
-/* What it has and the broker does not count as its own may be running all the same (T3). */
+/* What it has and the broker does not count as its own may still be running (T3). */
 static void take_held(struct core *core, struct task_worker *worker,
                       const struct wire_work_hello *m)
 {
@@ -234,7 +234,7 @@ static void take_held(struct core *core, struct task_worker *worker,
         lease->since_boot_ms = core->now;
     }
     for (struct task_lease *lease = worker->first; lease != NULL; lease = lease->next) {
-        lease->serial = 0; /* it has it: its numbers begin anew */
+        lease->serial = 0; /* it has it: its numbers begin again */
         lease->sent_boot_ms = core->now;
     }
 }

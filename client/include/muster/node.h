@@ -352,17 +352,9 @@ MUSTER_API int64_t muster_node_resumed_step(const muster_node_t *node);
  * finished).
  * A save_fn on another thread may read the node until close returns.
  *
- * Blocks for what this node still owes, and never beyond a second before this process's own
- * deadline:
- * - an open round, within the round's limits;
- * - a save that is written behind, as long as the broker waits for it, and 5 s once no broker is
- *   heard.
- *   Where the broker may be restarting, call muster_node_wait_until_finished first;
- * - a manifest that is this node's to write: 10 s from the last part that came;
- * - a deletion that has begun: 10 s;
- * - the answer to LEAVE: 1 s, and up to 10 s while the broker says that its disk takes nothing. A
- *   broker that returns without it is told again, three times at most. A process that leaves
- *   unheard is taken for lost, and its job for failed.
+ * Blocks while the broker, heard within 5 s, needs this node: for a round, a save behind, a
+ * manifest, a deletion or the answer to LEAVE. It ends a second before this process's own deadline.
+ * If the broker may be restarting, call muster_node_wait_until_finished first.
  *
  * With policy EXIT, and a termination settled meanwhile, it exits as run does.
  * MUSTER_PREEMPTED the job is being terminated: exit with the restart code · MUSTER_OK exit with

@@ -96,7 +96,7 @@ def rng_state() -> dict[str, Any]:
 
 
 def set_rng_state(state: Mapping[str, Any]) -> None:
-    """Puts back what rng_state() gave. Of a library that is not loaded nothing is put back."""
+    """Restores what rng_state() gave, of each library that is loaded."""
     version, numbers, gauss = state["python"]
     random.setstate((version, tuple(numbers), gauss))
     torch.set_rng_state(state["torch"])

@@ -1,7 +1,7 @@
 /* alibaba - see alibaba.h. Facts: Alibaba Cloud's documentation of instance metadata. */
 #include "node/notice/providers/alibaba.h"
 
-#include "node/notice/times.h"
+#include "node/notice/base/times.h"
 
 #define SPOT_LEAD_MS 300000 /* five minutes */
 

@@ -2,8 +2,8 @@
  * metadata. */
 #include "node/notice/providers/azure.h"
 
-#include "node/notice/json.h"
-#include "node/notice/times.h"
+#include "node/notice/base/json.h"
+#include "node/notice/base/times.h"
 
 #include <stdio.h>
 #include <stdlib.h>

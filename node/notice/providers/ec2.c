@@ -1,8 +1,8 @@
 /* ec2 - see ec2.h. Facts: Amazon's documentation of instance metadata and of spot interruptions. */
 #include "node/notice/providers/ec2.h"
 
-#include "node/notice/json.h"
-#include "node/notice/times.h"
+#include "node/notice/base/json.h"
+#include "node/notice/base/times.h"
 
 #include <stdio.h>
 #include <string.h>

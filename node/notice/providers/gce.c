@@ -1,8 +1,8 @@
 /* gce - see gce.h. Facts: Google's documentation of the metadata server and of host maintenance. */
 #include "node/notice/providers/gce.h"
 
-#include "node/notice/json.h"
-#include "node/notice/times.h"
+#include "node/notice/base/json.h"
+#include "node/notice/base/times.h"
 
 #include <stdio.h>
 #include <stdlib.h>

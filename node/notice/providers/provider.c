@@ -1,7 +1,7 @@
 /* provider - see provider.h. */
 #include "node/notice/providers/provider.h"
 
-#include "node/notice/times.h"
+#include "node/notice/base/times.h"
 
 #include <stdio.h>
 #include <stdlib.h>

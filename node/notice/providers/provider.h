@@ -18,8 +18,8 @@
 #ifndef NODE_NOTICE_PROVIDER_H
 #define NODE_NOTICE_PROVIDER_H
 
-#include "node/notice/http.h"
-#include "node/notice/source.h"
+#include "node/notice/base/http.h"
+#include "node/notice/base/source.h"
 
 #define PROVIDER_PATHS_MAX 6
 #define PROVIDER_MEMORY_MAX 127

@@ -2,7 +2,7 @@
  * See provider.h. */
 #include "node/notice/providers/provider.h"
 
-#include "node/notice/times.h"
+#include "node/notice/base/times.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -2,9 +2,9 @@
  * tried. */
 #include "node/notice/providers/slurm.h"
 
-#include "node/notice/child.h"
-#include "node/notice/share.h"
-#include "node/notice/times.h"
+#include "node/notice/base/child.h"
+#include "node/notice/base/share.h"
+#include "node/notice/base/times.h"
 #include "schema/error.h"
 
 #include <ctype.h>

@@ -1,7 +1,7 @@
 /* tencent - see tencent.h. Facts: Tencent Cloud's documentation of instance metadata. */
 #include "node/notice/providers/tencent.h"
 
-#include "node/notice/times.h"
+#include "node/notice/base/times.h"
 
 #define SPOT_LEAD_MS 120000 /* two minutes */
 #define ZONE_S 28800        /* the time is China's, and does not say so */

@@ -1,5 +1,5 @@
 #!/bin/bash
-# The broker's database is put back to a copy that lists a checkpoint which was deleted since: the launch ends at once and
+# The broker's database is restored from a copy that lists a checkpoint which was deleted since: the launch ends at once and
 # says what to do, with nothing newer on disk and with a newer one; after `muster import` the next one resumes from that.
 . "$(dirname "$0")/../lib.sh"
 . "$(dirname "$0")/../lib_put_back.sh"
@@ -22,7 +22,7 @@ await "steps 2 and 3 to be deleted" on_disk 4
 broker_stop
 records_put_back
 broker_start
-says "$(cat "$dir/musterd.log")" 'was put back to a copy that is older'
+says "$(cat "$dir/musterd.log")" 'was restored from a copy that is older'
 mv "$root/4" "$dir/newer"
 ranks_start 1 "$keep" '' '' 2 0
 ranks_end 1

@@ -59,7 +59,7 @@ is_ours "${pids[0]}" || fail "what was still wanted was given up"
 broker_kill
 touch "$dir/enough"
 closed_ms=$(now_ms)
-# the broker is missed after 5 s of silence, LEAVE gets 1 s, the write 1.5 s to break off; the rest is for a loaded host
+# the broker is missed after 5 s of silence, the write gets 1.5 s to break off; the rest is for a loaded host
 ended_within 20000 "$closed_ms" "its program is over and its broker gone"
 say "the end without a broker took $(($(now_ms) - closed_ms)) ms"
 rank_ends 0 0

@@ -1,6 +1,6 @@
 /* One poller a host: two processes ask once, and who asks is replaced within two seconds when he
  * dies or hangs. */
-#include "node/notice/share.h"
+#include "node/notice/base/share.h"
 #include "tests/support/notice_fixture.h"
 
 #include <poll.h>

@@ -1,9 +1,9 @@
 /* The end of a Slurm job's time: what the environment and squeue say, and every way not to say it.
  * The squeue and scontrol here are scripts that write what the test put down; clocks are the
  * test's. */
+#include "node/notice/base/share.h"
 #include "node/notice/ledger.h"
 #include "node/notice/providers/slurm.h"
-#include "node/notice/share.h"
 #include "tests/support/notice_fixture.h"
 
 #include <fcntl.h>

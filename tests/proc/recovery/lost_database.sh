@@ -25,7 +25,7 @@ for launch_of in 3 1; do
     ranks_end 1
     for ((rank = 0; rank < launch_of; rank++)); do
         says "$(error_of $rank)" MUSTER_E_RESTORE "knows of no checkpoint of job $job at step 40" \
-            "$checkpoints/40 is there" "text=.muster import '$checkpoints'. is to be run first" "begin anew"
+            "$checkpoints/40 is there" "text=.muster import '$checkpoints'. is to be run first" "begin from the start"
     done
     same "the directory of a launch that was refused" "$(files)" "$before"
 done

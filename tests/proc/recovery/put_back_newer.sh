@@ -1,5 +1,5 @@
 #!/bin/bash
-# The broker's database is put back to an older copy, and what was saved since is on disk: a launch does not go on from the
+# The broker's database is restored from an older copy, and what was saved since is on disk: a launch does not go on from the
 # older checkpoint that the copy knows. It ends, all ranks say what to do, nothing is touched, and what they say
 # helps.
 # Rules: R11.6.

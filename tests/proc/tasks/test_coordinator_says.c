@@ -64,7 +64,7 @@ static void a_lost_database_is_told_from_another_coordinator(void **state)
     atomic_store(&stage.start, 2);
     assert_int_equal(stage_join(20000), MUSTER_E_STALE);
     assert_says("is not what this coordinator has opened");
-    assert_says("it has 0 of 1 tasks. The broker's database was lost or put back");
+    assert_says("it has 0 of 1 tasks. The broker's database was lost or restored");
     assert_says("schedule what is missing once more");
     muster_remote_value_free(&value);
 }

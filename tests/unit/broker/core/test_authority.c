@@ -1,7 +1,7 @@
 /* Who may say what: each message of the wire, from each role, for its own job and for another, with
  * a key that counts and with one that does not. The expected cells are those of
  * tests/support/authority_cells.c. prog_cells says the same messages over real sockets. */
-#include "broker/core/authority.h"
+#include "broker/core/contract/authority.h"
 #include "schema/sql/queries.h"
 #include "tests/support/authority_cells.h"
 

@@ -1,4 +1,4 @@
-/* The broker's core: what only a database that was put back, or read in another order, can show. */
+/* The broker's core: what only a database that was restored, or read in another order, can show. */
 #include "tests/unit/broker/core/core_keep_fixture.h"
 
 #include <setjmp.h>

@@ -1,4 +1,4 @@
-/* The broker's core after its database was put back to an older copy: what runs is believed,
+/* The broker's core after its database was restored from an older copy: what runs is believed,
  * numbers are not used twice, and nobody waits for ever for what is forgotten. RECOVERY.md R10. */
 #include "tests/support/core_fixture.h"
 

@@ -488,7 +488,7 @@ static void a_fallback_to_one_without_manifest_is_repaired_first_also_after_a_re
     assert_true(core_sent(f, 100, WIRE_SNAPSHOT)->u.snapshot.resume_repair);
 }
 
-/* A database put back to an older copy: what it commits without a manifest was deleted since. */
+/* A database restored from an older copy: what it commits without a manifest was deleted since. */
 static void what_cannot_be_repaired_is_a_failed_restore_and_falls_back_like_one(void **state)
 {
     struct core_fixture *f = *state;

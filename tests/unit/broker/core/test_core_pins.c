@@ -190,7 +190,7 @@ static void nothing_goes_while_ranks_restore(void **state)
     assert_kept(f, "joining", "2");
 }
 
-/* A database that was put back to a copy may hold pins that nobody remembers. */
+/* A database that was restored from a copy may hold pins that nobody remembers. */
 static void a_refused_deletion_names_who_holds_on_to_it(void **state)
 {
     struct core_fixture *f = *state;

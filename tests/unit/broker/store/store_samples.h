@@ -3,7 +3,7 @@
 #ifndef TESTS_UNIT_STORE_SAMPLES_H
 #define TESTS_UNIT_STORE_SAMPLES_H
 
-#include "broker/core/core.h"
+#include "broker/core/contract/core.h"
 
 #define SAMPLE_JOB "words"
 #define SAMPLE_GENERATION UINT64_C(3)

@@ -1,5 +1,5 @@
-/* A database that was put back to an older copy: known by its mark, and by nothing that is no such
- * thing. */
+/* A database that was restored from an older copy: known by its mark, and by nothing that is no
+ * such thing. */
 #include "tests/unit/broker/store/store_fixture.h"
 
 #include "broker/store/store_internal.h"

@@ -302,7 +302,7 @@ static void a_result_is_fetched(void **state)
     assert_int_equal(fetch(*state, 40000, 40000), MUSTER_OK);
 }
 
-/* The database was put back to a copy in which another attempt gave another one: nobody waits for
+/* The database was restored from a copy in which another attempt gave another one: nobody waits for
  * the first. */
 static void a_result_of_another_length_is_an_error(void **state)
 {

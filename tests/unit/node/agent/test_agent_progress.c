@@ -134,12 +134,12 @@ static int take_first(const struct muster_save_context *context, void **ret_snap
 
 static bool close_waits(void)
 {
-    bool kept;
+    bool leaving;
 
     pthread_mutex_lock(&own->mutex);
-    kept = own->view.kept;
+    leaving = own->leaving;
     pthread_mutex_unlock(&own->mutex);
-    return kept;
+    return leaving;
 }
 
 static int write_in_close(const struct muster_save_context *context)

@@ -1,4 +1,4 @@
-/* The node's core: what a start of the broker, or a database that was put back, has forgotten. */
+/* The node's core: what a start of the broker, or a database that was restored, has forgotten. */
 #include "tests/support/member_fixture.h"
 
 #include <setjmp.h>
@@ -72,7 +72,7 @@ static void save(struct member_fixture *f, uint64_t round)
     member_ack_all(f);
 }
 
-/* The broker's database was put back and knows nothing of checkpoint 1. */
+/* The broker's database was restored and knows nothing of checkpoint 1. */
 static void a_manifest_that_nobody_can_give_does_not_keep_the_next_waiting(void **state)
 {
     struct member_fixture *f = *state;
@@ -104,7 +104,7 @@ static void while_the_broker_is_away_no_manifest_is_given_up(void **state)
     assert_int_equal(f->m->manifest, 1);
 }
 
-/* --- its database was put back: answers were given that it does not know ---------------------- */
+/* --- its database was restored: answers were given that it does not know ---------------------- */
 
 static void put_back(struct member_fixture *f, uint64_t last_request)
 {
@@ -185,7 +185,6 @@ static enum member_outcome_state outcome(const struct member_fixture *f, uint64_
 static void the_outcome_of_a_round_that_the_database_has_forgotten_is_unknown(void **state)
 {
     struct member_fixture *f = *state;
-    bool sure;
 
     for (int known = 0; known < 2; known++) {
         member_capture(f, CAUSE_OPERATOR);
@@ -195,7 +194,7 @@ static void the_outcome_of_a_round_that_the_database_has_forgotten_is_unknown(vo
         assert_int_equal(outcome(f, 1), OUTCOME_OPEN);
         member_ack(f, request, known > 0 ? MUSTER_OK : MUSTER_E_ABORTED);
         assert_int_equal(outcome(f, 1), known > 0 ? OUTCOME_OPEN : OUTCOME_UNKNOWN);
-        assert_true(outcome_awaited(f->m, &sure) == (known > 0));
+        assert_true(outcome_awaited(f->m) == (known > 0));
         member_fixture_close(f);
         member_fixture_running(f, 1, LAYOUT_SHARDED);
     }

@@ -75,19 +75,46 @@ static void only_a_terminations_save_keeps_who_closes_without_a_broker(void **st
     }
 }
 
-/* The broker is heard all the while and gives none. */
+/* R8.5: the broker is heard all the while and gives none. A rank without a part to write waits as
+ * the writer does, for a notice may join the round. */
 static void who_closes_waits_for_no_verdict_for_ever(void **state)
 {
     struct member_fixture *f = *state;
 
+    for (unsigned writers = 1; writers <= 2;
+         writers++) { /* of three ranks the first, or this one */
+        member_anew(f);
+        member_stand(f, 5);
+        member_freeze(f, 1, CAUSE_OPERATOR, false);
+        member_close(f, LEAVE_FINISHED);
+        member_decision(f, 1, CAUSE_OPERATOR, 5, writers);
+        member_arrive(f);
+        if (writers == 2)
+            member_saved(f, 1, 1);
+        member_ack_all(f);
+        member_pass(f, GIVE_UP_MS - 1, true);
+        assert_null(member_sent(f, WIRE_LEAVE));
+        member_pass(f, 1, true);
+        assert_non_null(member_sent(f, WIRE_LEAVE));
+    }
+}
+
+/* R8.5 */
+static void a_rank_without_a_part_to_write_leaves_at_the_verdict(void **state)
+{
+    struct member_fixture *f = *state;
+
+    member_close(f, LEAVE_FINISHED);
+    assert_non_null(member_sent(f, WIRE_LEAVE)); /* nothing holds it */
+    member_anew(f);
+    member_stand(f, 5);
     member_freeze(f, 1, CAUSE_OPERATOR, false);
     member_close(f, LEAVE_FINISHED);
     member_decision(f, 1, CAUSE_OPERATOR, 5, 1);
     member_arrive(f);
     member_ack_all(f);
-    member_pass(f, GIVE_UP_MS - 1, true);
     assert_null(member_sent(f, WIRE_LEAVE));
-    member_pass(f, 1, true);
+    member_commit(f, 1, CAUSE_OPERATOR, 5, false);
     assert_non_null(member_sent(f, WIRE_LEAVE));
 }
 
@@ -114,6 +141,7 @@ int main(void)
             a_program_that_closes_is_not_called_preempted_by_its_own_deadline, member_set_up,
             member_tear_down),
         T(who_closes_waits_for_no_verdict_for_ever),
+        T(a_rank_without_a_part_to_write_leaves_at_the_verdict),
         T(who_has_finished_leaves_so_when_nothing_was_saved),
         T(who_has_not_finished_is_preempted),
         T(only_a_terminations_save_keeps_who_closes_without_a_broker),

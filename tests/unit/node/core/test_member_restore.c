@@ -111,9 +111,10 @@ static void a_choice_that_cannot_be_repaired_is_a_failed_restore(void **state)
                                              .code = MUSTER_E_NOT_FOUND,
                                              .text = "gone"});
         assert_non_null(member_sent(f, WIRE_RESTORE_FAILED));
-        assert_non_null(strstr(member_sent(f, WIRE_RESTORE_FAILED)->u.restore_failed.text,
-                               "gone; if the broker's database was put back to an older copy, run "
-                               "`muster import /"));
+        assert_non_null(
+            strstr(member_sent(f, WIRE_RESTORE_FAILED)->u.restore_failed.text,
+                   "gone; if the broker's database was restored from an older copy, run "
+                   "`muster import /"));
         assert_int_equal(member_sent(f, WIRE_RESTORE_FAILED)->u.restore_failed.checkpoint, 4);
         member_fixture_close(f);
         joining((void **)&f);

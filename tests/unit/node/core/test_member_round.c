@@ -74,7 +74,7 @@ static void a_freeze_of_a_higher_round_closes_anew_and_the_last_report_is_said_n
     member_freeze(f, 1, CAUSE_OPERATOR, false);
     member_freeze(f, 2, CAUSE_TERMINATION, false);
     assert_member(f, "close; view wait; REPORT r2 5/5");
-    member_pass(f, REPORT_AGAIN_MS, true);
+    member_pass(f, (FREEZE_MS / 4), true);
     assert_member(f, "REPORT r2 5/5");
 }
 
@@ -87,7 +87,7 @@ a_report_is_said_until_the_outcome_is_heard_and_at_once_to_a_broker_that_is_back
     member_stand(f, 5);
     member_freeze(f, 1, CAUSE_OPERATOR, false);
     assert_int_equal(f->m->pending_count, 0); /* it has no number, and awaits no answer */
-    member_pass(f, REPORT_AGAIN_MS - 1, true);
+    member_pass(f, (FREEZE_MS / 4) - 1, true);
     assert_int_equal(member_sent_count(f, WIRE_REPORT), 0);
     member_pass(f, 1, true);
     assert_int_equal(member_sent_count(f, WIRE_REPORT), 1);
@@ -95,7 +95,7 @@ a_report_is_said_until_the_outcome_is_heard_and_at_once_to_a_broker_that_is_back
     member_welcome(f, false);
     assert_int_equal(member_sent_count(f, WIRE_REPORT), 1);
     member_abort(f, 1, true);
-    member_pass(f, 2 * REPORT_AGAIN_MS, true);
+    member_pass(f, 2 * (FREEZE_MS / 4), true);
     assert_int_equal(member_sent_count(f, WIRE_REPORT), 0);
 }
 

@@ -1,8 +1,8 @@
 /* What people and machines write about notices: the list of sources, dates, a file's line, DMI. */
+#include "node/notice/base/times.h"
 #include "node/notice/line.h"
 #include "node/notice/providers/platform.h"
 #include "node/notice/sources.h"
-#include "node/notice/times.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

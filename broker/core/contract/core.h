@@ -15,7 +15,7 @@
 #define BROKER_CORE_CORE_H
 
 #include "schema/arena.h"
-#include "schema/record.h"
+#include "schema/sql/record.h"
 #include "schema/wire/wire.h"
 
 #define CORE_JOBS_MAX 1280      /* in memory: those that run, and the ended ones that follow */

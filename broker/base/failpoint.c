@@ -1,5 +1,5 @@
 /* failpoint - see failpoint.h. Single-threaded, as the loop is. */
-#include "broker/failpoint.h"
+#include "broker/base/failpoint.h"
 
 #ifdef MUSTER_FAIL_POINTS
 #include <fcntl.h>
@@ -19,7 +19,7 @@ static const struct {
     enum whats whats;
 } places[FAILPOINT_COUNT] = {
 #define FAILPOINT(PLACE, name, WHATS) [FAILPOINT_##PLACE] = {#name, WHATS_##WHATS},
-#include "broker/failpoint.def"
+#include "broker/base/failpoint.def"
 #undef FAILPOINT
 };
 

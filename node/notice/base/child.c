@@ -1,5 +1,5 @@
 /* child - see child.h. */
-#include "node/notice/child.h"
+#include "node/notice/base/child.h"
 
 #include <errno.h>
 #include <fcntl.h>

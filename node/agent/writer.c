@@ -1,5 +1,5 @@
 /* writer - see writer.h. */
-#include "node/writer.h"
+#include "node/agent/writer.h"
 
 #include "node/shard/dir_delete.h"
 #include "node/thread.h"

@@ -1,5 +1,5 @@
 /* http - see http.h. */
-#include "node/notice/http.h"
+#include "node/notice/base/http.h"
 
 #include "schema/error.h"
 

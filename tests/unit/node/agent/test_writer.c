@@ -1,5 +1,5 @@
 /* The writer's thread: what it reports, and that nothing queued is lost when it is destroyed. */
-#include "node/writer.h"
+#include "node/agent/writer.h"
 
 #include "node/shard/shard.h"
 #include "schema/manifest/manifest.h"

@@ -1,4 +1,4 @@
-#include "broker/core/authority.h"
+#include "broker/core/contract/authority.h"
 
 #include "schema/error.h"
 #include "schema/sql/queries.h"

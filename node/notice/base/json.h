@@ -2,7 +2,7 @@
 #ifndef NODE_NOTICE_JSON_H
 #define NODE_NOTICE_JSON_H
 
-#include "node/notice/http.h"
+#include "node/notice/base/http.h"
 
 #include <jansson.h>
 

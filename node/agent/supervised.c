@@ -1,5 +1,5 @@
 /* supervised - the error file and the life file; see supervised.h. */
-#include "node/supervised.h"
+#include "node/agent/supervised.h"
 #include "node/clock.h"
 
 #include <errno.h>

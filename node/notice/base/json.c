@@ -1,5 +1,5 @@
 /* json - see json.h. */
-#include "node/notice/json.h"
+#include "node/notice/base/json.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* supervised: the error file says why, once and whole; the life file's lock ends with the process.
  */
-#include "node/supervised.h"
+#include "node/agent/supervised.h"
 #include "tests/support/scratch.h"
 
 #include <fcntl.h>

@@ -2,7 +2,7 @@
 #ifndef NODE_NOTICE_TIMES_H
 #define NODE_NOTICE_TIMES_H
 
-#include "node/notice/source.h"
+#include "node/notice/base/source.h"
 
 /* All take the text without spaces around it and answer in Unix milliseconds. False: none of that
  * form, or no date that exists. */

@@ -1,5 +1,5 @@
 /* behind - see behind.h. */
-#include "node/behind.h"
+#include "node/agent/behind.h"
 
 #include "node/clock.h"
 #include "node/shard/snapshot.h"

@@ -1,5 +1,5 @@
 /* share - see share.h. The state file is JSON, replaced as a whole by rename. */
-#include "node/notice/share.h"
+#include "node/notice/base/share.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 /* times - see times.h. */
-#include "node/notice/times.h"
+#include "node/notice/base/times.h"
 
 #include <string.h>
 

@@ -14,14 +14,14 @@
 #ifndef BROKER_FAILPOINT_H
 #define BROKER_FAILPOINT_H
 
-#include "broker/core/core.h"
+#include "broker/core/contract/core.h"
 
 #include <stdbool.h>
 
 #ifdef MUSTER_FAIL_POINTS
 enum failpoint {
 #define FAILPOINT(PLACE, name, WHATS) FAILPOINT_##PLACE,
-#include "broker/failpoint.def"
+#include "broker/base/failpoint.def"
 #undef FAILPOINT
     FAILPOINT_COUNT
 };

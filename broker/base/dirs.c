@@ -1,5 +1,5 @@
 /* dirs - see dirs.h. */
-#include "broker/dirs.h"
+#include "broker/base/dirs.h"
 
 #include "schema/error.h"
 

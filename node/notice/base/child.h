@@ -5,7 +5,7 @@
 #ifndef NODE_NOTICE_CHILD_H
 #define NODE_NOTICE_CHILD_H
 
-#include "node/notice/source.h"
+#include "node/notice/base/source.h"
 
 #include <sys/types.h>
 

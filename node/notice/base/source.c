@@ -1,5 +1,5 @@
 /* source - see source.h. Pure. */
-#include "node/notice/source.h"
+#include "node/notice/base/source.h"
 
 #include <string.h>
 

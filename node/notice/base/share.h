@@ -11,7 +11,7 @@
 #ifndef NODE_NOTICE_SHARE_H
 #define NODE_NOTICE_SHARE_H
 
-#include "node/notice/source.h"
+#include "node/notice/base/source.h"
 
 #define SHARE_STAMP_MS 250
 #define SHARE_STALE_MS 1000
