@@ -98,15 +98,11 @@ class Checkpointer(_torch.Checkpointer):
 
     def _save(self, context: SaveContext) -> None:
         super()._save(context)  # first: DCP may draw random numbers
-        progress = _framework.Progress(self.node, context.directory)
-        try:
-            dcp.save(
-                self._sharded(),
-                storage_writer=_Writer(context.directory, sync_files=False),  # muster syncs them
-                process_group=self._group,
-            )
-        finally:
-            progress.stop()
+        dcp.save(
+            self._sharded(),
+            storage_writer=_Writer(context.directory, sync_files=False),  # muster syncs them
+            process_group=self._group,
+        )
 
     def _restore(self, context: RestoreContext) -> None:
         saved = sorted(context.checkpoint_directory.glob(f"*/{_torch._FILE}"))

@@ -24,6 +24,7 @@ from typing import Any
 import torch
 import torch.distributed
 
+from . import _framework
 from ._member import RestoreContext, SaveContext
 from ._node import Node
 from ._signals import shield
@@ -165,7 +166,7 @@ class Checkpointer:
             save=self._save,
             restore=self._restore,
             restore_later=True,
-            **{"layout": "sharded", **options},
+            **_framework.own_parts(options),
         )
 
     def restore(self) -> bool:
