@@ -345,7 +345,8 @@ class Manager(Member):
         """Will save(step) save? Every rank gets the same answer; with False the step is over.
 
         With True the save begins here: a program that saves by itself does so before it calls
-        save, within ten minutes. force: the program decides that this step is saved, alike on all ranks.
+        save, within ten minutes.
+        force: the program decides that this step is saved, alike on all ranks.
         """
         self._unwatch()
         answer = ffi.new("bool *")

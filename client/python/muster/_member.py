@@ -319,8 +319,8 @@ class Member:
         thread.
 
         suspect: another rank may be the cause, as when a collective broke. Waits first, at most
-        `wait` seconds (None = 6), for the broker to say who is gone: then PeerError is raised, with that rank, else
-        StepError. The training thread alone.
+        `wait` seconds (None = 6), for the broker to say who is gone: then PeerError is raised, with
+        that rank, else StepError. The training thread alone.
         """
         if suspect:
             ms = milliseconds("wait", wait)

@@ -144,6 +144,8 @@ class Checkpointer(_torch.Checkpointer):
                 part.load_state_dict(states[0][name])
         if self._resize is not None:
             self._resize([state.get("data") for state in states])
+        if "data" in self._parts:
+            self._parts["data"].state_dict()  # a loader begins its iterator, as in muster.torch
         if context.rank < len(states):
             _torch.set_rng_state(states[context.rank]["random"])
         else:

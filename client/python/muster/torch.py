@@ -232,6 +232,7 @@ class Checkpointer:
         state = self._load(context.directory / _FILE)
         for name, part in self._parts.items():
             part.load_state_dict(state[name])
+            part.state_dict()  # a loader begins its iterator with it, and draws a random number
         set_rng_state(state["random"])
 
 
