@@ -468,6 +468,28 @@ enum muster_status muster_node_fail(muster_node_t *node, int code, const char *t
     return MUSTER_OK;
 }
 
+/* A killed rank is known to be lost by then. */
+#define SUSPECT_MS (LOST_MS + HEARTBEAT_MS)
+
+enum muster_status muster_node_fail_suspecting(muster_node_t *node, int code, const char *text,
+                                               int64_t wait_ms, struct muster_error *ret_error)
+{
+    enum muster_status status = MUSTER_OK;
+
+    if (node_refused(node, false))
+        return node_refuse(node, "muster_node_fail_suspecting", ret_error);
+    if (node->agent != NULL && !atomic_load(&node->failed))
+        status = agent_wait_end(node->agent, wait_ms > 0 ? wait_ms : SUSPECT_MS, ret_error);
+    if (status == MUSTER_OK) {
+        muster_node_fail(node, code, text);
+        return after_failure(node, ret_error);
+    }
+    node_note_interrupt(node, status);
+    if (must_leave(node, status))
+        node_leave_process(node);
+    return status;
+}
+
 bool muster_node_is_saving_in_progress(const muster_node_t *node)
 {
     return !node_gone(node) && node->agent != NULL && agent_is_saving(node->agent);

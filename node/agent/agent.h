@@ -86,6 +86,8 @@ bool agent_is_interrupted(struct agent *agent);
 /* For a wait of the caller's own that VIEW_END or agent_is_interrupted breaks off. What every
  * boundary returns, and the caller does; MUSTER_OK: the launch goes on. */
 enum muster_status agent_take_end(struct agent *agent, struct muster_error *err);
+/* The same, of an end that comes within wait_ms; MUSTER_OK: the launch goes on. */
+enum muster_status agent_wait_end(struct agent *agent, int64_t wait_ms, struct muster_error *err);
 /* begun = done = step from here on. */
 enum muster_status agent_restored(struct agent *agent, uint64_t checkpoint, int64_t step,
                                   struct muster_error *err);

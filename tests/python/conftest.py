@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import sys
@@ -31,6 +32,29 @@ def await_that(what, condition, patience=PATIENCE):
         if time.monotonic() > until:
             pytest.fail(f"{what} did not come within {patience:.0f} s")
         time.sleep(0.01)
+
+
+def without_muster(example):
+    """The text of an example as it was before muster, and how many of its lines muster added or
+    changed, beside imports. It adds those marked `# muster`, and changes those marked `# was:`.
+    """
+    lines, count = [], 0
+    for line in example.read_text().splitlines():
+        indent = line[: len(line) - len(line.lstrip())]
+        imports = line.lstrip().startswith(("import ", "from "))
+        code, _, before = line.partition("  # was: ")
+        if before.endswith("."):  # another module's
+            lines.append(re.sub(r"muster\.\w+\.", before, code))
+        elif before:
+            lines.append(indent + before)
+        elif "  # muster" in line:
+            if line.split("  # ")[0].endswith(":"):
+                lines.append(indent + "if True:")
+        else:
+            lines.append(line)
+            continue
+        count += not imports
+    return "\n".join(lines) + "\n", count
 
 
 def digests(directory):
@@ -151,6 +175,28 @@ class World:
             return nodes if len(nodes) == ranks and all(row.done >= step for row in nodes) else None
 
         return await_that(f"step {step} of {ranks} ranks", there, patience)
+
+    def preempt_again_and_again(self, launch, ranks, strike, times=20, patience=PATIENCE):
+        """Each launch does some steps; then strike(its nodes). Each time all ranks save one
+        checkpoint, and the next launch goes on behind it. Then the job ends.
+        """
+
+        def there(number):
+            began = self.client.generations("job")
+            nodes = self.nodes()
+            if len(began) != number or len(nodes) != ranks:
+                return None
+            resumed = max(row.resume_step for row in began)
+            return nodes if all(row.done > max(resumed, 0) + 2 for row in nodes) else None
+
+        for number in range(1, times + 1):
+            strike(await_that(f"steps of launch {number}", lambda n=number: there(n), patience))
+        launch.finish(patience)
+        began = sorted(self.client.generations("job"), key=lambda row: row.generation)
+        assert len(began) == times + 1, launch.stderr
+        steps = [row.resume_step for row in began[1:]]
+        saved = [row.step for row in self.client.checkpoints("job") if row.state == "committed"]
+        assert steps == sorted(set(steps)) == sorted(saved), (steps, saved)
 
     def muster(self, *arguments):
         """The tool's output."""

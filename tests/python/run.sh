@@ -6,8 +6,10 @@ set -euo pipefail
 musterd=$MUSTERD muster=$MUSTER
 unset "${!MUSTER_@}" # a job's identity comes from the tests, not from around us
 export PYTHONPATH="$BUILD_DIR/client/python" PYTHONDONTWRITEBYTECODE=1 MUSTERD=$musterd MUSTER=$muster
+export KERAS_BACKEND=jax # its default is TensorFlow, which nobody installs here
 for framework in $(sed -n 's/^# needs: //p' "$1"); do
-    if ! "$PYTHON" -c "import $framework" 2>/dev/null; then
+    # Not by importing it: what is there and cannot be imported fails its tests.
+    if ! "$PYTHON" -c "import importlib.util as u, sys; sys.exit(u.find_spec('$framework') is None)"; then
         echo "skipped: $framework is not installed in build/python; \`./tools/dev python --slow\` installs it"
         exit 77
     fi

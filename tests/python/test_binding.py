@@ -2,6 +2,8 @@
 imported.
 """
 
+import json
+import os
 import pathlib
 import re
 import subprocess
@@ -75,6 +77,32 @@ def test_every_public_call_is_reached(world):
 def test_an_array_that_cannot_be_restored_in_place_is_refused_by_name(array, says):
     with pytest.raises((TypeError, ValueError), match="state 'weights'.*" + says):
         muster.TrainingState(weights=array)
+
+
+def test_A10_the_module_has_its_library_in_it_and_shows_it_to_nobody():
+    """So no other libmuster, of whatever age, ever reads or writes its structures."""
+    module = str(BUILD / "client/python/muster/_native.abi3.so")
+    needed = subprocess.check_output(["readelf", "--dynamic", module], text=True)
+    assert "libmuster" not in needed
+    names = subprocess.check_output(["nm", "-D", "--defined-only", module], text=True)
+    assert {line.split()[-1] for line in names.splitlines()} == {"PyInit__native"}
+
+
+def test_A11_a_boundary_costs_at_most_half_as_much_again_as_an_empty_call(world):
+    text, _ = world.python("boundary.py", 2000).communicate(timeout=60)
+    told = json.loads(text)
+    assert told["ratio"] <= 1.5, told
+
+
+@pytest.mark.parametrize("framework", ["no_such_framework", "muster_neither"])
+def test_A12_a_file_whose_framework_is_not_there_is_skipped_by_name(tmp_path, framework):
+    (tmp_path / "test_x.py").write_text(f"# needs: os\n# needs: {framework}\n")
+    env = {**os.environ, "PYTHON": sys.executable}
+    done = subprocess.run(
+        ["bash", HERE / "run.sh", tmp_path / "test_x.py"], env=env, capture_output=True, text=True
+    )
+    assert done.returncode == 77, done.stderr
+    assert done.stdout.startswith(f"skipped: {framework} is not installed in build/python"), done
 
 
 def test_wrong_options_are_named():

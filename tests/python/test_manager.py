@@ -7,7 +7,7 @@ import pytest
 from conftest import await_that
 
 import muster
-from muster import _elsewhere, _framework
+from muster import _elsewhere, _progress
 
 STEPS, SECONDS = 400, 0.01
 
@@ -44,7 +44,7 @@ def test_what_a_program_wrote_is_committed_once_it_is_on_the_disk_alone(alone, t
     elsewhere = _elsewhere.Elsewhere()
     assert elsewhere.ask(0, wanted=True)
     with monkeypatch.context() as patched:
-        patched.setattr(_framework, "sync", ends)
+        patched.setattr(_progress, "sync", ends)
         with pytest.raises(SystemExit) as caught:
             elsewhere.commit(0, str(written), writer=True, metrics={})
     with pytest.raises(RuntimeError, match="wrote no checkpoint of step 0"):
@@ -101,16 +101,16 @@ def test_a_policy_of_the_wrong_list_is_named():
 def test_a_save_whose_bytes_stand_still_is_told_no_more(tmp_path, monkeypatch):
     told = []
     monkeypatch.setattr(
-        _framework, "lib", SimpleNamespace(muster_node_save_progress=lambda _, n: told.append(n))
+        _progress, "lib", SimpleNamespace(muster_node_save_progress=lambda _, n: told.append(n))
     )
-    monkeypatch.setattr(_framework, "_PERIOD", 0.01)
+    monkeypatch.setattr(_progress, "_PERIOD", 0.01)
     (tmp_path / "5.being-written").mkdir()
-    progress = _framework.Progress(SimpleNamespace(_c=None), tmp_path / "5", patience=0.045)
+    progress = _progress.Progress(None, tmp_path / "5", patience=0.045)
     await_that("the patience", lambda: len(told) == 4)
     (tmp_path / "5.being-written/part").write_bytes(bytes(100))
     await_that("another", lambda: len(told) == 9)
     progress.stop()
     assert told == [1, 2, 3, 4, 100, 101, 102, 103, 104]
-    endless = _framework.Progress(SimpleNamespace(_c=None), None)
+    endless = _progress.Progress(None, None, patience=None)
     await_that("what has no end", lambda: len(told) >= 30)
     endless.stop()

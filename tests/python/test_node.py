@@ -20,7 +20,7 @@ def line_with(process, text):
     pytest.fail(f"{text!r} never came:\n{''.join(lines)}")
 
 
-def test_callables_save_and_restore_and_finally_and_atexit_run(world):
+def test_A9_callables_run_on_the_main_thread_and_finally_and_atexit_run(world):
     launch = world.run(1, "train_callable.py", 600, 0.02)
     world.await_step(10)
     world.muster("notify", "--job", "job", "0")
@@ -28,18 +28,36 @@ def test_callables_save_and_restore_and_finally_and_atexit_run(world):
     log = launch.log()
     assert log.count("saved") == 1 and log.count("restored") == 1 and "finished 600" in log
     assert log.count("finally ran") == log.count("atexit ran") == 2
+    assert log.count("foreign threads: []") == 2
 
 
-def test_an_exception_in_save_is_told_here_and_in_why(world):
-    launch = world.run(
-        1, "train_callable.py", 100000, 0.005, "save-raises", options=("--max-failures", "0")
+def test_A7_an_exception_in_save_is_told_here_in_why_and_in_the_error_file(world, tmp_path):
+    told = tmp_path / "error.json"
+    process = world.python(
+        "train_callable.py", 100000, 0.005, "save-raises", env={"MUSTER_ERROR_FILE": str(told)}
     )
     world.await_step(5)
     world.muster("notify", "--job", "job", "0")
-    assert launch.end() == 1
-    log = launch.log()
+    log, _ = process.communicate(timeout=60)
+    assert process.returncode == 1
     assert "RuntimeError: CUDA out of memory" in log and "muster: " in log and "finally ran" in log
     assert "RuntimeError: CUDA out of memory" in world.muster("why", "--job", "job")
+    assert "RuntimeError: CUDA out of memory" in told.read_text()
+
+
+@pytest.mark.parametrize("killed", [True, False])
+def test_A7_who_suspects_a_peer_is_blamed_only_where_nobody_is_gone(world, killed):
+    launch = world.run(
+        2, "train_suspects.py", "killed" if killed else "alive", options=("--max-failures", "0")
+    )
+    assert launch.end() != 0
+    (row,) = world.client.generations("job")
+    if killed:
+        assert "PeerError of rank 1" in launch.log(0)
+        assert row.error_rank == 1 and "Connection reset" not in world.muster("why", "--job", "job")
+    else:
+        assert "StepError: Connection reset by peer" in launch.log(0)
+        assert row.error_rank == 0 and "Connection reset" in world.muster("why", "--job", "job")
 
 
 def test_an_exception_in_restore_is_told(world):
@@ -57,7 +75,7 @@ def test_an_exception_in_restore_is_told(world):
 
 
 @pytest.mark.parametrize("what", ["open", "step", "client"])
-def test_ctrl_c_ends_a_blocking_call_within_a_second(world, what):
+def test_A6_ctrl_c_ends_a_blocking_call_within_a_second(world, what):
     env = {"MUSTER_WORLD_SIZE": "2"}
     with socket.create_server(("127.0.0.1", 0)) as silent:
         if what != "step":
@@ -79,7 +97,7 @@ def test_ctrl_c_ends_a_blocking_call_within_a_second(world, what):
     )
 
 
-def test_the_other_ranks_learn_who_was_interrupted(world):
+def test_A6_the_other_ranks_learn_who_was_interrupted(world):
     launch = world.run(
         2, "train_numpy.py", 100000, 0.005, world.directory / "x", options=("--max-failures", "0")
     )
@@ -119,9 +137,11 @@ CODES = {
 }
 
 
-def test_50_exits_at_random_moments_neither_crash_nor_hang(world):
+def exits_at_random_moments(world, count):
     moments = random.Random(19)
-    kinds = [(list(CODES)[number % len(CODES)], moments.uniform(0, 0.2)) for number in range(50)]
+    kinds = [
+        (list(CODES)[number % len(CODES)], moments.uniform(0, 0.2)) for number in range(count)
+    ]
     for start in range(0, len(kinds), 5):
         processes = [
             (
@@ -148,6 +168,10 @@ def test_50_exits_at_random_moments_neither_crash_nor_hang(world):
             (row,) = world.client.nodes(f"exit-{start + at}")
             assert row.state == "left", f"{kind}: {row}\n{text}"
             assert (row.exit_code == 0) == (kind not in ("raise", "interrupt")) or kind == "notify"
+
+
+def test_A9_50_exits_at_random_moments_neither_crash_nor_hang(world):
+    exits_at_random_moments(world, 50)
 
 
 def test_the_announced_end_is_told_to_all_ranks(world):

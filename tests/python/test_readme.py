@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from conftest import HERE
+from conftest import HERE, without_muster
 
 import muster
 
@@ -27,3 +27,37 @@ def test_its_package_page_names_only_what_there_is():
     text = (SOURCE / "client/python/README.md").read_text()
     for name in re.findall(r"`([A-Z]\w+)`", text):
         assert hasattr(muster, name) or name in OF_FRAMEWORKS, name
+
+
+LINES = {
+    "accelerate_loop": 5,  # one of them: its epochs begin where it goes on
+    "fsdp_dcp": 4,
+    "hf": 2,
+    "jax_orbax": 2,  # one of them: initialize
+    "keras_fit": 0,
+    "lightning_ddp": 3,  # one of them: its workers' shield
+    "numpy_sgd": 3,
+    "torch_ddp": 4,
+}
+
+
+def test_A2_so_many_lines_of_an_example_are_muster_s():
+    folder = SOURCE / "client/python/examples"
+    assert {path.stem for path in folder.glob("*.py")} == set(LINES)
+    for name, most in LINES.items():
+        text, count = without_muster(folder / f"{name}.py")
+        compile(text, name, "exec")
+        body = text.split('"""')[2]
+        assert "muster." not in re.sub(r"#.*", "", body), name
+        assert count <= most, f"{name}: {count} lines"
+
+
+def test_A2_the_example_of_NumPy_ends_with_the_bits_of_what_it_was_before_muster(world, tmp_path):
+    example = SOURCE / "client/python/examples/numpy_sgd.py"
+    (tmp_path / "plain.py").write_text(without_muster(example)[0])
+    told = []
+    for program in (tmp_path / "plain.py", example):
+        launch = world.run(2, program, 100, 0)
+        launch.finish()
+        told.append(launch.log(0) + launch.log(1))
+    assert told[0].count("100 steps, weights ") == 2 and told[0] == told[1]

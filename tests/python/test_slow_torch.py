@@ -1,41 +1,87 @@
 """PyTorch's DistributedDataParallel, preempted and resumed. PyTorch is a download of 3 GB: slow."""
 # needs: torch
+# needs: torchdata
 
 import os
+import re
 import signal
 
 import pytest
 import torch
-from conftest import World, digests
+from conftest import HERE, World, digests, without_muster
 
 import muster.torch
 
 STEPS, SECONDS = 200, 0.05
+PATIENCE = 180.0  # launches that each import PyTorch, on two loaded cores
 
 
 @pytest.fixture(scope="module")
 def uninterrupted(tmp_path_factory):
     world = World(tmp_path_factory.mktemp("uninterrupted"))
-    world.run(2, "train_ddp.py", STEPS, 0, world.directory / "digests").finish()
+    world.run(2, "train_ddp.py", STEPS, 0, world.directory / "digests").finish(PATIENCE)
     world.end()
     return digests(world.directory / "digests")
 
 
 @pytest.mark.parametrize("how", ["notice", "signal"])
-def test_ddp_is_preempted_and_ends_with_the_bits_of_an_uninterrupted_run(world, uninterrupted, how):
+def test_A5_ddp_is_preempted_and_ends_with_the_bits_of_an_uninterrupted_run(world, uninterrupted, how):
     launch = world.run(2, "train_ddp.py", STEPS, SECONDS, world.directory / "digests")
-    nodes = world.await_step(10, ranks=2)
+    nodes = world.await_step(10, ranks=2, patience=PATIENCE)
     if how == "notice":
         world.muster("notify", "--job", "job", "1", "--text", "the host goes away")
     else:
         os.kill(nodes[1].pid, signal.SIGTERM)
-    launch.finish()
+    launch.finish(PATIENCE)
     assert digests(world.directory / "digests") == uninterrupted
     assert "resumed True" in launch.log(0) and "resumed True" in launch.log(1)
     assert {row.exit_code for row in world.client.nodes("job", 1)} == {42}
     own = [text.split() for text in uninterrupted.values()]
     assert own[0][0] == own[1][0] and own[0][1] != own[1][1]  # weights alike, random numbers not
     assert own[0][2] == str(STEPS)
+
+
+def test_A5_a_loader_with_workers_draws_no_more_random_numbers_than_uninterrupted(world, tmp_path):
+    def train(world, seconds):
+        program = ("train_ddp.py", 80, seconds, world.directory / "digests")
+        return world.run(2, *program, env={"WORKERS": "1"})
+
+    whole = tmp_path / "whole"
+    whole.mkdir()
+    apart = World(whole)
+    train(apart, 0).finish(PATIENCE)
+    apart.end()
+    launch = train(world, SECONDS)
+    world.await_step(30, ranks=2, patience=PATIENCE)  # in the second epoch of four
+    world.muster("notify", "--job", "job", "1")
+    launch.finish(PATIENCE)
+    assert "2 launches, 1 preemption" in launch.stderr
+    assert digests(world.directory / "digests") == digests(whole / "digests")
+
+
+@pytest.mark.parametrize("of", ["torch", "dcp"])
+def test_A5_a_layout_in_which_a_rank_gets_another_s_random_numbers_is_refused(of):
+    import muster.dcp
+
+    with pytest.raises(ValueError, match="layout is 'replicated', with which every rank would get"):
+        if of == "dcp":
+            muster.dcp.Checkpointer(model=torch.nn.Linear(1, 1), layout="replicated")
+        else:
+            muster.torch.Checkpointer(layout="replicated")
+
+
+def test_A2_the_example_ends_with_the_bits_of_what_it_was_before_muster(world, tmp_path):
+    example = HERE.parent.parent / "client/python/examples/torch_ddp.py"
+    (tmp_path / "plain.py").write_text(without_muster(example)[0])
+    plain = world.run(2, tmp_path / "plain.py", 100, 0)
+    plain.finish(PATIENCE)
+    told = re.search(r"100 steps, weights \w+", plain.log(0)).group(0)
+    launch = world.run(2, example, 100, 0.05, options=("--max-failures", "0"))
+    world.await_step(10, ranks=2, patience=PATIENCE)
+    world.muster("notify", "--job", "job", "1")
+    launch.finish(PATIENCE)
+    assert "2 launches, 1 preemption" in launch.stderr
+    assert told in launch.log(0) and told in launch.log(1)
 
 
 def test_a_state_that_only_a_pickle_holds_is_refused_by_name(world):

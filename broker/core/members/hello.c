@@ -266,7 +266,27 @@ static bool same_launch(const struct wire_hello *hello, const struct generation 
            (gen->state != GENERATION_JOINING || hello->restore_fallback == gen->fallback);
 }
 
-static bool facts_agree(struct core *core, const struct input *in, const struct job *job)
+/* A rank of this launch lives for certain once one has answered a ping: those of a launch that was
+ * killed are not lost yet, and bind nobody when they are. */
+static bool launch_answers(struct core *core, struct job *job)
+{
+    bool asked = job->asked_boot_ms > 0 && core_passed_ms(core, job->asked_boot_ms) < TAKEOVER_MS;
+
+    for (uint64_t rank = 0; rank < job->gen.world_size; rank++) {
+        struct peer *peer = job->trainers[rank];
+        if (peer == NULL || !peer_is_live(peer) || !peer->mapped || peer->pinged_boot_ms > 0)
+            continue;
+        if (asked)
+            return true;
+        peer->pinged_boot_ms = core->now;
+        send_to(core, peer->route, job->name, WIRE_PING);
+    }
+    if (!asked)
+        job->asked_boot_ms = core->now;
+    return false;
+}
+
+static bool facts_agree(struct core *core, const struct input *in, struct job *job)
 {
     const struct wire_hello *hello = &in->message->u.hello;
     const struct generation *gen = &job->gen;
@@ -281,7 +301,7 @@ static bool facts_agree(struct core *core, const struct input *in, const struct 
                  "launch with one world size",
                  job->name, (unsigned long long)gen->world_size,
                  (unsigned long long)hello->world_size);
-        hello_refuse(core, in, MUSTER_E_WORLD_SIZE, false, text);
+        hello_refuse(core, in, MUSTER_E_WORLD_SIZE, !launch_answers(core, job), text);
         return false;
     }
     if (hello->layout != gen->layout || strcmp(hello->checkpoint_dir, gen->checkpoint_dir) != 0) {
@@ -291,7 +311,7 @@ static bool facts_agree(struct core *core, const struct input *in, const struct 
             "in '%s'; use the same on all ranks",
             job->name, wire_layout_name(gen->layout), gen->checkpoint_dir,
             wire_layout_name((unsigned)hello->layout), hello->checkpoint_dir);
-        hello_refuse(core, in, MUSTER_E_LAYOUT, false, text);
+        hello_refuse(core, in, MUSTER_E_LAYOUT, !launch_answers(core, job), text);
         return false;
     }
     return true;

@@ -294,6 +294,14 @@ MUSTER_API enum muster_status muster_node_wait_until_finished(muster_node_t *nod
 /* This process failed for a reason of its own. All ranks are told (the first error wins), and every
  * later boundary here returns MUSTER_E_STEP. code and text are the caller's; text is copied. */
 MUSTER_API enum muster_status muster_node_fail(muster_node_t *node, int code, const char *text);
+/* As muster_node_fail, where another rank may be the cause: a collective that broke because a peer
+ * went away in it. First waits, at most wait_ms (0 = 6 s), for the broker to say who is gone.
+ * MUSTER_E_PEER, and what else ends the launch meanwhile: the rank is in ret_error, and nobody
+ * blames this one · MUSTER_E_STEP: nobody is gone, and all ranks were told code and text ·
+ * MUSTER_E_INTERRUPTED. Training thread. */
+MUSTER_API enum muster_status muster_node_fail_suspecting(muster_node_t *node, int code,
+                                                          const char *text, int64_t wait_ms,
+                                                          struct muster_error *ret_error);
 
 /* The end that is announced for a process of this job: the one that comes first. */
 struct muster_announced {

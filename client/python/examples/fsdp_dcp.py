@@ -1,6 +1,7 @@
 """FSDP2 with distributed checkpoints: muster run -n 2 -- python fsdp_dcp.py
 
-The lines that muster adds are marked. The result is the same bits, however often it is preempted.
+The lines that muster adds or changes are marked. The result is the same bits, however often it is
+preempted.
 """
 
 import sys
@@ -12,7 +13,6 @@ from torch.distributed.fsdp import fully_shard
 from torchdata.stateful_dataloader import StatefulDataLoader
 
 import muster.dcp  # muster
-import muster.torch  # muster
 
 
 class Data(torch.utils.data.Dataset):
@@ -24,7 +24,7 @@ class Data(torch.utils.data.Dataset):
 
 
 def main(steps):
-    muster.torch.init_process_group("gloo")  # muster; on GPUs "cpu:gloo,cuda:nccl"
+    dist.init_process_group("gloo")  # on GPUs "cpu:gloo,cuda:nccl"
     torch.manual_seed(1)
     model = nn.Sequential(nn.Linear(16, 32), nn.Dropout(0.2), nn.ReLU(), nn.Linear(32, 1))
     fully_shard(model)
@@ -34,7 +34,7 @@ def main(steps):
     with muster.dcp.Checkpointer(model=model, optimizer=optimizer, data=data) as ck:  # muster
         ck.restore()  # muster
         batches = iter(data)
-        for _ in ck.steps(steps):  # muster
+        for _ in ck.steps(steps):  # was: for _ in range(steps):
             batch = next(batches, None)
             if batch is None:
                 batches = iter(data)

@@ -1,6 +1,7 @@
 """A Hugging Face Trainer that may be preempted: muster run -n 2 -- python hf.py
 
-The lines that muster adds are marked. The result is the same bits, however often it is preempted.
+The lines that muster adds or changes are marked. The result is the same bits, however often it is
+preempted.
 """
 
 import torch
@@ -41,10 +42,16 @@ def make(output, **arguments):
         disable_tqdm=True,
         **arguments,
     )
-    cb = Muster()  # muster
-    return Trainer(Net(), args, train_dataset=Data(), eval_dataset=Data(), callbacks=[cb]), cb
+    trainer = Trainer(
+        Net(),
+        args,
+        train_dataset=Data(),
+        eval_dataset=Data(),
+        callbacks=[cb := Muster()],  # muster
+    )
+    return trainer, cb
 
 
 if __name__ == "__main__":
     trainer, cb = make("output")
-    trainer.train(resume_from_checkpoint=cb.checkpoint)  # muster
+    trainer.train(resume_from_checkpoint=cb.checkpoint)  # was: trainer.train()

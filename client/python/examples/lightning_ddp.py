@@ -1,6 +1,7 @@
 """Lightning on two ranks that may be preempted: muster run -n 2 -- python lightning_ddp.py
 
-The lines that muster adds are marked. The result is the same bits, however often it is preempted.
+The lines that muster adds or changes are marked. The result is the same bits, however often it is
+preempted.
 """
 
 import os
@@ -11,7 +12,7 @@ from torch import nn
 from torch.utils.data.distributed import DistributedSampler
 from torchdata.stateful_dataloader import StatefulDataLoader
 
-import muster
+import muster  # muster
 from muster.lightning import Muster  # muster
 
 
@@ -41,9 +42,12 @@ def make(save=(), callbacks=()):
     data, rank = Data(), int(os.environ["RANK"])
     sampler = DistributedSampler(data, num_replicas=2, rank=rank)  # its order is kept
     loader = StatefulDataLoader(
-        data, batch_size=8, sampler=sampler, num_workers=2, worker_init_fn=muster.shield
+        data,
+        batch_size=8,
+        sampler=sampler,
+        num_workers=2,
+        worker_init_fn=muster.shield,  # muster
     )
-    cb = Muster(save=save, keep=[muster.KeepLatest(2)])  # muster
     trainer = L.Trainer(
         accelerator="cpu",
         devices=2,
@@ -52,7 +56,7 @@ def make(save=(), callbacks=()):
         logger=False,
         enable_checkpointing=False,
         enable_progress_bar=False,
-        callbacks=[cb, *callbacks],
+        callbacks=[cb := Muster(save=save, keep=[muster.KeepLatest(2)]), *callbacks],  # muster
     )
     return trainer, cb, loader
 
@@ -60,4 +64,4 @@ def make(save=(), callbacks=()):
 if __name__ == "__main__":
     L.seed_everything(7)
     trainer, cb, loader = make()
-    trainer.fit(Net(), loader, ckpt_path=cb.ckpt_path)  # muster
+    trainer.fit(Net(), loader, ckpt_path=cb.ckpt_path)  # was: trainer.fit(Net(), loader)

@@ -10,13 +10,11 @@ import pathlib
 from collections.abc import Mapping
 from typing import Any
 
-from . import _framework
-from ._errors import Preempted
+from . import _framework, _progress
 from ._manager import Manager
 from ._member import RestoreContext, SaveContext
 
 _POINTER = "pointer.json"
-_PATIENCE = 600.0  # seconds in which a save writes no byte, so that it hangs
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,7 +57,6 @@ class Elsewhere:
         self.number = -1  # of the last boundary
         self._counted = False  # number is the job's own
         self._written: Saved | None = None
-        self._progress: _framework.Progress | None = None
         fixed = {"layout": "sharded", "restore_any_world_size": True}
         self._manager: Manager | None = Manager(
             save_fn=self._save, restore_fn=self._restore, **{**options, **fixed}
@@ -91,7 +88,7 @@ class Elsewhere:
             return self.saves
         self.number = self.number + 1 if self._counted else max(step, 0)
         self.asked, self.saves, self._counted, self._written = step, False, True, None
-        with self._leaving():
+        with _framework.Leaving(self.leave):
             self.saves = self.manager.should_save(self.number, force=wanted)
             if self.saves and self.manager.reached_preemption(self.number):
                 self.leaves_at = step
@@ -106,8 +103,8 @@ class Elsewhere:
     def writes(self, path: str) -> None:
         """The program begins to write what ask() said is saved; until commit, or leave."""
         place = local(path)
-        patience = None if place is None else _PATIENCE
-        self._progress = _framework.Progress(self.manager, place, patience)
+        patience = None if place is None else _progress.PATIENCE
+        self.manager._watch(place, patience)
 
     def commit(self, step: int, path: str, *, writer: bool, metrics: Mapping[str, float]) -> bool:
         """The program has written `step`. Is it committed, by all ranks? Raises Preempted behind
@@ -120,13 +117,12 @@ class Elsewhere:
         metadata: dict[str, Any] = dataclasses.asdict(written)
         place = local(path)
         if writer and place is not None:
-            _framework.sync(place)
-            metadata["bytes"] = _framework.size(place)
+            _progress.sync(place)
+            metadata["bytes"] = _progress.size(place)
         self._written = written  # not before: leaving commits what is written
         saved = False
-        with self._leaving():
+        with _framework.Leaving(self.leave):
             saved = self.manager.save(self.number, force=True, metrics=metrics, metadata=metadata)
-        self._end_progress()
         if saved:
             self.latest = written
         return saved
@@ -144,17 +140,8 @@ class Elsewhere:
             manager.__exit__(type(raised), raised, raised.__traceback__)
 
     def _stop(self) -> Manager | None:
-        self._end_progress()
         manager, self._manager = self._manager, None
         return manager
-
-    def _end_progress(self) -> None:
-        progress, self._progress = self._progress, None
-        if progress is not None:
-            progress.stop()
-
-    def _leaving(self) -> _Leaving:
-        return _Leaving(self)
 
     def _save(self, context: SaveContext) -> None:
         if self._written is None:
@@ -173,18 +160,3 @@ class Elsewhere:
                 f"{place}, which muster's checkpoint in {context.checkpoint_directory} names, is "
                 "gone; put it back, or start another job"
             )
-
-
-class _Leaving:
-    """A block whose Preempted leaves the job. A save that failed is logged: training goes on."""
-
-    def __init__(self, elsewhere: Elsewhere) -> None:
-        self._elsewhere = elsewhere
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: Any, raised: BaseException | None, trace: Any) -> bool:
-        if isinstance(raised, Preempted):
-            self._elsewhere.leave(raised)
-        return _framework.was_not_saved(raised)

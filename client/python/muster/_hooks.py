@@ -7,12 +7,15 @@ other ranks are told its text, and nobody tries that save again.
 
 from __future__ import annotations
 
+import os
+import pathlib
 from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 
 from ._errors import Preempted
 from ._native import ffi, lib
+from ._progress import Progress
 
 _CTRL_C_CODE = 130  # as a shell says of SIGINT
 
@@ -60,7 +63,10 @@ def _keep(
 
 @ffi.def_extern(name="muster_py_save", error=1, onerror=_keep)
 def _save(context: Any) -> int:
-    ffi.from_handle(context.arg).save(context)
+    hooks = ffi.from_handle(context.arg)
+    path = pathlib.Path(os.fsdecode(ffi.string(context.directory)))
+    with Progress(hooks.node, path):
+        hooks.save(context)
     return 0
 
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import pathlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ._errors import check, milliseconds
 from ._member import Member, RestoreContext, SaveContext, node_options
 from ._native import ffi, lib
+from ._progress import PATIENCE, Progress
 from ._state import TrainingState
 
 
@@ -259,6 +261,7 @@ class Manager(Member):
     ) -> None:
         node, texts, hooks = node_options(state=state, save=save_fn, restore=restore_fn, **options)
         self._begin(hooks, state)
+        self._progress: Progress | None = None
         self._restart_code = options.get("restart_code") or 0
         policies, memory = _policies(save, keep, trash)
         own = ffi.new("struct muster_manager_options *")
@@ -330,21 +333,42 @@ class Manager(Member):
         request.step_in_epoch = -1 if step_in_epoch is None else step_in_epoch
         request.data_position = -1 if data_position is None else data_position
         saved = ffi.new("bool *")
-        self._finish(
-            lib.muster_manager_save(self._manager(), step, request, saved, self._error), self._error
-        )
+        manager = self._manager()
+        try:
+            status = lib.muster_manager_save(manager, step, request, saved, self._error)
+        finally:
+            self._unwatch()
+        self._finish(status, self._error)
         return bool(saved[0])
 
     def should_save(self, step: int, *, force: bool = False) -> bool:
         """Will save(step) save? Every rank gets the same answer; with False the step is over.
 
         With True the save begins here: a program that saves by itself does so before it calls
-        save. force: the program decides that this step is saved, alike on all ranks.
+        save, within ten minutes.
+        force: the program decides that this step is saved, alike on all ranks.
         """
+        self._unwatch()
         answer = ffi.new("bool *")
         ask = lib.muster_manager_begin_save if force else lib.muster_manager_should_save
         self._finish(ask(self._manager(), step, answer, self._error), self._error)
+        if answer[0]:
+            self._watch(None)
         return bool(answer[0])
+
+    def close(self, code: int = 0) -> None:
+        self._unwatch()
+        super().close(code)
+
+    def _watch(self, path: pathlib.Path | None, patience: float | None = PATIENCE) -> None:
+        """What the program writes until save(), and where, if that is known."""
+        self._unwatch()
+        self._progress = Progress(self._c, path, patience)
+
+    def _unwatch(self) -> None:
+        progress, self._progress = self._progress, None
+        if progress is not None:
+            progress.stop()
 
     def wait_until_finished(self, timeout: float | None = None) -> None:
         """Waits for all saves under way; raises the oldest failure not told yet, or WaitTimeout."""

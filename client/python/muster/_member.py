@@ -255,6 +255,17 @@ class Member:
     def _close_c(self, box: Any, code: int, error: Any) -> int:
         raise NotImplementedError
 
+    @staticmethod
+    def _suspects(value: BaseException) -> bool:
+        """Does this exception say that another rank went away in a collective?"""
+        torch = sys.modules.get("torch.distributed")
+        if torch is None or not isinstance(value, RuntimeError):
+            return False
+        broken = getattr(torch, "DistError", ())
+        return isinstance(value, broken) or any(
+            name in str(value) for name in ("gloo", "NCCL", "peer")
+        )
+
     # --- who --------------------------------------------------------------------------------
 
     @property
@@ -302,10 +313,22 @@ class Member:
         left, save_in = (None if ms < 0 else ms / 1000 for ms in (told.left_ms, told.save_ms))
         return Announced(kind, told.rank, left, save_in)
 
-    def fail(self, text: str, code: int = 1) -> None:
+    def fail(
+        self, text: str, code: int = 1, *, suspect: bool = False, wait: float | None = None
+    ) -> None:
         """This process failed: all ranks are told the text, and later steps raise StepError. Any
         thread.
+
+        suspect: another rank may be the cause, as when a collective broke. Waits first, at most
+        `wait` seconds (None = 6), for the broker to say who is gone: then PeerError is raised, with
+        that rank, else StepError. The training thread alone.
         """
+        if suspect:
+            ms = milliseconds("wait", wait)
+            status = lib.muster_node_fail_suspecting(
+                self._handle(), code, text.encode(), ms, self._error
+            )
+            return self._finish(status, self._error)
         check(lib.muster_node_fail(self._handle(), code, text.encode()), new_error())
 
     # --- leaving ----------------------------------------------------------------------------
@@ -384,7 +407,11 @@ class Member:
     def _leave(self, value: BaseException | None) -> None:
         code = _hooks.exit_code_of(value)
         if code != 0 and value is not None and self._c != ffi.NULL:
-            lib.muster_node_fail(self._c, code, _hooks.text_of(value).encode())
+            text = _hooks.text_of(value).encode()
+            if self._suspects(value):
+                lib.muster_node_fail_suspecting(self._c, code, text, 0, ffi.NULL)
+            else:
+                lib.muster_node_fail(self._c, code, text)
         self.close(code)
 
     def _finish(self, status: int, error: Any) -> None:

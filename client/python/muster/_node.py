@@ -14,6 +14,9 @@ from ._member import Member, RestoreContext, SaveContext, node_options
 from ._native import ffi, lib
 from ._state import TrainingState
 
+_NULL = ffi.NULL
+_boundary = lib.muster_node_save_if_preempted  # looked up once: it is called behind each step
+
 
 @dataclasses.dataclass(frozen=True)
 class Position:
@@ -127,8 +130,9 @@ class Node(Member):
         it. Raises Preempted once the job's termination is settled: leave the loop. Raises PeerError
         when another rank failed, SaveError and others; an exception of `save` comes out of here.
         """
-        status = lib.muster_node_save_if_preempted(self._handle(), ffi.NULL, self._error)
+        status = _boundary(self._c, _NULL, self._error)
         if status or self._hooks.raised is not None:
+            self._handle()  # a closed one is refused by C, and told here
             self._finish(status, self._error)
 
     @contextmanager

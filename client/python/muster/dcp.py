@@ -98,15 +98,11 @@ class Checkpointer(_torch.Checkpointer):
 
     def _save(self, context: SaveContext) -> None:
         super()._save(context)  # first: DCP may draw random numbers
-        progress = _framework.Progress(self.node, context.directory)
-        try:
-            dcp.save(
-                self._sharded(),
-                storage_writer=_Writer(context.directory, sync_files=False),  # muster syncs them
-                process_group=self._group,
-            )
-        finally:
-            progress.stop()
+        dcp.save(
+            self._sharded(),
+            storage_writer=_Writer(context.directory, sync_files=False),  # muster syncs them
+            process_group=self._group,
+        )
 
     def _restore(self, context: RestoreContext) -> None:
         saved = sorted(context.checkpoint_directory.glob(f"*/{_torch._FILE}"))
@@ -148,6 +144,8 @@ class Checkpointer(_torch.Checkpointer):
                 part.load_state_dict(states[0][name])
         if self._resize is not None:
             self._resize([state.get("data") for state in states])
+        if "data" in self._parts:
+            self._parts["data"].state_dict()  # a loader begins its iterator, as in muster.torch
         if context.rank < len(states):
             _torch.set_rng_state(states[context.rank]["random"])
         else:

@@ -20,7 +20,6 @@ import keras
 import numpy
 
 from . import _framework
-from ._errors import Preempted
 from ._manager import KeepLatest, Manager
 from ._member import RestoreContext, SaveContext
 
@@ -104,8 +103,7 @@ class BackupAndRestore(keras.callbacks.Callback):  # type: ignore[misc] # keras 
             "directory": os.path.abspath(backup_dir),
             "keep": [KeepLatest(2 if double_checkpoint else 1)],
             "fallback": double_checkpoint,
-            "layout": "sharded",
-            **options,
+            **_framework.own_parts(options),
         }
         self._every = 0 if save_freq == "epoch" else int(save_freq)
         self._at_epochs = save_freq == "epoch"
@@ -178,7 +176,7 @@ class BackupAndRestore(keras.callbacks.Callback):  # type: ignore[misc] # keras 
         assert self._manager is not None
         number, self._number = self._number, self._number + 1
         place = {"epoch": self._epoch, "batch": self._done, "batches": self._batches}
-        try:
+        with _framework.Leaving(self._leave):
             self._manager.save(
                 number,
                 force=wanted,
@@ -186,30 +184,22 @@ class BackupAndRestore(keras.callbacks.Callback):  # type: ignore[misc] # keras 
                 epoch=self._epoch,
                 step_in_epoch=self._done,
             )
-        except Preempted as raised:
-            manager = self._stop()
-            if manager is not None:
-                manager.__exit__(type(raised), raised, raised.__traceback__)
-            raise
-        except Exception as raised:
-            if not _framework.was_not_saved(raised):
-                raise
 
     def _stop(self) -> Manager | None:
         manager, self._manager = self._manager, None
         self._left = True
         return manager
 
+    def _leave(self, raised: BaseException) -> None:
+        manager = self._stop()
+        if manager is not None:
+            manager.__exit__(type(raised), raised, raised.__traceback__)
+
     def _save(self, context: SaveContext) -> None:
-        assert self._manager is not None
-        progress = _framework.Progress(self._manager, context.directory)
-        try:
-            model = self.model
-            model.save_weights(str(context.directory / _WEIGHTS))
-            rest = [keras.ops.convert_to_numpy(variable.value) for variable in _rest(model)]
-            numpy.savez(context.directory / _REST, *rest)
-        finally:
-            progress.stop()
+        model = self.model
+        model.save_weights(str(context.directory / _WEIGHTS))
+        rest = [keras.ops.convert_to_numpy(variable.value) for variable in _rest(model)]
+        numpy.savez(context.directory / _REST, *rest)
         place = {
             "epoch": self._epoch,
             "done": self._done,

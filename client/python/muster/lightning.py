@@ -93,7 +93,7 @@ class Muster(Callback):  # type: ignore[misc] # lightning is not read here
     def __init__(
         self, *, save: Sequence[_Policy] = (), keep: Sequence[_Policy] = (), **options: Any
     ) -> None:
-        self._options = {"save": save, "keep": keep, "layout": "sharded", **options}
+        self._options = {"save": save, "keep": keep, **_framework.own_parts(options)}
         if "directory" not in options and not os.environ.get("MUSTER_CHECKPOINT_DIR"):
             self._options["directory"] = os.path.abspath("muster")
         self._manager: Manager | None = None
@@ -175,11 +175,8 @@ class Muster(Callback):  # type: ignore[misc] # lightning is not read here
         self._global_step = trainer.global_step
         step, self._step = self._step, self._step + 1
         metadata = {"global_step": trainer.global_step}
-        try:
+        with _framework.Leaving(lambda raised: None):  # on_exception leaves
             self._manager.save(step, metadata=metadata, epoch=trainer.current_epoch)
-        except Exception as raised:
-            if not _framework.was_not_saved(raised):
-                raise
 
     def on_train_end(self, trainer: Any, pl_module: Any) -> None:
         self.close()
@@ -199,13 +196,8 @@ class Muster(Callback):  # type: ignore[misc] # lightning is not read here
         self._step = 0 if restored is None else restored.step + 1
 
     def _save(self, context: SaveContext) -> None:
-        assert self._manager is not None
         random = rng_state()  # before Lightning draws
-        progress = _framework.Progress(self._manager, context.directory)
-        try:
-            self._trainer.save_checkpoint(context.directory / _TRAINER)
-        finally:
-            progress.stop()
+        self._trainer.save_checkpoint(context.directory / _TRAINER)
         own = {
             "random": random,
             "loaders": self._loaders,

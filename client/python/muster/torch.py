@@ -24,6 +24,7 @@ from typing import Any
 import torch
 import torch.distributed
 
+from . import _framework
 from ._member import RestoreContext, SaveContext
 from ._node import Node
 from ._signals import shield
@@ -165,7 +166,7 @@ class Checkpointer:
             save=self._save,
             restore=self._restore,
             restore_later=True,
-            **{"layout": "sharded", **options},
+            **_framework.own_parts(options),
         )
 
     def restore(self) -> bool:
@@ -231,6 +232,7 @@ class Checkpointer:
         state = self._load(context.directory / _FILE)
         for name, part in self._parts.items():
             part.load_state_dict(state[name])
+            part.state_dict()  # a loader begins its iterator with it, and draws a random number
         set_rng_state(state["random"])
 
 

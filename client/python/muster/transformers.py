@@ -21,8 +21,7 @@ import transformers
 from transformers import TrainerCallback
 from transformers.trainer_utils import rotate_checkpoints
 
-from . import _framework
-from ._errors import Preempted
+from . import _framework, _progress
 from ._manager import Manager, _Policy
 from ._member import RestoreContext, SaveContext
 from ._signals import shield
@@ -95,11 +94,10 @@ class Muster(TrainerCallback):  # type: ignore[misc] # transformers has no types
     def __init__(
         self, *, save: Sequence[_Policy] = (), keep: Sequence[_Policy] = (), **options: Any
     ) -> None:
-        self._options = {"save": save, "keep": keep, "layout": "sharded", **options}
+        self._options = {"save": save, "keep": keep, **_framework.own_parts(options)}
         self._args: Any = None
         self._limit: int | None = None
         self._manager: Manager | None = None
-        self._progress: _framework.Progress | None = None
         self._restored: str | None = None  # the Trainer's checkpoint
         self._restored_step: int | None = None
         self._asked = -1  # the step whose boundary was passed
@@ -177,7 +175,7 @@ class Muster(TrainerCallback):  # type: ignore[misc] # transformers has no types
         assert self._manager is not None
         step = self._asked = state.global_step
         self._written = None
-        with _Leaving(self):
+        with _framework.Leaving(self._leave):
             saves = self._manager.should_save(step, force=control.should_save)
             leaves = self._manager.reached_preemption(step)
         if not saves:
@@ -191,12 +189,12 @@ class Muster(TrainerCallback):  # type: ignore[misc] # transformers has no types
         path = self._path(args, state)
         if args.should_save:
             (path / _SEAL).unlink(missing_ok=True)  # what is there is written again
-        self._progress = _framework.Progress(self._manager, path)
+        self._manager._watch(path, None)
 
     def _commit(self, args: Any, state: Any) -> None:
         assert self._manager is not None
         measured = [row for row in state.log_history if row.get("step") == state.global_step]
-        with _Leaving(self):
+        with _framework.Leaving(self._leave):
             saved = self._manager.save(
                 state.global_step,
                 force=True,
@@ -211,7 +209,6 @@ class Muster(TrainerCallback):  # type: ignore[misc] # transformers has no types
             )
             if saved:
                 self._rotate(args, state)
-        self._end_progress()
 
     def _rotate(self, args: Any, state: Any) -> None:
         """The Trainer's own would delete the committed checkpoint for one that is not yet."""
@@ -220,15 +217,14 @@ class Muster(TrainerCallback):  # type: ignore[misc] # transformers has no types
                 args.output_dir, self._limit, state.best_model_checkpoint, use_mtime=True
             )
 
-    def _end_progress(self) -> None:
-        if self._progress is not None:
-            self._progress.stop()
-        self._progress = None
-
     def _stop(self) -> Manager | None:
-        self._end_progress()
         manager, self._manager = self._manager, None
         return manager
+
+    def _leave(self, raised: BaseException) -> None:
+        manager = self._stop()
+        if manager is not None:
+            manager.__exit__(type(raised), raised, raised.__traceback__)
 
     # --- what muster's checkpoint holds -----------------------------------------------------
 
@@ -246,7 +242,7 @@ class Muster(TrainerCallback):  # type: ignore[misc] # transformers has no types
         seal = dataclasses.asdict(_Seal(context.generation, context.round))
         if self._args.should_save:
             _write(path / _SEAL, seal)
-        _framework.sync(path)
+        _progress.sync(path)
         _write(context.directory / _POINTER, {"path": str(path), **seal})
 
     def _restore(self, context: RestoreContext) -> None:
@@ -264,23 +260,6 @@ class Muster(TrainerCallback):  # type: ignore[misc] # transformers has no types
                 f"checkpoint in {context.checkpoint_directory}, or start another job"
             )
         self._restored = str(path)
-
-
-class _Leaving:
-    """A block whose Preempted leaves the job. A save that failed is logged: training goes on."""
-
-    def __init__(self, callback: Muster) -> None:
-        self._callback = callback
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: Any, raised: BaseException | None, trace: Any) -> bool:
-        if isinstance(raised, Preempted):
-            manager = self._callback._stop()
-            if manager is not None:
-                manager.__exit__(kind, raised, trace)
-        return _framework.was_not_saved(raised)
 
 
 __all__ = ["Muster"]

@@ -5,6 +5,7 @@ MODE: save-raises, restore-raises, save-waits (until SIGINT), a plain run otherw
 
 import atexit
 import sys
+import threading
 import time
 
 import numpy
@@ -14,11 +15,21 @@ import muster
 steps, seconds = int(sys.argv[1]), float(sys.argv[2])
 mode = sys.argv[3] if len(sys.argv) > 3 else ""
 weights = numpy.zeros(16)
-atexit.register(lambda: print("atexit ran"))
+
+
+def at_exit():
+    """A thread of C's that ran Python code would be known to Python by a made-up name."""
+    known = [each.name for each in threading.enumerate()]
+    print("foreign threads:", [name for name in known if name.startswith("Dummy")])
+    print("atexit ran")
+
+
+atexit.register(at_exit)
 
 
 def save(context):
     assert isinstance(context, muster.SaveContext) and not list(context.directory.iterdir())
+    assert threading.current_thread() is threading.main_thread()
     if mode == "save-raises":
         raise RuntimeError("CUDA out of memory")
     if mode == "save-waits":
@@ -29,6 +40,7 @@ def save(context):
 
 
 def restore(context):
+    assert threading.current_thread() is threading.main_thread()
     if mode == "restore-raises":
         raise KeyError("no such layer")
     weights[...] = numpy.load(context.directory / "weights.npy")

@@ -2,10 +2,12 @@
 
     train_numpy.py STEPS SECONDS_A_STEP OUTPUT [late-handler]
 
-Only the first launch takes its time, so that it is still there when it is preempted.
+Only the first launch, or the first SLOW_LAUNCHES, take their time, so that they are still there
+when they are preempted.
 """
 
 import hashlib
+import os
 import pathlib
 import pickle
 import signal
@@ -18,12 +20,13 @@ import muster
 
 steps, seconds, output = int(sys.argv[1]), float(sys.argv[2]), pathlib.Path(sys.argv[3])
 mode = sys.argv[4] if len(sys.argv) > 4 else ""
+slow_launches = int(os.environ.get("SLOW_LAUNCHES", "1"))
 
 
 def train(node, state, random, step):
     state["w"] -= 0.01 * (state["w"] - random.standard_normal(state["w"].shape))
     state["moment"][...] = 0.9 * state["moment"] + state["w"].astype("float32") * (node.rank + 1)
-    time.sleep(seconds if node.generation == 1 else 0)
+    time.sleep(seconds if node.generation <= slow_launches else 0)
 
 
 state = muster.TrainingState(w=numpy.zeros((4, 8)), moment=numpy.zeros((4, 8), "float32"))

@@ -1,0 +1,96 @@
+"""A save that the program writes by itself: it is watched while it lasts, made durable, counted."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import pathlib
+import threading
+from typing import Any
+
+from ._native import lib
+
+_PERIOD = 5.0  # seconds; muster gives up a save that tells nothing for 60
+PATIENCE = 600.0  # seconds in which a save writes no byte, so that it hangs
+
+
+def _files(path: pathlib.Path) -> list[pathlib.Path]:
+    if path.is_file():
+        return [path]
+    return [file for file in path.rglob("*") if file.is_file()]
+
+
+def size(path: pathlib.Path) -> int:
+    size = 0
+    for file in _files(path):
+        try:
+            size += file.stat().st_size
+        except FileNotFoundError:
+            pass  # another rank renamed it
+    return size
+
+
+def sync(path: pathlib.Path) -> None:
+    """What a framework wrote is on the disk when this returns: muster's record points to it."""
+    files = _files(path)
+    for place in [*files, *{file.parent for file in files}, path.parent]:
+        try:
+            number = os.open(place, os.O_RDONLY)
+        except FileNotFoundError:
+            continue  # another rank renamed it, which syncs its own
+        try:
+            os.fsync(number)
+        finally:
+            os.close(number)
+
+
+class Progress:
+    """Tells muster how much is written, while the program writes. By its own thread: the training
+    thread is inside the program. What it tells grows also while nothing is written, as in an
+    evaluation that comes first.
+
+    node: C's; it is not closed before stop(). path: of what is written; names that begin with it
+    and a dot count too. patience: so many seconds without a byte more, and muster is told nothing
+    any more, so it gives the save up. None = not before the notice, or the manager's save_timeout.
+    """
+
+    def __init__(
+        self, node: Any, path: pathlib.Path | None, patience: float | None = PATIENCE
+    ) -> None:
+        self._node = node
+        self._path = path
+        self._patience = patience
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="muster progress", daemon=True)
+        try:
+            self._thread.start()
+        except RuntimeError:
+            return  # the interpreter ends: Python begins no thread in its last save
+        atexit.register(self.stop)  # before the node's own, which frees what the thread uses
+
+    def _size(self) -> int:
+        if self._path is None:
+            return 0
+        return size(self._path) + sum(map(size, self._path.parent.glob(f"{self._path.name}.*")))
+
+    def _run(self) -> None:
+        told, most, still = 0, 0, 0.0
+        while not self._ended.wait(_PERIOD):
+            written = self._size()
+            still = 0.0 if written > most else still + _PERIOD
+            most = max(most, written)
+            if self._patience is None or still < self._patience:
+                told = max(told + 1, most)
+                lib.muster_node_save_progress(self._node, told)
+
+    def stop(self) -> None:
+        self._ended.set()
+        if self._thread.ident is not None:
+            self._thread.join()
+        atexit.unregister(self.stop)
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *raised: Any) -> None:
+        self.stop()

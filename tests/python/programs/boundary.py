@@ -1,0 +1,43 @@
+"""What a boundary costs, beside an empty call of the same binding: boundary.py COUNT"""
+
+import json
+import sys
+import time
+
+import numpy
+
+import muster
+from muster._native import ffi, lib
+
+count = int(sys.argv[1])
+
+
+def seconds(*calls):
+    """The fastest of many short turns of each, which take turns: load comes and goes."""
+    best = [float("inf")] * len(calls)
+    for _ in range(200):
+        for at, call in enumerate(calls):
+            began = time.perf_counter()
+            for _ in range(count):
+                call()
+            best[at] = min(best[at], (time.perf_counter() - began) / count)
+    return best
+
+
+class Empty:
+    """As thin as Node.step, around a call that takes pointers and does nothing."""
+
+    def __init__(self, handle):
+        self._c = handle
+        self._raised = None
+
+    def step(self):
+        code = empty(self._c, NULL, NULL, NULL)
+        if code or self._raised is not None:
+            raise ValueError
+
+
+NULL, empty = ffi.NULL, lib.muster_node_position
+with muster.Node(state=muster.TrainingState(w=numpy.zeros(4))) as node:
+    plain, step = seconds(Empty(node._c).step, node.step)
+    print(json.dumps({"empty_us": plain * 1e6, "step_us": step * 1e6, "ratio": step / plain}))

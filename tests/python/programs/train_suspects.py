@@ -1,0 +1,28 @@
+"""Rank 0's collective breaks: train_suspects.py killed | alive, as rank 1 is."""
+
+import os
+import signal
+import sys
+import time
+
+import numpy
+
+import muster
+
+with muster.Node(state=muster.TrainingState(w=numpy.zeros(4))) as node:
+    while node.steps_done < 5:
+        node.step()
+    if node.rank == 1:
+        if sys.argv[1] == "killed":
+            os.kill(os.getpid(), signal.SIGKILL)
+        while True:
+            time.sleep(0.01)
+            node.step()
+    try:
+        node.fail("Connection reset by peer", 3, suspect=True, wait=None if sys.argv[1] == "killed" else 0.5)
+    except muster.PeerError as error:
+        print(f"PeerError of rank {error.rank}")
+        raise
+    except muster.StepError as error:
+        print(f"StepError: {error.text}")
+        raise

@@ -1,0 +1,72 @@
+"""A4 with PyTorch: SIGTERM to the process group of ranks with DataLoader workers, and to torchrun's
+agent, 20 times each. A7: who is blamed when a rank is killed inside a collective.
+PyTorch is a download of 3 GB: slow.
+"""
+# needs: torch
+# needs: torchdata
+
+import os
+import signal
+
+from conftest import World, await_that, digests
+from test_slow_torchrun import TORCHRUN, agent_of
+
+PATIENCE = 180.0  # launches that each import PyTorch three times, on two loaded cores
+STEPS, SECONDS, TIMES = 1200, 0.05, 20
+
+
+def train(world, ranks, seconds=SECONDS, workers=0):
+    program = ("train_ddp.py", STEPS, seconds, world.directory / "digests")
+    env = {"SLOW_LAUNCHES": str(TIMES), "WORKERS": str(workers)}
+    return world.run(ranks, *program, options=("--max-failures", "0"), env=env)
+
+
+def uninterrupted(directory, workers):
+    directory.mkdir()
+    world = World(directory)
+    train(world, 2, 0, workers).finish(PATIENCE)
+    world.end()
+    return digests(directory / "digests")
+
+
+def test_A4_SIGTERM_to_the_group_with_4_DataLoader_workers_20_times(world, tmp_path):
+    launch = train(world, 2, workers=4)
+
+    def strike(nodes):
+        for node in nodes:
+            os.killpg(os.getpgid(node.pid), signal.SIGTERM)
+
+    world.preempt_again_and_again(launch, 2, strike, TIMES, PATIENCE)
+    assert "DataLoader worker" not in launch.logs()
+    assert digests(world.directory / "digests") == uninterrupted(tmp_path / "whole", 4)
+
+
+def test_A4_SIGTERM_to_the_agent_of_torchrun_20_times(world, tmp_path):
+    launch = train(world, TORCHRUN)
+    world.preempt_again_and_again(
+        launch, 2, lambda nodes: os.kill(agent_of(launch), signal.SIGTERM), TIMES, PATIENCE
+    )
+    assert digests(world.directory / "digests") == uninterrupted(tmp_path / "whole", 0)
+
+
+def test_A7_why_names_the_killed_rank_20_times(world):
+    """The survivor's gloo call breaks first, and it is not blamed."""
+    for number in range(TIMES):
+        job = f"job-{number}"
+        program = ("train_ddp.py", 100000, 0.001, world.directory / "digests")
+        launch = world.run(2, *program, options=("--max-failures", "0", "--job", job))
+        killed = number % 2
+        nodes = await_that(
+            "steps of both ranks",
+            lambda job=job: (
+                [row.done >= 5 for row in world.client.nodes(job)] == [True, True]
+                and world.client.nodes(job)
+            ),
+            PATIENCE,
+        )
+        (pid,) = (row.pid for row in nodes if row.rank == killed)
+        os.kill(pid, signal.SIGKILL)
+        assert launch.end(PATIENCE) != 0
+        told = world.muster("why", "--job", job)
+        assert f"rank {killed}" in told.splitlines()[0], told
+        assert f"rank {1 - killed}" not in told.splitlines()[0], told
