@@ -109,6 +109,14 @@ struct core_counts core_count(const struct core *core)
     return (struct core_counts){0};
 }
 
+void core_jobs(const struct core *core, void (*take)(void *arg, const struct core_job *job),
+               void *arg)
+{
+    (void)core;
+    (void)take;
+    (void)arg;
+}
+
 bool core_step_offset(const struct core *core, const char *job, int64_t *ret_offset)
 {
     (void)core;

@@ -219,6 +219,14 @@ struct core_counts core_count(const struct core *unused)
     return (struct core_counts){0};
 }
 
+void core_jobs(const struct core *unused, void (*take)(void *arg, const struct core_job *job),
+               void *arg)
+{
+    (void)unused;
+    (void)take;
+    (void)arg;
+}
+
 bool core_step_offset(const struct core *unused, const char *job, int64_t *ret_offset)
 {
     (void)unused;
