@@ -100,7 +100,8 @@ static void what_counts_is_printed_as_a_file(void **state)
     text = config_text(&config);
     assert_string_equal(text, "listen = tcp://127.0.0.1:7700\ndb = /x.db\n"
                               "metrics = 127.0.0.1:7790\nlog_format = text\nlog_level = debug\n"
-                              "keep_jobs = 7\nkeep_jobs_days = 365\nallow_network_fs = no\n");
+                              "keep_jobs = 7\nkeep_jobs_days = 365\nallow_network_fs = no\n"
+                              "sign = no\n");
     free(text);
     config_free(&config);
 }

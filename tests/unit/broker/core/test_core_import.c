@@ -457,6 +457,9 @@ static void one_that_lives_goes_on_beside_what_is_left_of_another(void **state)
     f->nodes[6].generation = 2;
     f->world_size = 4096;
     core_hello(f, 6);
+    assert_answers(f, "2:PING; 3:PING; 6:refused MUSTER_E_WORLD_SIZE retry");
+    core_heartbeat(f, 2);
+    core_hello(f, 6);
     assert_answers(f, "6:refused MUSTER_E_WORLD_SIZE");
 }
 
