@@ -32,13 +32,14 @@ SIM_ARGS = ["--seeds", "1..150"]
 FOLDERS = [
     ("broker/core/", r"^unit\.(core|store_check|loop)", True),
     ("broker/store", r"^unit\.(store|core_(copy|load|tasks))|^faults\.(durable_names|vfs_calls)$", True),
+    ("broker/bus", r"^unit\.(bus|loop|outbox)|^proc\.(broker|keys|handshakes|hostile_peers)$", False),
     ("broker/", r"^unit\.(loop|outbox|config|announce|order|words)|^proc\.broker$", False),
     ("node/core/", r"^unit\.member", True),
     ("node/shard/", r"^unit\.(shard|dir|safetensors|reshard|checksum|snapshot|state|local)"
      r"|^faults\.(power_cut|node_files|durable_names|broken_lists)$", False),
     ("node/notice/", r"^unit\.(notice|signal|identity)|^proc\.notice_(file|command|share|slurm)$", False),
-    ("node/", r"^unit\.(agent|local|gate|writer|supervised|boundary|member_hang)|^proc\.(link|hold|leave_waits)$",
-     False),
+    ("node/", r"^unit\.(agent|local|gate|writer|supervised|boundary|member_hang)"
+     r"|^proc\.(link|hold|leave_waits|lost_wakeups)$", False),
     ("client/examples/", None, False),
     ("client/", r"^unit\.(manager|training|task_parts|coordinator|query|state)"
      r"|^proc\.(coordinator_attach|worker_hears|worker_start|task_link|query_broker)$", True),
@@ -53,7 +54,8 @@ def fail(text):
 # --- what may be changed ------------------------------------------------------------------------------------------
 
 # A call that is dropped is one for its effect; what frees, closes or says something is not looked for.
-NOT_DROPPED = re.compile(r"\b(\w*(free|destroy|clear|close|closedir|log|say|print|warn|release|drop)\w*|assert|MUST)\(")
+NOT_DROPPED = re.compile(r"\b(\w*(free|decref|destroy|clear|close|closedir|log|say|print|warn|release|drop)\w*"
+                         r"|assert|MUST)\(")
 RULES = [  # (kind, what a line must have, what becomes of it)
     ("drop", re.compile(r"^( +)(\w+(->\w+|\.\w+)*\(.*\);)$"), r"\1(void)0;"),
     ("drop", re.compile(r"^( +)(\(void\)\w+\(.*\);)$"), r"\1(void)0;"),
@@ -210,6 +212,10 @@ def children_seconds():
     return used.ru_utime + used.ru_stime
 
 
+# What the tests of `proc` start besides their own program.
+STARTED = ["musterd", "muster", "prog_trainer", "prog_handshake", "prog_hostile", "prog_sql", "prog_stranger"]
+
+
 class Runner:
     def __init__(self, root):
         self.root = root
@@ -217,6 +223,7 @@ class Runner:
         self.source = os.path.join(self.home, "src")
         self.tree = os.path.join(self.home, "tree")
         self.tests = {}
+        self.targets = set()
 
     def prepare(self):
         copy_tree(self.root, self.source)
@@ -233,8 +240,11 @@ class Runner:
                 if entry["name"] == "ENVIRONMENT":
                     environment = dict(line.split("=", 1) for line in entry["value"])
             command = commands.get(test["name"], [])
-            if any(word.startswith(self.tree + "/") for word in command):
+            if any(word.startswith((self.tree + "/", self.source + "/tests/proc/")) for word in command):
                 self.tests[test["name"]] = (command, environment)
+        listed = subprocess.run(["ninja", "-C", self.tree, "-t", "targets", "all"], check=True,
+                                capture_output=True, text=True)
+        self.targets = set(re.findall(r"^([\w-]+): ", listed.stdout, re.M))
         self.tests[SIM] = ([os.path.join(self.tree, "tests/sim/muster-sim")] + SIM_ARGS, {})
 
     def commands(self):
@@ -254,17 +264,20 @@ class Runner:
         stem = os.path.splitext(os.path.basename(path))[0]
         _, pattern, simulated = folder_of(path)
         names = [name for name in self.tests if pattern and re.search(pattern, name)]
-        named = [name for name in self.tests if re.match(r"(unit|faults|proc)\.", name) and
-                 (stem in name.split(".")[1] or name.split(".")[1] in stem)]
+        named = [name for name in self.tests if re.match(r"(unit|faults|proc)\.(?!slow_)", name) and
+                 self.program(name) is not None and (stem in name.split(".")[1] or name.split(".")[1] in stem)]
         order = named + [name for name in names if name not in named]
         return order + ([SIM] if simulated else [])
 
     def program(self, test):
-        """What is built for it; a shell that sets a limit may stand before it."""
-        return next(os.path.basename(word) for word in self.tests[test][0] if word.startswith(self.tree + "/"))
+        """What is built for it, or None for a script; a shell that sets a limit may stand before it."""
+        return next((os.path.basename(word) for word in self.tests[test][0] if word.startswith(self.tree + "/")), None)
 
     def build(self, tests):
-        targets = sorted({self.program(test) for test in tests})
+        targets = {self.program(test) for test in tests} - {None}
+        if any(test.startswith("proc.") for test in tests):
+            targets |= set(STARTED)
+        targets = sorted(targets & self.targets)
         if not targets:
             return True, ""
         done = subprocess.run(["ninja", "-C", self.tree] + targets, capture_output=True, text=True)

@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <unistd.h>
@@ -127,10 +128,47 @@ static void without_wake_ups_all_is_done_at_the_next_look(void **state)
     assert_true(some_life_tells_it(false));
 }
 
+static int step_of_a_millisecond(void *arg)
+{
+    (void)arg;
+    lone.weight++;
+    poll(NULL, 0, 1);
+    return 0;
+}
+
+/* Its thread sleeps for a second once steps were measured. */
+static int64_t closing_without_a_broker_takes(void)
+{
+    muster_node_t *node;
+
+    lone.options.broker = "ipc:///tmp/muster-no-broker-at-all";
+    lone.options.offline_ok = true;
+    lone.options.connect_timeout_ms = 1;
+    lone.options.world_size = 1;
+    assert_int_equal(muster_node_open(&lone.options, &node, &lone.error), MUSTER_OK);
+    for (int i = 0; i < 2 * QUIET_STEPS; i++)
+        assert_int_equal(muster_node_run(node, step_of_a_millisecond, NULL, &lone.error),
+                         MUSTER_OK);
+    int64_t since = lone_now_ms();
+    assert_int_equal(muster_node_close(&node, 0, &lone.error), MUSTER_OK);
+    return lone_now_ms() - since;
+}
+
+static void a_node_without_a_broker_closes_at_once(void **state)
+{
+    int64_t took = INT64_MAX;
+
+    (void)state;
+    for (int i = 0; i < TRIES && took >= AT_ONCE_MS; i++)
+        took = closing_without_a_broker_takes();
+    assert_true(took < AT_ONCE_MS);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_failed_step_is_told_at_once, none_is_lost, end),
+        cmocka_unit_test_setup_teardown(a_node_without_a_broker_closes_at_once, none_is_lost, end),
         cmocka_unit_test_setup_teardown(without_wake_ups_all_is_done_at_the_next_look, all_are_lost,
                                         end),
     };

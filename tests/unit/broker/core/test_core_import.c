@@ -117,6 +117,27 @@ static size_t file_rows(const struct core_fixture *f)
     return rows;
 }
 
+static bool is_told(struct core_fixture *f, int64_t step)
+{
+    uint64_t value;
+
+    assert_int_equal(import(f, 2, (uint64_t)step, step, &value), MUSTER_OK);
+    return core_event(f, EVENT_ORDER) != NULL;
+}
+
+/* An import is many orders: one for each checkpoint of a directory. */
+static void an_import_is_told_once_and_a_later_one_again(void **state)
+{
+    struct core_fixture *f = *state;
+
+    f->by = "key ann at 10.0.0.7";
+    assert_true(is_told(f, 10));
+    assert_false(is_told(f, 11));
+    core_pass(f, START_GRACE_MS);
+    assert_true(is_told(f, 12));
+    f->by = NULL;
+}
+
 /* R11.4 */
 static void a_lost_database_is_rebuilt(void **state)
 {
@@ -582,6 +603,7 @@ int main(void)
 {
 #define TEST(test, setup) cmocka_unit_test_setup_teardown(test, setup, close_core)
     const struct CMUnitTest tests[] = {
+        TEST(an_import_is_told_once_and_a_later_one_again, no_job),
         TEST(a_lost_database_is_rebuilt, no_job),
         TEST(parts_come_in_order_and_may_be_repeated, no_job),
         TEST(a_running_job_and_numbers_of_its_own_refuse, two_running),

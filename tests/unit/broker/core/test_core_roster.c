@@ -656,6 +656,15 @@ static void a_snapshot_tells_the_outcome_of_the_round_that_a_heartbeat_names(voi
     assert_int_equal(s->named_step, 9);
 }
 
+static void the_failure_of_rank_0_ends_the_launch_as_anothers_does(void **state)
+{
+    struct core_fixture *f = *state;
+
+    core_error(f, 0, 5, "bad");
+    assert_int_equal(core_job(f)->gen.state, GENERATION_ENDING);
+    assert_int_equal(core_job(f)->gen.error_rank, 0);
+}
+
 static void a_snapshot_tells_the_first_error_and_the_end(void **state)
 {
     struct core_fixture *f = *state;
@@ -705,6 +714,7 @@ int main(void)
         T(sharded_ends_when_a_step_fails_in_a_termination, three_sharded),
         T(a_snapshot_tells_the_open_round_as_this_node_stands_to_it, three_running),
         T(a_snapshot_tells_the_outcome_of_the_round_that_a_heartbeat_names, three_running),
+        T(the_failure_of_rank_0_ends_the_launch_as_anothers_does, three_running),
         T(a_snapshot_tells_the_first_error_and_the_end, three_running),
     };
 

@@ -139,8 +139,10 @@ static void a_save_that_the_program_decides_begins_whatever_the_policies_say(voi
     assert_int_equal(muster_manager_should_save(managed.manager, 1, &begun, NULL), MUSTER_OK);
     assert_int_equal(muster_manager_begin_save(managed.manager, 1, &begun, NULL), MUSTER_OK);
     assert_false(begun); /* that step was over */
+    begun = true;
     assert_int_equal(muster_manager_begin_save(managed.manager, 3, &begun, &managed.error),
                      MUSTER_E_ARGUMENT);
+    assert_true(begun); /* untouched */
     assert_non_null(strstr(managed.error.text, "muster_manager_begin_save: step 3 comes after 1"));
     assert_string_equal(managed_steps(), "0");
 }
