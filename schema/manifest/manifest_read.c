@@ -556,15 +556,12 @@ struct manifest_reader *manifest_reader_create(void)
     reader->line = 1;
     reader->seal = seal_create();
     reader->parsed = calloc(1, sizeof *reader->parsed);
-    if (reader->parsed != NULL)
+    if (reader->parsed != NULL) {
+        arena_init(&reader->parsed->arena, 0);
         reader->parsed->sign = sign_create();
-    if (reader->parsed == NULL || reader->parsed->sign == NULL || reader->seal == NULL) {
-        seal_destroy(&reader->seal);
-        free(reader->parsed);
-        free(reader);
-        return NULL;
     }
-    arena_init(&reader->parsed->arena, 0);
+    if (reader->seal == NULL || reader->parsed == NULL || reader->parsed->sign == NULL)
+        manifest_reader_destroy(&reader);
     return reader;
 }
 
