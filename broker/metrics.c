@@ -105,7 +105,8 @@ static void metrics_drop(struct metrics_connection *connection)
 {
     close(connection->fd);
     free(connection->answer);
-    *connection = (struct metrics_connection){.fd = -1};
+    connection->answer = NULL;
+    connection->fd = -1;
 }
 
 static void metrics_answer(struct metrics_connection *connection, const char *status,

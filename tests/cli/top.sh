@@ -11,7 +11,7 @@ fits 80 24
 for text in '^words +running' 'no round is open|round [0-9]+ \(' '4 ranks: ' '^      0 [tjskqlx.]{4}$' '^ +3 ' JOURNAL 'sorted by rank'; do
     shows "$text" || fail "no \"$text\""
 done
-keys s
+keys s s s s # keys that come at once are all taken
 await 'sorted by lag'
 keys '?'
 await 'any key goes on'

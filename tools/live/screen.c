@@ -97,32 +97,52 @@ bool screen_is_over(void *unused)
 
 /* --- keys ------------------------------------------------------------------------------------- */
 
-/* A key of several bytes comes in one piece. */
-static int screen_read(void)
+static char screen_pending[64]; /* bytes of keys that were pressed meanwhile */
+static size_t screen_pending_size;
+
+static int screen_drop(size_t bytes, int key)
+{
+    screen_pending_size -= bytes;
+    memmove(screen_pending, screen_pending + bytes, screen_pending_size);
+    return key;
+}
+
+/* The first key of those bytes; a key of several bytes comes in one piece. */
+static int screen_take(void)
 {
     static const struct {
         const char *bytes;
         int key;
-    } keys[] = {{"\033[A", SCREEN_UP},       {"\033OA", SCREEN_UP},
-                {"\033[B", SCREEN_DOWN},     {"\033OB", SCREEN_DOWN},
-                {"\033[5~", SCREEN_PAGE_UP}, {"\033[6~", SCREEN_PAGE_DOWN},
-                {"\033[D", SCREEN_ESCAPE},   {"\033OD", SCREEN_ESCAPE},
-                {"\033[C", SCREEN_ENTER},    {"\033OC", SCREEN_ENTER},
-                {"\033", SCREEN_ESCAPE},     {"\r", SCREEN_ENTER},
-                {"\n", SCREEN_ENTER},        {"k", SCREEN_UP},
-                {"j", SCREEN_DOWN},          {"\003", SCREEN_END}};
-    char bytes[16];
-    ssize_t got = read(STDIN_FILENO, bytes, sizeof bytes - 1);
+    } keys[] = {
+        {"\033[A", SCREEN_UP},     {"\033OA", SCREEN_UP},       {"\033[B", SCREEN_DOWN},
+        {"\033OB", SCREEN_DOWN},   {"\033[5~", SCREEN_PAGE_UP}, {"\033[6~", SCREEN_PAGE_DOWN},
+        {"\033[D", SCREEN_ESCAPE}, {"\033OD", SCREEN_ESCAPE},   {"\033[C", SCREEN_ENTER},
+        {"\033OC", SCREEN_ENTER},  {"\r", SCREEN_ENTER},        {"\n", SCREEN_ENTER},
+        {"k", SCREEN_UP},          {"j", SCREEN_DOWN},          {"\003", SCREEN_END}};
+
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        size_t length = strlen(keys[i].bytes);
+
+        if (screen_pending_size >= length && memcmp(screen_pending, keys[i].bytes, length) == 0)
+            return screen_drop(length, keys[i].key);
+    }
+    if (screen_pending[0] != '\033')
+        return screen_drop(1, (unsigned char)screen_pending[0]);
+    if (screen_pending_size > 1 && (screen_pending[1] == '[' || screen_pending[1] == 'O'))
+        return screen_drop(screen_pending_size, SCREEN_NONE); /* a key that means nothing here */
+    return screen_drop(1, SCREEN_ESCAPE);
+}
+
+static int screen_read(void)
+{
+    ssize_t got = read(STDIN_FILENO, screen_pending, sizeof screen_pending);
 
     if (got < 0)
         return errno == EINTR || errno == EAGAIN ? SCREEN_NONE : SCREEN_END;
     if (got == 0)
         return SCREEN_END;
-    bytes[got] = '\0';
-    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
-        if (strcmp(bytes, keys[i].bytes) == 0)
-            return keys[i].key;
-    return bytes[0] == '\033' ? SCREEN_NONE : (unsigned char)bytes[0];
+    screen_pending_size = (size_t)got;
+    return screen_take();
 }
 
 int screen_key(int64_t timeout_ms)
@@ -140,7 +160,9 @@ int screen_key(int64_t timeout_ms)
             screen_resized = 0;
             return SCREEN_RESIZED;
         }
-        if (poll(&terminal, 1, left_ms < 0 ? 0 : (int)left_ms) > 0)
+        if (screen_pending_size > 0)
+            key = screen_take();
+        else if (poll(&terminal, 1, left_ms < 0 ? 0 : (int)left_ms) > 0)
             key = screen_read();
         if (key != SCREEN_NONE || left_ms <= 0)
             return key;

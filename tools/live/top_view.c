@@ -207,13 +207,15 @@ static size_t top_ranks_a_cell(size_t ranks, size_t cells)
 
 static void top_counts(FILE *out, const struct web_world *world, size_t each)
 {
-    fprintf(out, "%zu ranks:", world->count);
-    for (size_t i = 0; i < CELL_COUNT; i++)
-        if (world->cells[i] > 0)
-            fprintf(out, " %s%c%s %zu %s", paint(top_cell_hues[i]), web_cell_letters[i],
-                    paint(PAINT_PLAIN), world->cells[i], web_cell_words[i]);
+    fprintf(out, "%zu ranks", world->count);
     if (each > 1)
-        fprintf(out, "; a letter is the worst of %zu ranks", each);
+        fprintf(out, ", each letter the worst of %zu", each);
+    fputc(':', out);
+    for (int badness = CELL_COUNT - 1; badness >= 0; badness--) /* a narrow screen cuts the end */
+        for (size_t i = 0; i < CELL_COUNT; i++)
+            if (world->cells[i] > 0 && top_badness((enum web_cell)i) == badness)
+                fprintf(out, " %s%c%s %zu %s", paint(top_cell_hues[i]), web_cell_letters[i],
+                        paint(PAINT_PLAIN), world->cells[i], web_cell_words[i]);
     fputc('\n', out);
 }
 

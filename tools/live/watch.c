@@ -60,7 +60,7 @@ static int watch_draw(const struct watch *watch)
     if (watch->said[0] != '\0')
         fprintf(out, "%s%s; what is shown is of %s%s\n", paint(PAINT_BAD), watch->said,
                 render_age(watch->tool->now_unix_ms, tool_now_unix_ms()).text, paint(PAINT_PLAIN));
-    fprintf(out, "\n%s", watch->text);
+    fprintf(out, "\n%s", watch->text == NULL ? "" : watch->text);
     if (fclose(out) == 0)
         screen_draw(text, watch->first);
     free(text);
@@ -71,7 +71,7 @@ static void watch_scroll(struct watch *watch, int key)
 {
     size_t lines = 0, by = 0;
 
-    for (const char *at = watch->text; *at != '\0'; at++)
+    for (const char *at = watch->text; at != NULL && *at != '\0'; at++)
         lines += *at == '\n';
     if (key == SCREEN_UP || key == SCREEN_PAGE_UP)
         by = key == SCREEN_PAGE_UP ? 10 : 1;

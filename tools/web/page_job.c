@@ -105,7 +105,7 @@ static void job_put_risk(FILE *out, const struct muster_job_row *job)
         job_put_fact(out, "Steps since", NULL, html_number(job->step - saved).text);
 }
 
-static void job_put_facts(struct tool *tool, const struct muster_job_row *job)
+static void job_put_facts(struct web *web, struct tool *tool, const struct muster_job_row *job)
 {
     FILE *out = tool->out;
 
@@ -115,6 +115,15 @@ static void job_put_facts(struct tool *tool, const struct muster_job_row *job)
     html_age(tool, job->state_unix_ms);
     fputs("</span></div>\n<dl class=\"facts\">\n", out);
     job_put_fact(out, "Step", "step", html_number(status_step(job, job->step)).text);
+    if (strcmp(job->state, "ended") != 0) {
+        web_spark_note(web, job, tool->now_unix_ms);
+        html(
+            out,
+            "<div><dt>Steps a second</dt><dd class=\"with-bar\"><span data-fact=\"rate\">%s</span>",
+            web_spark_rate(web, job->job).text);
+        web_spark_put(web, job->job, out);
+        fputs("</dd></div>\n", out);
+    }
     html(out, "<div><dt>Ranks</dt><dd><span data-fact=\"live\">%s</span> of %s</dd></div>\n",
          html_number(job->nodes_live).text, html_number(job->world_size).text);
     job_put_fact(out, "Goodput", "goodput", status_goodput_shown(job).text);
@@ -151,7 +160,7 @@ static void job_put_notices(struct tool *tool, const struct job_view *view)
         html_age(tool, notice[i].received_unix_ms);
         if (notice[i].left_ms >= 0)
             html(out, " with %s left", render_duration(notice[i].left_ms).text);
-        html(out, ".%s%s</p></div>\n", notice[i].text[0] == '\0' ? "" : " ", notice[i].text);
+        html(out, "%s%s</p></div>\n", notice[i].text[0] == '\0' ? "." : ": ", notice[i].text);
     }
     if (shown > 4)
         html(out, "<p class=\"shown\">4 of %s standing notices shown; the journal has all</p>\n",
@@ -184,6 +193,34 @@ static json_t *job_load_story(struct tool *tool, int64_t round)
     return story;
 }
 
+/* A sentence of the story; what stands between two ` is to be typed. */
+static void job_put_line(FILE *out, const char *class, const char *line)
+{
+    bool code = false;
+
+    fprintf(out, "<p class=\"%s\">", class);
+    while (line != NULL && *line != '\0') {
+        size_t length = strcspn(line, "`");
+        char part[1024];
+
+        snprintf(part, sizeof part, "%.*s", (int)length, line);
+        html_escaped(out, part);
+        if (length >= sizeof part)
+            length = sizeof part - 1;
+        line += length;
+        if (*line != '`')
+            continue;
+        line++;
+        if (code || strchr(line, '`') != NULL) {
+            fputs(code ? "</code>" : "<code>", out);
+            code = !code;
+        } else {
+            fputc('`', out);
+        }
+    }
+    fputs("</p>\n", out);
+}
+
 static void job_put_lines(struct web *web, struct tool *tool, int64_t round)
 {
     json_t *document = job_load_story(tool, round);
@@ -191,12 +228,15 @@ static void job_put_lines(struct web *web, struct tool *tool, int64_t round)
     FILE *out = tool->out;
 
     if (lines == NULL) {
-        html(out, "<p class=\"empty\">%s.</p>\n", web->said);
+        char text[sizeof web->said + 1];
+
+        snprintf(text, sizeof text, "%s.", web->said);
+        job_put_line(out, "empty", text);
     } else {
         html(out, "<p class=\"story-head\">%s</p>\n<div class=\"story\">",
              json_string_value(json_array_get(lines, 0)));
         for (size_t i = 1; i < json_array_size(lines); i++)
-            html(out, "<p>%s</p>\n", json_string_value(json_array_get(lines, i)));
+            job_put_line(out, "said", json_string_value(json_array_get(lines, i)));
         fputs("</div>\n", out);
     }
     web->said[0] = '\0';
@@ -364,6 +404,10 @@ static void job_end_section(struct tool *tool, size_t shown, size_t all, const c
 {
     FILE *out = tool->out;
 
+    if (all == 0) {
+        fputs("</section>\n", out);
+        return;
+    }
     html(out, "<p class=\"shown\">%s of %s shown", html_number((int64_t)shown).text,
          html_number((int64_t)all).text);
     if (shown < all) {
@@ -423,7 +467,7 @@ int web_make_job(struct web *web, struct tool *tool, const struct web_request *r
     if (code == TOOL_DONE) {
         html_head(tool, tool->job, tool->job, NULL);
         web_put_as_of(tool);
-        job_put_facts(tool, view.job);
+        job_put_facts(web, tool, view.job);
         job_put_notices(tool, &view);
         web_put_story(web, tool, 0, view.job->world_size > JOB_AT_ONCE);
         job_put_ranks(tool, &view.world, view.job->world_size > JOB_AT_ONCE);

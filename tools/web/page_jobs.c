@@ -30,7 +30,7 @@ static void jobs_put_plan(struct tool *tool, const struct muster_job_row *job)
     }
 }
 
-static void jobs_put_row(struct tool *tool, const struct muster_job_row *job)
+static void jobs_put_row(struct web *web, struct tool *tool, const struct muster_job_row *job)
 {
     FILE *out = tool->out;
     double part = status_goodput(job);
@@ -40,8 +40,14 @@ static void jobs_put_row(struct tool *tool, const struct muster_job_row *job)
     html_state(out, status_outcome(job));
     fputs("<span class=\"since\">", out);
     html_age(tool, job->state_unix_ms);
-    html(out, "</span></td><td class=\"number\">%s</td><td class=\"number\">%s / %s</td>",
-         html_number(status_step(job, job->step)).text, html_number(job->nodes_live).text,
+    html(out, "</span></td><td class=\"number\">%s</td><td class=\"number\">",
+         html_number(status_step(job, job->step)).text);
+    if (strcmp(job->state, "ended") != 0) {
+        html(out, "<span class=\"with-bar\">%s", web_spark_rate(web, job->job).text);
+        web_spark_put(web, job->job, out);
+        fputs("</span>", out);
+    }
+    html(out, "</td><td class=\"number\">%s / %s</td>", html_number(job->nodes_live).text,
          html_number(job->world_size).text);
     html(out, "<td class=\"number\"><span class=\"with-bar\">%s",
          part < 0 ? "\u2013" : status_goodput_shown(job).text);
@@ -58,19 +64,20 @@ static void jobs_put_row(struct tool *tool, const struct muster_job_row *job)
     fputs("</td></tr>\n", out);
 }
 
-static void jobs_put_table(struct tool *tool, const struct muster_job_row **jobs, size_t first,
-                           size_t end)
+static void jobs_put_table(struct web *web, struct tool *tool, const struct muster_job_row **jobs,
+                           size_t first, size_t end)
 {
-    fputs("<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Jobs\">"
+    fputs("<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Jobs, as a table\">"
           "<table class=\"jobs\"><thead><tr><th scope=\"col\">Job</th>"
           "<th scope=\"col\">State</th><th scope=\"col\" class=\"number\">Step</th>"
+          "<th scope=\"col\" class=\"number\">Steps/s</th>"
           "<th scope=\"col\" class=\"number\">Ranks</th>"
           "<th scope=\"col\" class=\"number\">Goodput</th><th scope=\"col\">Next save</th>"
           "<th scope=\"col\" class=\"number\">Checkpoint</th><th scope=\"col\">Saved</th>"
           "</tr></thead><tbody>\n",
           tool->out);
     for (size_t i = first; i < end; i++)
-        jobs_put_row(tool, jobs[i]);
+        jobs_put_row(web, tool, jobs[i]);
     fputs("</tbody></table></div>\n", tool->out);
 }
 
@@ -111,7 +118,6 @@ int web_make_jobs(struct web *web, struct tool *tool, const struct web_request *
     size_t first, end, count;
     int code = web_failed(muster_client_jobs(tool->client, NULL, &rows, &err), &err);
 
-    (void)web;
     if (code != TOOL_DONE)
         return code;
     jobs = status_ordered(rows);
@@ -130,7 +136,9 @@ int web_make_jobs(struct web *web, struct tool *tool, const struct web_request *
               tool->out);
     } else {
         jobs_put_counts(tool->out, jobs, count);
-        jobs_put_table(tool, jobs, first, end);
+        for (size_t i = first; i < end; i++)
+            web_spark_note(web, jobs[i], tool->now_unix_ms);
+        jobs_put_table(web, tool, jobs, first, end);
         html_pages(tool->out, request->page, count);
     }
     html_foot(tool);
@@ -159,7 +167,7 @@ static uint64_t jobs_mix(uint64_t hash, const struct muster_job_row *job)
     return XXH3_64bits_withSeed(job->open_round_state, strlen(job->open_round_state), hash);
 }
 
-static int jobs_tick(struct tool *tool, const muster_rows_t *rows, bool one)
+static int jobs_tick(struct web *web, struct tool *tool, const muster_rows_t *rows, bool one)
 {
     const struct muster_job_row *job = muster_rows_jobs(rows);
     uint64_t version = 0;
@@ -170,10 +178,17 @@ static int jobs_tick(struct tool *tool, const muster_rows_t *rows, bool one)
         steps += job[i].step;
     }
     fprintf(tool->out, "{\"version\":\"%016" PRIx64 "\",\"steps\":%" PRId64, version, steps);
-    if (one && muster_rows_count(rows) == 1)
-        fprintf(tool->out, ",\"facts\":{\"step\":\"%s\",\"live\":\"%s\",\"goodput\":\"%s\"}",
+    for (size_t i = 0; i < muster_rows_count(rows) && i < WEB_SPARKS_MAX; i++)
+        web_spark_note(web, &job[i], tool->now_unix_ms);
+    if (one && muster_rows_count(rows) == 1) {
+        fprintf(tool->out,
+                ",\"facts\":{\"step\":\"%s\",\"live\":\"%s\",\"goodput\":\"%s\",\"rate\":\"%s\"}"
+                ",\"spark\":\"",
                 html_number(status_step(job, job->step)).text, html_number(job->nodes_live).text,
-                status_goodput_shown(job).text);
+                status_goodput_shown(job).text, web_spark_rate(web, job->job).text);
+        web_spark_points(web, job->job, tool->out);
+        fputs("\"", tool->out);
+    }
     fputs("}", tool->out);
     return TOOL_DONE;
 }
@@ -186,9 +201,8 @@ int web_make_tick(struct web *web, struct tool *tool, const struct web_request *
     int code =
         web_failed(muster_client_jobs(tool->client, one ? request->job : NULL, &rows, &err), &err);
 
-    (void)web;
     if (code == TOOL_DONE)
-        code = jobs_tick(tool, rows, one);
+        code = jobs_tick(web, tool, rows, one);
     muster_rows_destroy(&rows);
     return code;
 }

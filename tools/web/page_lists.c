@@ -11,7 +11,7 @@
 static void lists_begin(FILE *out, const char *label, const char *const *titles)
 {
     html(out,
-         "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"%s\">"
+         "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"%s, as a table\">"
          "<table><thead><tr>",
          label);
     for (; *titles != NULL; titles++)
@@ -160,7 +160,7 @@ static void lists_put_checkpoint(struct tool *tool, const struct muster_checkpoi
     fputs("</td>", out);
     lists_number(out, render_bytes(checkpoint->bytes));
     html(out, "<td class=\"number\"><span class=\"with-bar\">%s",
-         render_duration(checkpoint->total_ms).text);
+         checkpoint->total_ms < 0 ? "\u2013" : render_duration(checkpoint->total_ms).text);
     if (checkpoint->total_ms >= 0)
         html(out,
              "<svg class=\"bar\" aria-hidden=\"true\"><rect class=\"rail\" width=\"100%%\" "

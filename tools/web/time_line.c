@@ -122,17 +122,21 @@ static struct shown line_label(const struct line *line, int64_t unix_ms)
     return shown;
 }
 
+/* No two marks of one second. */
 static void line_put_axis(struct tool *tool, const struct line *line)
 {
-    for (int i = 0; i <= LINE_TICKS; i++) {
-        int64_t at_ms = line->from_ms + (line->to_ms - line->from_ms) * i / LINE_TICKS;
-        const char *anchor = i == 0 ? "start" : (i == LINE_TICKS ? "end" : "middle");
+    int64_t seconds = (line->to_ms - line->from_ms) / 1000;
+    int ticks = seconds < 2 * LINE_TICKS ? 1 : LINE_TICKS;
+
+    for (int i = 0; i <= ticks; i++) {
+        int64_t at_ms = line->from_ms + (line->to_ms - line->from_ms) * i / ticks;
+        const char *anchor = i == 0 ? "start" : (i == ticks ? "end" : "middle");
 
         html(tool->out,
              "<line x1=\"%s\" x2=\"%s\" y1=\"52\" y2=\"57\"/><text x=\"%s\" y=\"71\" "
              "class=\"%s\" text-anchor=\"%s\">%s</text>",
              line_at(line, at_ms).text, line_at(line, at_ms).text, line_at(line, at_ms).text,
-             i % 2 == 1 ? "minor" : "", anchor, line_label(line, at_ms).text);
+             i % 2 == 1 && i < ticks ? "minor" : "", anchor, line_label(line, at_ms).text);
     }
 }
 
@@ -151,7 +155,8 @@ void web_time_line(struct tool *tool, const struct muster_generation_row *launch
     html(out,
          "<figure class=\"line\"><figcaption>Generation %s: %s%s. Bars are rounds, triangles "
          "notices."
-         "</figcaption><svg role=\"img\" aria-label=\"Time line of generation %s; the tables below "
+         "</figcaption><svg role=\"group\" aria-label=\"Time line of generation %s; the tables "
+         "below "
          "have "
          "its rounds\" height=\"76\">",
          html_number(launch->generation).text, render_duration(line.to_ms - line.from_ms).text,

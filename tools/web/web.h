@@ -58,6 +58,15 @@ struct web_kept {
 
 struct web_history; /* history.c */
 
+#define WEB_SPARKS_MAX 200
+#define WEB_SPARK_MARKS 60
+struct web_spark { /* steps a second, a mark each two seconds */
+    char job[64];
+    int64_t last_ms, last_steps; /* 0: nobody's */
+    size_t count;
+    float rate[WEB_SPARK_MARKS];
+};
+
 struct web {
     pthread_mutex_t lock;   /* of all below but `stopping` */
     struct tool *tool;      /* options, address, client */
@@ -67,6 +76,7 @@ struct web {
     char said[MUSTER_ERROR_TEXT_MAX * 2];    /* the newest error of the question under way */
     char trouble[MUSTER_ERROR_TEXT_MAX * 2]; /* "" = the last question was answered */
     int64_t trouble_ms;                      /* of the last one that was not */
+    struct web_spark sparks[WEB_SPARKS_MAX];
     struct web_history *history;
     int history_failed; /* an exit code of the tool */
     _Atomic bool stopping;
@@ -190,6 +200,13 @@ extern const char *const web_causes[8], *const web_outcomes[8];
 struct web_job_history *web_history_of(struct web *web, struct tool *tool,
                                        const struct muster_job_row *job);
 void web_history_free(struct web *web);
+
+/* --- spark.c: how fast a job goes, since somebody looks at it */
+
+void web_spark_note(struct web *web, const struct muster_job_row *job, int64_t now_ms);
+struct shown web_spark_rate(struct web *web, const char *job); /* "14.9", a dash: not known yet */
+void web_spark_points(struct web *web, const char *job, FILE *out);
+void web_spark_put(struct web *web, const char *job, FILE *out);
 
 /* --- assets.c: files inside the program */
 

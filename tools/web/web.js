@@ -321,8 +321,9 @@ class Heat {
     this.canvas.setAttribute("aria-label", `${count} ranks, ${what}; the table below has those that need a look`);
     if (this.cursor >= 0) return;
     const furthest = this.data.frontier.toLocaleString("en");
-    setText(this.says, this.mode === "state" ? `${count.toLocaleString("en")} ranks: ${what}.` :
-      `Steps behind the furthest rank (step ${furthest}): dark 0, bright ${most}.`);
+    const lag = most === 0 ? `All ranks that are there are at step ${furthest}.` :
+      `Steps behind the furthest rank (step ${furthest}): dark 0, bright ${most}.`;
+    setText(this.says, this.mode === "state" ? `${count.toLocaleString("en")} ranks: ${what}.` : lag);
   }
 
   point(event) {
@@ -363,7 +364,7 @@ let retry = null;
 
 function showTrouble(text) {
   const box = document.getElementById("trouble");
-  setText(box, text ? `Shown as it was last known. ${text}` : "");
+  setText(box, text ? `Shown as it was last known: ${text}` : "");
   box.hidden = !text;
   const link = document.getElementById("link");
   link.hidden = false;
@@ -374,6 +375,9 @@ function showTrouble(text) {
 function takeTick(tick, at) {
   for (const [name, text] of Object.entries(tick.facts || {}))
     for (const node of document.querySelectorAll(`[data-fact="${name}"]`)) setText(node, text);
+  if (tick.spark)
+    for (const line of document.querySelectorAll(".facts .spark polyline"))
+      line.setAttribute("points", tick.spark);
   const news = tick.version !== version; // also at first: the page itself may have been kept for a while
   version = tick.version;
   if (news) newsAt = at;

@@ -10,7 +10,9 @@ custom='{"who": ["me", null], "n": 1.5}'
 broker_start
 ranks_start 1 '' '' '' 3 0 "$custom"
 ranks_end 0
-ask verify --broker "$broker" >"$dir/verify.txt" || fail "$(cat "$dir/verify.txt")"
+export MUSTER_TEST_PROGRESS_MS=0 # else nothing is told of what takes less than a second
+ask verify --broker "$broker" >"$dir/verify.txt" 2>"$dir/progress.txt" || fail "$(cat "$dir/verify.txt")"
+says "$(cat "$dir/progress.txt")" '^muster: verify: [0-9.]+ k?B of [0-9.]+ k?B'
 says "$(cat "$dir/verify.txt")" '^3 checkpoints of job job, 3 files, .* read: 0 damaged'
 says "$(tr -d '\n ' <"$root/2/manifest.json")" '"metrics":\{"loss":4.5\}' '"custom":\{"n":1.5,"who":\["me",null\]\}'
 
@@ -30,7 +32,9 @@ says "$(cat "$dir/wrong.txt")" 'holds no checkpoint'
 "$muster" import "$root" --broker "$broker" --job other 2>"$dir/wrong.txt" || code=$?
 same "exit code of an import as another job" "$code" 4
 says "$(cat "$dir/wrong.txt")" 'is the checkpoint directory of job job, not of job other'
-"$muster" import "$root" --broker "$broker" >"$dir/import.txt"
+"$muster" import "$root" --broker "$broker" >"$dir/import.txt" 2>"$dir/progress.txt"
+says "$(cat "$dir/progress.txt")" '^muster: import: 0 of 3$'
+unset MUSTER_TEST_PROGRESS_MS
 says "$(cat "$dir/import.txt")" '^3 checkpoints of job job from .* are in the broker.s records now, 0 were there already'
 says "$("$muster" status job --broker "$broker")" '^job job: imported' 'what .muster import. found on disk'
 says "$("$muster" why --job job --broker "$broker")" 'Round 3 was found on disk by .muster import.: its checkpoint at step 3 is whole'

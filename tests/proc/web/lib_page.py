@@ -179,6 +179,24 @@ class Page:
         )
         assert not poor, poor
 
+    def do_axe(self):
+        """Nothing that axe-core calls moderate or worse."""
+        if not os.environ.get("AXE"):
+            return "not tried"
+        with open(os.environ["AXE"], encoding="utf-8") as file:
+            self.script(file.read())
+        found = self.driver.execute_async_script(
+            "const done = arguments[0]; axe.run().then((said) => done(said.violations), (error) => done(String(error)))"
+        )
+        assert isinstance(found, list), found
+        poor = [f"{one['id']} ({one['impact']}): {one['nodes'][0]['html'][:200]}" for one in found if one["impact"] != "minor"]
+        assert not poor, poor
+
+    def do_spark(self):
+        """The line of steps a second grows while one looks."""
+        points = "return document.querySelector('.facts .spark polyline').getAttribute('points').split(' ').length"
+        self.wait("a line of three marks", lambda: self.script(points) >= 3)
+
     def do_quiet(self):
         """The browser has nothing to complain about: no error, nothing that the policy stopped."""
         said = [entry["message"] for entry in self.driver.get_log("browser")]

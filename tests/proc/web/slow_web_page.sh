@@ -9,6 +9,14 @@ for need in chromium chromedriver; do
 done
 /usr/bin/python3 -c 'import selenium' 2>/dev/null || { say "skipped: no python3-selenium"; exit 77; }
 
+# The rules of axe-core, from a package of the Python index that carries them.
+axe=$SOURCE_DIR/build/axe
+if [ ! -x "$axe/bin/python" ] || [ -z "$(find "$axe" -name axe.min.js)" ]; then
+    { python3 -m venv "$axe" && "$axe/bin/pip" install -q --no-deps axe-playwright-python==0.1.8; } >"$dir/axe.log" 2>&1 ||
+        say "not tried: axe-core, the package index did not answer"
+fi
+export AXE=$(find "$axe" -name axe.min.js 2>/dev/null | head -n 1)
+
 coproc PAGE { exec /usr/bin/python3 "$(dirname "$0")/lib_page.py" 2>>"$dir/page.log"; }
 page_in=${PAGE[1]} page_out=${PAGE[0]}
 started+=("$PAGE_PID")
@@ -49,6 +57,9 @@ page shot job_light
 page keyboard
 page headings
 page contrast
+page axe
+page says Steps a second
+page spark
 page quiet
 "$muster" notify 2 --job words --broker "$broker" --grace 8 --text 'the machine goes away' >/dev/null
 page says Next planned freeze
@@ -82,6 +93,7 @@ for view in '' jobs/words "jobs/words/rounds/$round" jobs/words/journal jobs/wor
             page size $width $scheme
             page fits
             page contrast
+            page axe
             page shot "$(tr / _ <<<"view_$view")_${width}_$scheme"
         done
     done
@@ -95,7 +107,21 @@ page quiet
 web_stop
 page end
 
-# --- a grid of ten thousand
+# --- a grid of 256, and one of ten thousand
+"$rows" some "$dir/some.db" "$(now_ms)"
+web_start --db "$dir/some.db"
+coproc PAGE { exec /usr/bin/python3 "$(dirname "$0")/lib_page.py" 2>>"$dir/page.log"; }
+page_in=${PAGE[1]} page_out=${PAGE[0]}
+started+=("$PAGE_PID")
+hear "the browser's start"
+page open "$url/jobs/words"
+page says 256 ranks: a cell is a rank
+page axe
+page shot some_light
+page size 1400 dark
+page shot some_dark
+page end
+web_stop
 "$rows" ranks "$dir/ranks.db" "$(now_ms)"
 web_start --db "$dir/ranks.db"
 coproc PAGE { exec /usr/bin/python3 "$(dirname "$0")/lib_page.py" 2>>"$dir/page.log"; }
@@ -106,6 +132,7 @@ page open "$url/jobs/words"
 page says 10,000 ranks: a cell is a rank
 page shot ranks_light
 page figures
+page axe
 page size 400 dark
 page says a cell is a host
 page shot ranks_400_dark

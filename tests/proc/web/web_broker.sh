@@ -71,6 +71,17 @@ gets 200 /healthz ok
 gets 200 /metrics 'muster_up 0'
 gets 503 /jobs/job 'broker'
 await "the stream to tell" told '^event: trouble'
+
+# --- another broker takes its place, which speaks another version
+"$TESTS_DIR/proc/prog_other_version" "$ipc" >"$dir/other.log" 2>&1 &
+other_pid=$!
+started+=("$other_pid")
+await "the other broker" grep -q ready "$dir/other.log"
+is_other() { get /readyz && grep -q 'version' <<<"$body"; }
+await "the page to name the other version" is_other
+says "$body" 'protocol version' 'install the same muster'
+gets 200 /metrics 'muster_up 0'
+kill_child "$other_pid" "the other broker"
 lines=$(wc -l <"$dir/stream")
 broker_start
 is_back() { is_ready /readyz 200; }
