@@ -696,6 +696,9 @@ const struct cli_story cli_stories[] = {
     {"pinned", make_pinned},
     {"four_notices", make_four_notices},
     {"finished_without", make_finished_without},
+    {"unstarted", make_unstarted},
+    {"unstarted_preempted", make_unstarted_preempted},
+    {"unstarted_finished", make_unstarted_finished},
     {NULL, NULL},
 };
 

@@ -24,6 +24,9 @@ void make_saved_behind(struct db_fixture *db);
 void make_pinned(struct db_fixture *db);
 void make_four_notices(struct db_fixture *db);
 void make_finished_without(struct db_fixture *db);
+void make_unstarted(struct db_fixture *db);
+void make_unstarted_preempted(struct db_fixture *db);
+void make_unstarted_finished(struct db_fixture *db);
 void make_collective_broke(struct db_fixture *db);
 void make_killed_behind(struct db_fixture *db);
 

@@ -65,6 +65,30 @@ void make_finished_without(struct db_fixture *db)
     db_sql(db, "UPDATE job SET state = 'ended'");
 }
 
+/* All ranks left with an error before the launch had started, which is no error of the launch. */
+void make_unstarted(struct db_fixture *db)
+{
+    make_running(db);
+    db_sql(db, "UPDATE progress SET begun = 0, done = 0");
+    db_sql(db, "UPDATE node SET state = 'left', leave_why = 'error', exit_code = 1");
+    db_sql(db, "UPDATE generation SET state = 'ended', started_unix_ms = 0");
+    db_sql(db, "UPDATE job SET state = 'ended'");
+}
+
+/* A signal took one of them away before. */
+void make_unstarted_preempted(struct db_fixture *db)
+{
+    make_unstarted(db);
+    db_sql(db, "UPDATE node SET leave_why = 'preempted', exit_code = 42 WHERE rank = 2");
+}
+
+/* They came one after another, and each found nothing left to do. */
+void make_unstarted_finished(struct db_fixture *db)
+{
+    make_unstarted(db);
+    db_sql(db, "UPDATE node SET leave_why = 'finished', exit_code = 0");
+}
+
 /* Rank 0's step broke because rank 2 had been killed: that was known later. */
 void make_collective_broke(struct db_fixture *db)
 {

@@ -12,7 +12,7 @@ from conftest import World, await_that, digests
 from test_slow_torchrun import TORCHRUN, agent_of
 
 PATIENCE = 180.0  # launches that each import PyTorch three times, on two loaded cores
-STEPS, SECONDS, TIMES = 1200, 0.05, 20
+STEPS, SECONDS, TIMES = 600, 0.05, int(os.environ.get("TIMES", "20"))
 
 
 def train(world, ranks, seconds=SECONDS, workers=0):

@@ -29,7 +29,7 @@ const char *status_outcome(const struct muster_job_row *job)
     if (strcmp(job->end_text, "found on disk") == 0)
         return "imported"; /* nobody knows how it ended */
     if (job->end_status == 0)
-        return "finished";
+        return job->started_unix_ms > 0 ? "finished" : "ended, never started";
     if (job->end_status == MUSTER_E_NOT_SAVED)
         return "preempted, not saved";
     return job->end_status == MUSTER_PREEMPTED ? "preempted" : "failed";
@@ -507,13 +507,30 @@ static int print_job_json(struct tool *tool, const muster_rows_t *job, const mus
 
 #define EXIT_RUNS 5 /* beyond the codes that every verb has */
 
+/* Of a launch whose ranks left before it started, which ends without an error, too: it has finished
+ * where each of them found nothing left to do. */
+static int unstarted_exit_code(const struct muster_job_row *job, const muster_rows_t *rows)
+{
+    const struct muster_node_row *nodes = muster_rows_nodes(rows);
+    int64_t finished = 0;
+
+    for (size_t i = 0; i < muster_rows_count(rows); i++) {
+        if (strcmp(nodes[i].leave_why, "preempted") == 0)
+            return muster_status_exit_code(MUSTER_PREEMPTED);
+        finished += strcmp(nodes[i].leave_why, "finished") == 0;
+    }
+    return finished >= job->world_size ? TOOL_DONE : TOOL_NO;
+}
+
 /* For scripts around a launcher whose own exit code does not tell. */
-static int status_exit_code(const struct muster_job_row *job)
+static int status_exit_code(const struct muster_job_row *job, const muster_rows_t *nodes)
 {
     if (strcmp(job->state, "ended") != 0)
         return job->generation == 0 ? TOOL_NO : EXIT_RUNS;
     if (job->end_status == MUSTER_PREEMPTED || job->end_status == MUSTER_E_NOT_SAVED)
         return muster_status_exit_code(MUSTER_PREEMPTED);
+    if (job->end_status == MUSTER_OK && job->started_unix_ms == 0)
+        return unstarted_exit_code(job, nodes);
     return job->end_status == MUSTER_OK ? TOOL_DONE : TOOL_NO;
 }
 
@@ -561,7 +578,7 @@ static int one_job(struct tool *tool, const char *name)
         print_task_queues(tool->out, queues);
     }
     if (code == TOOL_DONE && tool->values[OPTION_EXIT_CODE] != NULL)
-        code = status_exit_code(job);
+        code = status_exit_code(job, nodes);
     muster_rows_destroy(&rows);
     muster_rows_destroy(&members);
     muster_rows_destroy(&notices);
