@@ -185,7 +185,7 @@ static void top_sort_next(struct top *top)
         top_order_jobs(top);
 }
 
-/* true: it is to be asked anew. */
+/* true: the broker is to be asked again. */
 static bool top_take_key(struct top *top, int key)
 {
     char job[256] = "";

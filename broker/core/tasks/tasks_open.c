@@ -147,8 +147,8 @@ void tasks_queue_open(struct core *core, const struct input *in)
     if (queue == NULL) {
         if (!queues_have_room(core, in->key_jobs)) {
             opened(core, in, NULL, MUSTER_E_BUSY,
-                   "this key's jobs have as many queues as this broker still has room for; begin "
-                   "one of them anew (`muster tasks` lists a job's)");
+                   "this key's jobs have as many queues as this broker still has room for; open "
+                   "one of them instead (`muster tasks` lists a job's)");
             return;
         }
         if (!tasks_open_make_room(core)) {
