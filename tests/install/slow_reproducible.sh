@@ -26,7 +26,7 @@ build "$work/another folder with a longer name"
 count=$(wc -l <"$work/one.sums")
 [ "$count" -ge 20 ] || { echo "only $count files were installed" && exit 1; }
 diff "$work/one.sums" "$work/another folder with a longer name.sums" || { echo "these files differ" && exit 1; }
-mapfile -t binaries < <(find "$work/one/root" -type f \( -name musterd -o -name muster -o -name 'libmuster*.so*' \))
+mapfile -t binaries < <(find "$work/one/root/usr/bin" "$work"/one/root/usr/lib* -type f \( -name musterd -o -name muster -o -name 'libmuster*.so*' \))
 bash "$SOURCE_DIR/tests/cli/hardening.sh" "${binaries[@]}"
 rm -rf "$work"
 echo "proved: two builds in other folders install $count files of the same bytes"
