@@ -322,14 +322,19 @@ static bool loop_receive_all(struct loop *loop)
     return false;
 }
 
-/* Silence may only be judged when nobody's word waits in the queue; under a flood that never ends
- * time goes on after some passes nevertheless. */
+static bool words_wait(const struct loop *loop)
+{
+    return loop->turns != NULL && turns_wait(loop->turns);
+}
+
+/* Silence may only be judged when nobody's word waits, in the queue or for its key's next turn;
+ * under a flood that never ends time goes on after some passes nevertheless. */
 static void tick(struct loop *loop, bool drained)
 {
     const struct input input = {
         .kind = INPUT_TICK, .now_boot_ms = loop->now_boot_ms, .now_unix_ms = loop->now_unix_ms};
 
-    if (!drained && loop->ticks_late++ < TICKS_LATE_MAX)
+    if ((!drained || words_wait(loop)) && loop->ticks_late++ < TICKS_LATE_MAX)
         return;
     loop->ticks_late = 0;
     failpoint_pass(FAILPOINT_TICK_BEFORE);
@@ -369,7 +374,7 @@ static int64_t time_to_wait(const struct loop *loop, int64_t timeout_ms)
         due = min_i64(due, store_wakeup_boot_ms(loop->store));
     if (store_manifest_is_due(loop->store))
         due = now;
-    if (loop->turns != NULL && turns_wait(loop->turns))
+    if (words_wait(loop))
         due = now;
     due = min_i64(due, outbox_wakeup_boot_ms(&loop->outbox));
     wait = due == INT64_MAX ? timeout_ms : min_i64(due - now, timeout_ms);

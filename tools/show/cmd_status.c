@@ -212,8 +212,13 @@ static void print_open_round(struct tool *tool, const struct muster_job_row *job
     const struct muster_participant_row *member = muster_rows_participants(members);
     int shown = 0;
 
-    fprintf(tool->out, "  open round    %" PRId64 " (%s, %s), waits for %" PRId64 " of %zu",
-            job->open_round, job->open_round_cause, job->open_round_state, job->open_round_waits,
+    fprintf(tool->out, "  open round    %" PRId64 " (%s, %s)", job->open_round,
+            job->open_round_cause, job->open_round_state);
+    if (muster_rows_count(members) == 0) { /* a freeze tells of them once it lasts */
+        fprintf(tool->out, ", has just asked its ranks\n");
+        return;
+    }
+    fprintf(tool->out, ", waits for %" PRId64 " of %zu", job->open_round_waits,
             muster_rows_count(members));
     for (size_t i = 0; i < muster_rows_count(members); i++) {
         if (!status_is_awaited(&member[i], job->open_round_state))

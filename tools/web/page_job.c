@@ -82,8 +82,10 @@ static void job_put_next(struct tool *tool, const struct muster_job_row *job)
         html(out, "%s\">round %s</a> ", render_number(job->open_round).text,
              render_number(job->open_round).text);
         html_state(out, job->open_round_state);
-        html(out, " <span class=\"aside\">waits for %s</span></dd></div>\n",
-             html_number(job->open_round_waits).text);
+        if (job->open_round_waits > 0) /* a freeze tells of them once it lasts */
+            html(out, " <span class=\"aside\">waits for %s</span>",
+                 html_number(job->open_round_waits).text);
+        html(out, "</dd></div>\n");
     } else if (job->freeze_unix_ms != 0) {
         snprintf(number, sizeof number, "%" PRId64, job->freeze_unix_ms);
         html(out,

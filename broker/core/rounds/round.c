@@ -96,6 +96,8 @@ void round_join_freeze(struct job *job, struct peer *peer)
     memmove(&round->parts[at + 1], &round->parts[at], (round->count - at) * sizeof round->parts[0]);
     round->parts[at] = part_of(peer);
     round->count++;
+    round->shown = false; /* with it, too */
+    job_timer(job, round->show_boot_ms);
 }
 
 /* `how`: what is known of another life of the rank. */
@@ -212,6 +214,8 @@ static void freeze(struct core *core, struct job *job, struct round *round)
 {
     round_move(round, ROUND_FREEZING);
     round->freeze_until_boot_ms = freeze_until(core, round);
+    round->show_boot_ms = core->now + FREEZE_MS / 4;
+    job_timer(job, round->show_boot_ms);
     persist_job(core, job);
     persist_round(core, job, round);
     if (round->cause == CAUSE_TERMINATION)
@@ -533,20 +537,41 @@ static void margin_over(struct core *core, struct job *job)
         round_margin_reached(core, job);
 }
 
+/* Whom it waits for is asked by people: a freeze that lasts has the rows that tell. One that does
+ * not costs none. */
+static void freeze_show(struct core *core, struct job *job, struct round *round)
+{
+    if (round->shown)
+        return;
+    if (core->now < round->show_boot_ms) {
+        job_timer(job, round->show_boot_ms);
+        return;
+    }
+    round->shown = true;
+    for (size_t i = 0; i < round->count; i++)
+        persist_participant(core, job, round, &round->parts[i]);
+}
+
+static void freeze_tick(struct core *core, struct job *job, struct round *round)
+{
+    if (core->now >= round->freeze_until_boot_ms) {
+        round_freeze_over(core, job, round);
+        return;
+    }
+    freeze_show(core, job, round);
+    job_timer(job, round->freeze_until_boot_ms);
+}
+
 void round_tick(struct core *core, struct job *job)
 {
     for (size_t i = 0; i < ROUNDS_ACTIVE_MAX; i++) {
         struct round *round = &job->rounds[i];
         if (!round->used)
             continue;
-        if (round->state == ROUND_FREEZING) {
-            if (core->now >= round->freeze_until_boot_ms)
-                round_freeze_over(core, job, round);
-            else
-                job_timer(job, round->freeze_until_boot_ms);
-        } else {
+        if (round->state == ROUND_FREEZING)
+            freeze_tick(core, job, round);
+        else
             save_tick(core, job, round);
-        }
     }
     margin_over(core, job);
 }

@@ -146,6 +146,8 @@ void round_report(struct core *core, struct peer *peer, const struct wire_report
     part->done = peer->done = m->done;
     part->reported_ms = core->now_boot - round->opened_boot_ms;
     round->reported++;
+    if (round->shown)
+        persist_participant(core, peer->job, round, part);
 }
 
 /* A deadline that leaves less than a freeze is nobody's fault: the rank is named, not blamed. */

@@ -88,7 +88,7 @@ void round_abort(struct core *core, struct job *job, struct round *round, int64_
     char why[sizeof round->reason];
 
     snprintf(why, sizeof why, "%s", reason);
-    for (size_t i = 0; round->state == ROUND_FREEZING && i < round->count; i++)
+    for (size_t i = 0; round->state == ROUND_FREEZING && !round->shown && i < round->count; i++)
         persist_participant(core, job, round, &round->parts[i]); /* who reported, for people */
     round_move(round, ROUND_ABORTED);
     round->culprit_rank = culprit_rank;

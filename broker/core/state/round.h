@@ -51,6 +51,8 @@ struct round {
     int64_t ended_unix_ms;
     int64_t margin_ms;
     int64_t freeze_until_boot_ms;
+    int64_t show_boot_ms; /* freezing: its members become rows then, for people */
+    bool shown;           /* they are: each report changes its row */
     int64_t way_until_boot_ms;
     struct participant *parts; /* by rank, ascending */
     size_t count;

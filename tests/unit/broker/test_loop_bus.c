@@ -1,6 +1,7 @@
 /* The real loop between a scripted bus and a scripted core: what no timing of real sockets shows
  * surely. */
 #include "broker/loop.h"
+#include "broker/turns.h"
 
 #include "tests/support/scratch.h"
 #include "tests/unit/broker/store/store_samples.h"
@@ -28,6 +29,7 @@ static struct {
     size_t size;
     long left; /* how often; below 0: for ever */
     long received;
+    const struct key_grant *grant; /* of whoever sends; NULL: nobody is asked for a key */
     struct wire_msg sent[64], published[64];
     size_t sent_count, published_count;
     struct arena arena;
@@ -51,7 +53,8 @@ enum bus_received bus_receive(struct bus *unused, struct bus_frame *ret_frame)
         return BUS_NOTHING;
     bus.left -= bus.left > 0;
     bus.received++;
-    *ret_frame = (struct bus_frame){.route = 5, .data = bus.frame, .size = bus.size};
+    *ret_frame =
+        (struct bus_frame){.route = 5, .data = bus.frame, .size = bus.size, .grant = bus.grant};
     return BUS_FRAME;
 }
 
@@ -95,7 +98,7 @@ const struct key_grant *bus_grant(const struct bus *unused, const char *public_k
 {
     (void)unused;
     (void)public_key;
-    return NULL;
+    return bus.grant;
 }
 
 const struct bus_counters *bus_counters(const struct bus *unused)
@@ -121,7 +124,7 @@ const char *bus_events_endpoint(const struct bus *unused)
 bool bus_asks_for_keys(const struct bus *unused)
 {
     (void)unused;
-    return false;
+    return bus.grant != NULL;
 }
 
 /* --- the core --------------------------------------------------------------------------------- */
@@ -316,6 +319,20 @@ static int setup(void **state)
     return 0;
 }
 
+static int setup_with_keys(void **state)
+{
+    static const struct key_grant grant = {
+        .name = "a", .role = KEY_NODE, .jobs = "*", .public_key = "a"};
+    struct fixture *f;
+
+    setup(state);
+    f = *state;
+    bus.grant = &grant;
+    loop_destroy(&f->loop);
+    f->loop = loop_create(f->store, (struct bus *)&bus, f->core, -1);
+    return 0;
+}
+
 static int teardown(void **state)
 {
     struct fixture *f = *state;
@@ -388,6 +405,28 @@ static void under_a_flood_that_never_ends_time_goes_on_with_each_fifth_pass(void
     for (int i = 0; i < 4; i++)
         pass(f);
     assert_int_equal(core.ticks, 5);
+}
+
+/* Whose words wait for the next turn is not silent. */
+static void what_a_key_said_beyond_its_turn_is_taken_before_time_goes_on(void **state)
+{
+    struct fixture *f = *state;
+
+    start(f);
+    core.messages = core.ticks = 0;
+    come(WIRE_HEARTBEAT, 2 * TURN_WORK + 1);
+    for (int i = 1; i <= 2; i++) {
+        pass(f);
+        assert_int_equal(core.messages, i * TURN_WORK);
+        assert_int_equal(core.ticks, 0);
+    }
+    pass(f);
+    assert_int_equal(core.messages, 2 * TURN_WORK + 1);
+    assert_int_equal(core.ticks, 1);
+    come(WIRE_HEARTBEAT, 7 * TURN_WORK); /* however many they are, time goes on */
+    for (int i = 0; i < 5; i++)
+        pass(f);
+    assert_int_equal(core.ticks, 2);
 }
 
 static void a_start_on_a_full_disk_is_none_and_says_nothing(void **state)
@@ -491,6 +530,9 @@ int main(void)
 #define TEST(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
     const struct CMUnitTest tests[] = {
         TEST(under_a_flood_that_never_ends_time_goes_on_with_each_fifth_pass),
+        cmocka_unit_test_setup_teardown(
+            what_a_key_said_beyond_its_turn_is_taken_before_time_goes_on, setup_with_keys,
+            teardown),
         TEST(a_start_on_a_full_disk_is_none_and_says_nothing),
         TEST(a_quota_that_is_full_is_tried_again_until_there_is_room),
         TEST(a_notice_that_comes_while_nothing_can_be_written_is_hinted_and_not_taken),

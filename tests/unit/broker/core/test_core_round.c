@@ -174,6 +174,25 @@ static void a_step_that_is_committed_already_is_not_saved_again(void **state)
 
 /* --- bounds ----------------------------------------------------------------------------------- */
 
+/* People ask whom it waits for. */
+static void a_freeze_that_lasts_has_rows_of_who_has_reported(void **state)
+{
+    struct core_fixture *f = *state;
+
+    core_save_now(f, "a");
+    core_report(f, 0, 1, 4, 4);
+    assert_core(f, ""); /* it lasted for no time: nobody asks */
+    core_pass(f, FREEZE_MS / 4);
+    assert_core(f, "+part 1.0; +part 1.1; +part 1.2");
+    assert_int_equal(f->out.items[0].record.u.participant.reported_ms, 0);
+    assert_int_equal(f->out.items[1].record.u.participant.reported_ms, -1);
+    core_report(f, 2, 1, 4, 4);
+    assert_core(f, "+part 1.2");
+    assert_int_equal(core_row(f, RECORD_PARTICIPANT)->u.participant.reported_ms, FREEZE_MS / 4);
+    core_pass(f, FREEZE_MS / 4);
+    assert_core(f, "");
+}
+
 /* R5.14 */
 static void who_misses_a_freeze_is_left_out_of_the_next_and_only_of_that(void **state)
 {
@@ -658,6 +677,7 @@ int main(void)
         T(a_decision_is_written_with_all_its_rows_before_it_is_published, three_sharded),
         T(reports_that_cannot_be_are_not_taken, three_running),
         T(a_step_that_is_committed_already_is_not_saved_again, three_running),
+        T(a_freeze_that_lasts_has_rows_of_who_has_reported, three_running),
         T(who_misses_a_freeze_is_left_out_of_the_next_and_only_of_that, three_running),
         T(when_all_miss_a_freeze_all_are_asked_again, three_running),
         T(the_brokers_own_absence_runs_out_no_bound, three_running),
