@@ -47,19 +47,14 @@ static void twice(struct db_fixture *db, const char *table, const char *number, 
 
 static void fill(const char *path, int count)
 {
-    static const char *const tables[][2] = {{"generation", "generation"},
-                                            {"launch", "generation"},
-                                            {"round", "round"},
-                                            {"checkpoint", "round"},
-                                            {"participant", "round"},
-                                            {"shard", "round"},
-                                            {"event", "seq"}};
+    static const char *const tables[][2] = {{"generation", "generation"}, {"round", "round"},
+                                            {"checkpoint", "round"},      {"participant", "round"},
+                                            {"shard", "round"},           {"event", "seq"}};
     struct db_fixture db;
 
     db_open(&db, path);
     db_job(&db, NULL);
     db_generation(&db, 1, NULL);
-    db_sql(&db, "INSERT INTO launch SELECT job, 1, 0 FROM job");
     db_node(&db, 1, 0, NULL);
     db_round(&db, 1, "cause = 'policy', state = 'committed', step = 1");
     db_checkpoint(&db, 1, "step = 1, path = '1'");
@@ -69,8 +64,6 @@ static void fill(const char *path, int count)
     for (int rows = 1; rows < count; rows *= 2)
         for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
             twice(&db, tables[i][0], tables[i][1], rows);
-    db_sql(&db, "UPDATE launch SET began_step = generation - 1"); /* each goes on where the last */
-    db_sql(&db, "UPDATE checkpoint SET generation = round, step = round"); /* has saved */
     db_close(&db);
 }
 
