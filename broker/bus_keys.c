@@ -170,9 +170,9 @@ enum muster_status bus_keys_read_sign(struct bus_keys *keys, struct muster_error
     if (sign_seed_read(text, seed))
         sign_key_make(seed, &keys->sign);
     else
-        status = error_set(err, MUSTER_E_CORRUPT,
-                           "%s does not hold a key that signs: restore the right file",
-                           keys->sign_path);
+        status =
+            error_set(err, MUSTER_E_CORRUPT,
+                      "%s does not hold a key that signs: restore the right file", keys->sign_path);
     explicit_bzero(seed, sizeof seed);
     explicit_bzero(text, strlen(text));
     free(text);

@@ -206,9 +206,9 @@ static int key_of_signer(const struct key_store *store, char ret_public[SIGNER_M
     if (status == MUSTER_OK) {
         text[strcspn(text, "\n")] = '\0';
         if (!sign_seed_read(text, seed))
-            code = tool_fail(TOOL_REFUSED,
-                             "%s does not hold a key that signs: restore the right file",
-                             store->sign_path);
+            code =
+                tool_fail(TOOL_REFUSED, "%s does not hold a key that signs: restore the right file",
+                          store->sign_path);
         explicit_bzero(text, size);
         free(text);
     }
