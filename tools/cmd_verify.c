@@ -398,32 +398,37 @@ static void print_advice(const struct verify *v)
                 v->tool->job);
 }
 
+static void verify_print_text(const struct verify *v)
+{
+    FILE *out = v->tool->out;
+
+    fprintf(out,
+            "%" PRId64 " checkpoint%s of job %s, %" PRId64 " file%s, %s read: %" PRId64
+            " damaged\n",
+            v->checkpoints, v->checkpoints == 1 ? "" : "s", v->tool->job, v->files,
+            v->files == 1 ? "" : "s", render_bytes(v->bytes).text, v->damaged);
+    if (v->unsealed > 0)
+        fprintf(out,
+                "%" PRId64 " manifest%s of an older muster carr%s no checksum: a change in it "
+                "may not be seen\n",
+                v->unsealed, v->unsealed == 1 ? "" : "s", v->unsealed == 1 ? "ies" : "y");
+    if (v->is_signed > 0)
+        fprintf(out, "%" PRId64 " manifest%s signed; %s\n", v->is_signed,
+                v->is_signed == 1 ? " is" : "s are",
+                v->signer[0] != '\0' ? "the key is that of your key file"
+                                     : "your key file names no signer, so the signatures were not "
+                                       "checked");
+    if (v->damaged > 0)
+        print_advice(v);
+}
+
 static int verify_print_result(struct verify *v)
 {
     struct tool *tool = v->tool;
     json_t *document;
 
     if (!tool_json(tool)) {
-        fprintf(tool->out,
-                "%" PRId64 " checkpoint%s of job %s, %" PRId64 " file%s, %s read: %" PRId64
-                " damaged\n",
-                v->checkpoints, v->checkpoints == 1 ? "" : "s", tool->job, v->files,
-                v->files == 1 ? "" : "s", render_bytes(v->bytes).text, v->damaged);
-        if (v->unsealed > 0)
-            fprintf(tool->out,
-                    "%" PRId64 " manifest%s of an older muster carr%s no checksum: a change in it "
-                    "may not be seen\n",
-                    v->unsealed, v->unsealed == 1 ? "" : "s", v->unsealed == 1 ? "ies" : "y");
-        if (v->is_signed > 0)
-            fprintf(tool->out,
-                    v->signer[0] != '\0'
-                        ? "%" PRId64 " manifest%s signed; the key is that of your key "
-                          "file\n"
-                        : "%" PRId64 " manifest%s signed; your key file names no signer, "
-                          "so the signatures were not checked\n",
-                    v->is_signed, v->is_signed == 1 ? " is" : "s are");
-        if (v->damaged > 0)
-            print_advice(v);
+        verify_print_text(v);
         json_decref(v->damages);
         return v->damaged > 0 ? TOOL_NO : TOOL_DONE;
     }
