@@ -6,10 +6,11 @@
 
 static const struct migration_sweep sweeps[] = {
     {"EIO and all after it, any call", MIGRATION_DISK, FAULT_CALL_ANY, FAULT_IO, .sticky = true,
-     .stride = 23, .points_min = 123},
-    {"ENOSPC, writes", MIGRATION_DISK, FAULT_CALL_WRITE, FAULT_FULL, .stride = 13,
-     .points_min = 86},
-    {"EIO, our own file calls", MIGRATION_FILES, FILE_CALL_ANY, FAULT_IO, .points_min = 297},
+     .stride = 47, .points_min = 60},
+    {"ENOSPC, writes", MIGRATION_DISK, FAULT_CALL_WRITE, FAULT_FULL, .stride = 29,
+     .points_min = 38},
+    {"EIO, our own file calls", MIGRATION_FILES, FILE_CALL_ANY, FAULT_IO, .stride = 5,
+     .points_min = 59},
 };
 
 int main(void)
