@@ -32,6 +32,15 @@ static bool leave_round_holds(const struct member *m)
     return m->gate_use != GATE_NO_USE || (!no_round_holds(m) && !beyond_it);
 }
 
+/* Where it may have to write the manifest, a step that it will not come to is no reason to go
+ * before the commit: nobody else writes it then. */
+static bool leave_hinders_step(const struct member *m)
+{
+    bool writes_manifest = m->options.layout == LAYOUT_REPLICATED || m->options.rank == 0;
+
+    return m->part == PART_TO_STEP && !(writes_manifest && outcome_awaited(m));
+}
+
 /* By what the broker told: a save of its own without SAVED, a manifest to write, a round, or what
  * came of its save. A member without a part to write waits for the verdict, too: a notice may still
  * join that round. While others wait for its LEAVE (they save, or the next launch begins) it hears
@@ -39,7 +48,7 @@ static bool leave_round_holds(const struct member *m)
 static bool leave_is_needed(const struct member *m)
 {
     bool error_follows = m->error.status != MUSTER_OK && m->error_until != NEVER && !m->unfit;
-    bool others_wait = m->part == PART_TO_STEP || m->view.mode == VIEW_END || m->unfit;
+    bool others_wait = leave_hinders_step(m) || m->view.mode == VIEW_END || m->unfit;
     bool unheard = m->pending_count > 0 || m->known_seq > m->applied_seq;
     bool manifest = m->manifest != 0 && m->now < m->manifest_late;
     bool verdict = m->part == PART_CAPTURED && m->behind_round != m->round && !m->unfit;

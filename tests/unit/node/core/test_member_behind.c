@@ -299,20 +299,38 @@ static void an_outcome_that_does_not_come_is_not_waited_for_for_ever(void **stat
     assert_true(f->m->leave_request > 0);
 }
 
-/* R8.5: they wait for its LEAVE at a step that it does not come to. Who writes the manifest down is
- * another, or the next launch. */
+/* R8.5: they wait for its LEAVE at a step that it does not come to. Rank 0 writes the manifest. */
 static void no_outcome_is_waited_for_while_others_wait_for_leave(void **state)
 {
     struct member_fixture *f = *state;
 
+    member_fixture_close(f);
+    member_fixture_running(f, 1, LAYOUT_SHARDED);
     saved_among_others(f, true);
     assert_true(f->m->leave_request > 0);
     member_fixture_close(f);
-    member_fixture_running(f, 1, LAYOUT_REPLICATED);
+    member_fixture_running(f, 1, LAYOUT_SHARDED);
     saved_among_others(f, false);
     member_pass(f, 4000, true);
     assert_int_equal(f->m->leave_request, 0);
     member_decision(f, 9, CAUSE_PERIOD, f->m->done + 1, W1);
+    assert_true(f->m->leave_request > 0);
+}
+
+/* R8.5: nobody else would, if its LEAVE came before the commit. */
+static void who_writes_the_manifest_waits_for_the_outcome_even_then(void **state)
+{
+    struct member_fixture *f = *state;
+
+    saved_among_others(f, true);
+    assert_int_equal(f->m->leave_request, 0);
+    member_commit(f, 1, CAUSE_OPERATOR, 5, true);
+    assert_non_null(member_sent(f, WIRE_MANIFEST_GET));
+    assert_int_equal(f->m->leave_request, 0);
+    member_fixture_close(f);
+    member_fixture_running(f, 1, LAYOUT_REPLICATED);
+    saved_among_others(f, true);
+    member_abort(f, 1, false);
     assert_true(f->m->leave_request > 0);
 }
 
@@ -424,6 +442,7 @@ int main(void)
         T(leave_is_said_after_the_outcome_of_what_was_written_behind),
         T(an_outcome_that_does_not_come_is_not_waited_for_for_ever),
         T(no_outcome_is_waited_for_while_others_wait_for_leave),
+        T(who_writes_the_manifest_waits_for_the_outcome_even_then),
         T(no_outcome_is_waited_for_once_the_job_is_over),
         T(the_answer_to_saved_is_waited_for_while_others_wait_for_leave),
         T(an_outcome_is_waited_for_unless_a_snapshot_does_not_tell_of_it),
