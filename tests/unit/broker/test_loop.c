@@ -4,6 +4,7 @@
 
 #include "broker/store/store_internal.h"
 #include "tests/support/scratch.h"
+#include "tests/unit/broker/no_core.h"
 #include "tests/unit/broker/store/store_samples.h"
 
 #include <setjmp.h>
@@ -103,51 +104,11 @@ uint64_t core_last_seq(const struct core *core, const char *job)
     return fake.seq;
 }
 
-struct core_counts core_count(const struct core *core)
-{
-    (void)core;
-    return (struct core_counts){0};
-}
-
-void core_jobs(const struct core *core, void (*take)(void *arg, const struct core_job *job),
-               void *arg)
-{
-    (void)core;
-    (void)take;
-    (void)arg;
-}
-
-bool core_step_offset(const struct core *core, const char *job, int64_t *ret_offset)
-{
-    (void)core;
-    (void)job;
-    (void)ret_offset;
-    return false;
-}
-
 void core_fill_down(const struct core *core, const char *job, struct wire_down *ret_down)
 {
     (void)core;
     *ret_down = (struct wire_down){
         .start_id = 2, .broker_epoch = core_epoch(core), .job = job, .last_seq = fake.seq};
-}
-
-void actions_init(struct actions *actions)
-{
-    *actions = (struct actions){0};
-    arena_init(&actions->arena, 0);
-}
-
-void actions_clear(struct actions *actions)
-{
-    actions->count = 0;
-    arena_reset(&actions->arena);
-}
-
-void actions_free(struct actions *actions)
-{
-    free(actions->items);
-    arena_free(&actions->arena);
 }
 
 static struct action *add(struct actions *out, enum action_kind kind)

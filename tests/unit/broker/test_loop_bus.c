@@ -4,6 +4,7 @@
 #include "broker/turns.h"
 
 #include "tests/support/scratch.h"
+#include "tests/unit/broker/no_core.h"
 #include "tests/unit/broker/store/store_samples.h"
 
 #include <setjmp.h>
@@ -216,50 +217,10 @@ uint64_t core_last_seq(const struct core *unused, const char *job)
     return 0;
 }
 
-struct core_counts core_count(const struct core *unused)
-{
-    (void)unused;
-    return (struct core_counts){0};
-}
-
-void core_jobs(const struct core *unused, void (*take)(void *arg, const struct core_job *job),
-               void *arg)
-{
-    (void)unused;
-    (void)take;
-    (void)arg;
-}
-
-bool core_step_offset(const struct core *unused, const char *job, int64_t *ret_offset)
-{
-    (void)unused;
-    (void)job;
-    (void)ret_offset;
-    return false;
-}
-
 void core_fill_down(const struct core *unused, const char *job, struct wire_down *ret_down)
 {
     (void)unused;
     *ret_down = (struct wire_down){.start_id = 2, .broker_epoch = 1, .job = job, .last_seq = 900};
-}
-
-void actions_init(struct actions *actions)
-{
-    *actions = (struct actions){0};
-    arena_init(&actions->arena, 0);
-}
-
-void actions_clear(struct actions *actions)
-{
-    actions->count = 0;
-    arena_reset(&actions->arena);
-}
-
-void actions_free(struct actions *actions)
-{
-    free(actions->items);
-    arena_free(&actions->arena);
 }
 
 /* --- the disk --------------------------------------------------------------------------------- */

@@ -270,29 +270,6 @@ static void another_launch_need_not_fit_to_one_of_which_nobody_lives(void **stat
     assert_int_equal(core_job(f)->gen.world_size, 3);
 }
 
-/* R3.7 */
-static void another_launch_waits_until_a_killed_one_is_known_to_be_lost(void **state)
-{
-    struct core_fixture *f = *state;
-
-    core_hello(f, 0);
-    core_restored(f, 0, 0, 0);
-    core_hello(f, 1);
-    core_restored(f, 1, 0, 0);
-    core_clear(f);
-    f->world_size = 3;
-    f->nodes[0].silent = f->nodes[1].silent = true;
-    core_hello(f, 2); /* both were killed a moment ago */
-    assert_answers(f, "0:PING; 1:PING; 2:refused MUSTER_E_WORLD_SIZE retry");
-    for (int64_t ms = 0; ms < LOST_MS; ms += HEARTBEAT_MS) {
-        core_hello(f, 2);
-        assert_true(core_sent(f, 102, WIRE_REFUSED)->u.refused.retry);
-        core_pass(f, HEARTBEAT_MS);
-    }
-    core_hello(f, 2);
-    assert_int_equal(core_job(f)->gen.world_size, 3);
-}
-
 static void a_rank_that_left_otherwise_before_the_others_came_ends_its_generation(void **state)
 {
     struct core_fixture *f = *state;
@@ -787,7 +764,6 @@ int main(void)
         T(a_rank_that_finished_alone_does_so_also_for_the_next_start_of_the_broker, two_open),
         T(a_launch_of_which_only_a_finished_rank_came_is_given_up_in_the_end, two_open),
         T(another_launch_need_not_fit_to_one_of_which_nobody_lives, two_open),
-        T(another_launch_waits_until_a_killed_one_is_known_to_be_lost, two_open),
         T(a_rank_that_left_otherwise_before_the_others_came_ends_its_generation, two_open),
         T(a_generation_resumes_from_the_newest_checkpoint_and_says_where, two_running),
         T(a_missing_manifest_is_written_by_rank_0_before_anybody_restores, two_running),

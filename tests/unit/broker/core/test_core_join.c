@@ -682,6 +682,29 @@ static void a_generation_that_only_an_evaluator_knows_is_not_adopted_without_a_w
     assert_answers(f, "0:welcome g3; 0:SNAPSHOT");
 }
 
+/* R3.7 */
+static void another_launch_waits_until_a_killed_one_is_known_to_be_lost(void **state)
+{
+    struct core_fixture *f = *state;
+
+    core_hello(f, 0);
+    core_restored(f, 0, 0, 0);
+    core_hello(f, 1);
+    core_restored(f, 1, 0, 0);
+    core_clear(f);
+    f->world_size = 3;
+    f->nodes[0].silent = f->nodes[1].silent = true;
+    core_hello(f, 2); /* both were killed a moment ago */
+    assert_answers(f, "0:PING; 1:PING; 2:refused MUSTER_E_WORLD_SIZE retry");
+    for (int64_t ms = 0; ms < LOST_MS; ms += HEARTBEAT_MS) {
+        core_hello(f, 2);
+        assert_true(core_sent(f, 102, WIRE_REFUSED)->u.refused.retry);
+        core_pass(f, HEARTBEAT_MS);
+    }
+    core_hello(f, 2);
+    assert_int_equal(core_job(f)->gen.world_size, 3);
+}
+
 #define T(test, setup) cmocka_unit_test_setup_teardown(test, setup, close_core)
 
 int main(void)
@@ -711,6 +734,7 @@ int main(void)
         T(who_comes_back_into_a_running_freeze_is_a_member_and_must_report, two_open),
         T(rows_of_an_older_launch_do_not_keep_a_live_node_out, two_running),
         T(who_claims_a_generation_must_fit_into_it, two_running),
+        T(another_launch_waits_until_a_killed_one_is_known_to_be_lost, two_open),
         T(a_generation_that_only_an_evaluator_knows_is_not_adopted_without_a_world, two_open),
     };
 
