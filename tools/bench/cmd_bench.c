@@ -3,6 +3,7 @@
  * are removed at the end. SIGINT ends the job first. */
 #include "tools/bench/bench.h"
 #include "tools/render.h"
+#include "tools/setup/setup.h"
 
 #include <errno.h>
 #include <ftw.h>
@@ -28,7 +29,7 @@ struct bench {
     const char *place; /* --dir */
     int64_t ranks, rounds, size_bytes;
     struct bench_plan *plan;
-    char exe[PATH_MAX];
+    char exe[PATH_MAX], musterd[PATH_MAX];
     char dir[PATH_MAX + 32];       /* "" = not made; so the next */
     char socket_dir[64];           /* short: a socket's path has 107 bytes */
     char plan_path[PATH_MAX + 40]; /* so the next */
@@ -175,26 +176,27 @@ static void bench_child(const struct bench *b)
         _exit(126);
 }
 
-/* MUSTERD, the one beside this program, or the one in PATH. */
 static void bench_exec_broker(const struct bench *b)
 {
-    const char *named = getenv("MUSTERD");
-    const char *slash = strrchr(b->exe, '/');
-    char db[PATH_MAX + 48], beside[PATH_MAX + 16], program[] = "musterd", db_option[] = "--db",
-                                                   listen_option[] = "--listen";
+    char db[PATH_MAX + 48], program[] = "musterd", db_option[] = "--db", listen[] = "--listen";
     char address[sizeof b->broker];
-    char *words[] = {program, db_option, db, listen_option, address, NULL};
+    char *words[] = {program, db_option, db, listen, address, NULL};
 
     snprintf(db, sizeof db, "%s/muster.db", b->dir);
     snprintf(address, sizeof address, "%s", b->broker);
-    snprintf(beside, sizeof beside, "%.*s/musterd", (int)(slash - b->exe), b->exe);
-    if (named != NULL && named[0] != '\0') {
-        execv(named, words);
-        _exit(127); /* another one is not what was asked for */
-    }
-    execv(beside, words);
-    execvp(program, words);
+    execv(b->musterd, words);
     _exit(127);
+}
+
+/* MUSTERD, and no other then; else where `muster demo` finds it. */
+static bool bench_find_broker(struct bench *b)
+{
+    const char *named = getenv("MUSTERD");
+
+    if (named == NULL || named[0] == '\0')
+        return setup_find("musterd", b->musterd);
+    snprintf(b->musterd, sizeof b->musterd, "%s", named);
+    return access(named, X_OK) == 0;
 }
 
 static int bench_no_broker(void)
@@ -225,6 +227,8 @@ static int bench_start_broker(struct bench *b)
     struct muster_error err = {0};
     int status = 0;
 
+    if (!bench_find_broker(b))
+        return bench_no_broker();
     b->broker_pid = fork();
     if (b->broker_pid == 0) {
         bench_child(b);
@@ -236,8 +240,6 @@ static int bench_start_broker(struct bench *b)
     for (double until = bench_clock_ms() + BROKER_TIMEOUT_MS;;) {
         if (waitpid(b->broker_pid, &status, WNOHANG) == b->broker_pid) {
             b->broker_pid = 0;
-            if (WIFEXITED(status) && WEXITSTATUS(status) == 127)
-                return bench_no_broker();
             return tool_fail(TOOL_NO, "the broker of this run ended at its start; its log is %s",
                              b->log_path);
         }
