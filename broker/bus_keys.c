@@ -118,15 +118,34 @@ static enum muster_status bus_keys_read(struct bus_keys *keys, struct muster_err
     return status;
 }
 
-/* From here on no core file and no other process of this user reads the secret. */
+/* The one line of a file that only this user may read. *ret_text is NULL if there is no file. From
+ * its reading on, no core file and no other process of this user reads the secret. */
+static enum muster_status bus_keys_read_private(struct bus_keys *keys, const char *path,
+                                                char **ret_text, struct muster_error *err)
+{
+    struct stat info;
+    enum muster_status status =
+        key_text_read(path, S_IRWXG | S_IRWXO, KEY_FILE_BYTES_MAX, ret_text, &info, err);
+
+    if (status != MUSTER_OK || *ret_text == NULL)
+        return status;
+    prctl(PR_SET_DUMPABLE, 0);
+    mlock(keys, sizeof *keys);
+    (*ret_text)[strcspn(*ret_text, "\n")] = '\0';
+    return MUSTER_OK;
+}
+
+static void bus_keys_forget(char *text)
+{
+    explicit_bzero(text, strlen(text));
+    free(text);
+}
+
 static enum muster_status bus_keys_read_secret(struct bus_keys *keys, struct muster_error *err)
 {
-    enum muster_status status;
-    struct stat info;
     char *text;
+    enum muster_status status = bus_keys_read_private(keys, keys->secret_path, &text, err);
 
-    status =
-        key_text_read(keys->secret_path, S_IRWXG | S_IRWXO, KEY_FILE_BYTES_MAX, &text, &info, err);
     if (status != MUSTER_OK)
         return status;
     if (text == NULL)
@@ -134,29 +153,22 @@ static enum muster_status bus_keys_read_secret(struct bus_keys *keys, struct mus
                          "%s lists keys, but the broker's own key %s is missing: put it back, or "
                          "remove the list and make all keys again with `muster key add`",
                          keys->list_path, keys->secret_path);
-    prctl(PR_SET_DUMPABLE, 0);
-    mlock(keys, sizeof *keys);
-    text[strcspn(text, "\n")] = '\0';
     if (key_text_ok(text))
         memcpy(keys->secret, text, sizeof keys->secret);
     else
         status =
             error_set(err, MUSTER_E_CORRUPT,
                       "%s does not hold a broker's key: restore the right file", keys->secret_path);
-    explicit_bzero(text, strlen(text));
-    free(text);
+    bus_keys_forget(text);
     return status;
 }
 
 enum muster_status bus_keys_read_sign(struct bus_keys *keys, struct muster_error *err)
 {
     unsigned char seed[SIGN_SEED_BYTES];
-    enum muster_status status;
-    struct stat info;
     char *text;
+    enum muster_status status = bus_keys_read_private(keys, keys->sign_path, &text, err);
 
-    status =
-        key_text_read(keys->sign_path, S_IRWXG | S_IRWXO, KEY_FILE_BYTES_MAX, &text, &info, err);
     if (status != MUSTER_OK)
         return status;
     if (text == NULL)
@@ -164,9 +176,6 @@ enum muster_status bus_keys_read_sign(struct bus_keys *keys, struct muster_error
                          "--sign needs a key, and %s is missing: put it back, or make a new one "
                          "with `muster key add NAME --job JOB --sign`",
                          keys->sign_path);
-    prctl(PR_SET_DUMPABLE, 0);
-    mlock(keys, sizeof *keys);
-    text[strcspn(text, "\n")] = '\0';
     if (sign_seed_read(text, seed))
         sign_key_make(seed, &keys->sign);
     else
@@ -174,8 +183,7 @@ enum muster_status bus_keys_read_sign(struct bus_keys *keys, struct muster_error
             error_set(err, MUSTER_E_CORRUPT,
                       "%s does not hold a key that signs: restore the right file", keys->sign_path);
     explicit_bzero(seed, sizeof seed);
-    explicit_bzero(text, strlen(text));
-    free(text);
+    bus_keys_forget(text);
     return status;
 }
 
