@@ -2,11 +2,12 @@
  * Owns: a directory in --dir with all that the run writes, and one for the broker's socket. Both
  * are removed at the end. SIGINT ends the job first. */
 #include "tools/bench/bench.h"
+
+#include "node/shard/fs.h"
 #include "tools/render.h"
 #include "tools/setup/setup.h"
 
 #include <errno.h>
-#include <ftw.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -43,12 +44,6 @@ struct bench {
 struct bench_figures {
     double agreement, save, gone, restart, plain_write, plain_read;
 };
-
-static int bench_remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
-{
-    (void)st, (void)type, (void)ftw;
-    return remove(path);
-}
 
 /* --- options ---------------------------------------------------------------------------------- */
 
@@ -307,9 +302,9 @@ static void bench_clear(struct bench *b)
     if (b->plan != NULL)
         munmap(b->plan, sizeof *b->plan);
     if (b->dir[0] != '\0')
-        nftw(b->dir, bench_remove_one, 8, FTW_DEPTH | FTW_PHYS);
+        (void)fs_remove_tree(b->dir, NULL);
     if (b->socket_dir[0] != '\0')
-        nftw(b->socket_dir, bench_remove_one, 8, FTW_DEPTH | FTW_PHYS);
+        (void)fs_remove_tree(b->socket_dir, NULL);
 }
 
 /* --- the figures ------------------------------------------------------------------------------ */

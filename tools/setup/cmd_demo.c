@@ -6,10 +6,10 @@
 #include "tools/tool.h"
 
 #include "node/clock.h"
+#include "node/shard/fs.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -227,14 +227,6 @@ static int demo_prove(const struct demo *demo)
     return TOOL_DONE;
 }
 
-static int demo_remove(const char *path, const struct stat *info, int kind, struct FTW *place)
-{
-    (void)info;
-    (void)kind;
-    (void)place;
-    return remove(path);
-}
-
 static void demo_end(struct demo *demo, int code)
 {
     if (demo->job_pid > 0 && waitpid(demo->job_pid, NULL, WNOHANG) == 0) {
@@ -246,7 +238,7 @@ static void demo_end(struct demo *demo, int code)
         demo_wait(demo->broker_pid);
     }
     if (code == TOOL_DONE)
-        nftw(demo->dir, demo_remove, 16, FTW_DEPTH | FTW_PHYS);
+        (void)fs_remove_tree(demo->dir, NULL);
 }
 
 int cmd_demo(struct tool *tool)
