@@ -16,6 +16,7 @@
     63 /* bytes, without the end; [A-Za-z0-9._-], not beginning with '.' or '-' \
         */
 #define HOST_MAX 255
+#define HOSTS_MAX 1024 /* of one launch: `muster run --nodes` */
 #define ENDPOINT_MAX 255
 #define PATH_BYTES_MAX 1023 /* a checkpoint directory or path */
 #define TEXT_MAX 4095       /* error texts, reasons: cut cleanly at a character */

@@ -23,17 +23,13 @@ static const struct {
 #undef FAILPOINT
 };
 
-static const char *const records[] = {"none",         "broker",        "job",
-                                      "generation",   "node",          "progress",
-                                      "notice",       "event",         "round",
-                                      "participant",  "checkpoint",    "launch",
-                                      "shard",        "file",          "shards gone",
-                                      "policy",       "pin",           "unpin",
-                                      "custom",       "task queue",    "task queue gone",
-                                      "task",         "task state",    "task end",
-                                      "task text",    "task part",     "task cancel",
-                                      "task release", "task resource", "task worker",
-                                      "history",      "job asleep",    "forget"};
+static const char *const records[] = {
+    "none",        "broker",    "job",        "generation",      "node",         "progress",
+    "notice",      "event",     "round",      "participant",     "checkpoint",   "launch",
+    "host",        "shard",     "file",       "shards gone",     "policy",       "pin",
+    "unpin",       "custom",    "task queue", "task queue gone", "task",         "task state",
+    "task end",    "task text", "task part",  "task cancel",     "task release", "task resource",
+    "task worker", "history",   "job asleep", "forget"};
 _Static_assert(sizeof records / sizeof *records == RECORD_KIND_COUNT, "one word for each record");
 
 /* --- what was asked --------------------------------------------------------------------------- */

@@ -87,6 +87,7 @@ void job_tick(struct core *core, struct job *job)
     roster_tick(core, job);
     round_tick(core, job);
     generation_tick(core, job);
+    hosts_tick(core, job);
     keep_tick(core, job);
     job_settle(core, job);
     save_policy_tick(core, job);

@@ -144,6 +144,21 @@ static struct answer take_query(struct core *core, const struct said *s)
     return dispatched;
 }
 
+/* A job may begin with its hosts. */
+static struct answer take_host(struct core *core, const struct said *s)
+{
+    struct job *job = s->job;
+    struct answer answer = hosts_refusal(core, s->in, job);
+
+    if (answer.code == MUSTER_OK && job == NULL && (job = job_create(core, s->m->up.job)) == NULL)
+        answer = (struct answer){MUSTER_E_BUSY, TOO_MANY_JOBS, 0};
+    if (answer.code == MUSTER_OK)
+        answer = hosts_take(core, job, &s->m->u.host);
+    send_ack(core, s->in->route, s->m->up.job, s->m->up.request, answer.code, answer.text,
+             answer.value);
+    return dispatched;
+}
+
 /* A large one is answered behind its last file: see import_tick. */
 static struct answer take_import(struct core *core, const struct said *s)
 {
@@ -192,6 +207,7 @@ static const struct message messages[] = {
     [WIRE_GONE] = {TOOLS, take_gone, ACKED, false},
     [WIRE_FORGET] = {TOOLS, take_forget, ACKED, false},
     [WIRE_IMPORT] = {TOOLS, take_import, WITHOUT_JOB, false},
+    [WIRE_HOST] = {TOOLS, take_host, WITHOUT_JOB, false},
     [WIRE_QUERY] = {TOOLS, take_query, WITHOUT_JOB, true},
 
     [WIRE_HEARTBEAT] = {MEMBERS | TOOLS, take_heartbeat, WITHOUT_JOB, true},

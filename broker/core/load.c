@@ -291,6 +291,9 @@ void core_load(struct core *core, const struct record *row)
     case RECORD_LAUNCH:
         load_launch(core, &row->u.launch);
         break;
+    case RECORD_HOST:
+        hosts_load(core, &row->u.host);
+        break;
     case RECORD_NODE:
         load_node(core, &row->u.node);
         break;

@@ -44,7 +44,7 @@ enum store_tidy { /* store_tidy.c's */
                   STORE_TIDY_COUNT
 };
 
-#define STORE_FORGET_TABLES 15 /* store_forget.c's statements */
+#define STORE_FORGET_TABLES 16 /* store_forget.c's statements */
 
 struct store_past { /* a row of broker_past that goes with the next batch */
     bool wanted;

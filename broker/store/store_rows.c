@@ -93,6 +93,13 @@ static const struct column launch_columns[] = {
     COLUMN(launch, generation, U64),
     COLUMN(launch, began_step, I64),
 };
+static const struct column host_columns[] = {
+    COLUMN(host, job, TEXT),  COLUMN(host, launch, U64),
+    COLUMN(host, place, U64), COLUMN(host, id, U64),
+    COLUMN(host, name, TEXT), COLUMN(host, address, TEXT),
+    COLUMN(host, port, U64),  COLUMN(host, first_rank, U64),
+    COLUMN(host, ranks, U64), COLUMN(host, formed_unix_ms, I64),
+};
 static const struct column generation_columns[] = {
     COLUMN(generation, job, TEXT),
     COLUMN(generation, generation, U64),
@@ -266,6 +273,7 @@ static const struct table {
     [RECORD_JOB] = {"job", TABLE(job_columns), "job", NULL},
     [RECORD_GENERATION] = {"generation", TABLE(generation_columns), "job, generation", NULL},
     [RECORD_LAUNCH] = {"launch", TABLE(launch_columns), "job, generation", NULL},
+    [RECORD_HOST] = {"host", TABLE(host_columns), "job, launch, place", NULL},
     [RECORD_NODE] = {"node", TABLE(node_columns), "job, incarnation", NULL},
     [RECORD_PROGRESS] = {"progress", TABLE(progress_columns), "job, incarnation", NULL},
     [RECORD_NOTICE] = {"notice", TABLE(notice_columns), "job, generation, id", NULL},

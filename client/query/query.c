@@ -271,6 +271,13 @@ enum muster_status muster_client_task_workers(muster_client_t *client, const cha
                      ret_error);
 }
 
+enum muster_status muster_client_hosts(muster_client_t *client, const char *job, int64_t launch,
+                                       muster_rows_t **ret_rows, struct muster_error *ret_error)
+{
+    return query_run(client, (struct question){.query = "hosts", .job = job, .number_arg = launch},
+                     ret_rows, ret_error);
+}
+
 enum muster_status muster_client_broker(muster_client_t *client, muster_rows_t **ret_rows,
                                         struct muster_error *ret_error)
 {
@@ -399,6 +406,21 @@ enum muster_status muster_client_forget(muster_client_t *client, const char *job
     struct wire_msg msg = {.type = WIRE_FORGET, .up.job = job};
 
     return order(client, &msg, job, ret_checkpoints, ret_error);
+}
+
+enum muster_status client_host(muster_client_t *client, const char *job,
+                               const struct wire_host *host, int64_t *ret_launch,
+                               struct muster_error *err)
+{
+    struct wire_msg msg = {.type = WIRE_HOST, .up.job = job, .u.host = *host};
+
+    uint64_t launch = 0;
+    enum muster_status status = client->link == NULL
+                                    ? order(client, &msg, "host", NULL, err)
+                                    : query_link_order(client->link, &msg, &launch, err);
+
+    *ret_launch = (int64_t)launch;
+    return status;
 }
 
 /* The broker answers once all rows are written, after others' work: of a large manifest later than

@@ -264,9 +264,9 @@ enum muster_status query_link_order(struct query_link *link, struct wire_msg *or
     if (answer.type != WIRE_ACK)
         return error_set(err, MUSTER_E_PROTOCOL, "the broker %s answered an order with rows",
                          link->address);
+    *ret_value = answer.u.ack.value;
     if (answer.u.ack.code != MUSTER_OK)
         return refusal(link, answer.u.ack.code, answer.u.ack.text, err);
-    *ret_value = answer.u.ack.value;
     return MUSTER_OK;
 }
 

@@ -25,8 +25,8 @@ enum muster_status query_link_page(struct query_link *link, const struct questio
                                    muster_rows_t *rows, bool *ret_more, struct muster_error *err);
 
 /* Sends an order; its head is filled here but for the job. MUSTER_OK once it is committed;
- * *ret_value is what the broker gave with its answer. A refusal is returned with its code and text.
- */
+ * *ret_value is what the broker gave with its answer, also with a refusal, which is returned with
+ * its code and text. */
 enum muster_status query_link_order(struct query_link *link, struct wire_msg *order,
                                     uint64_t *ret_value, struct muster_error *err);
 
@@ -38,6 +38,14 @@ enum muster_status query_link_cells(const uint8_t *bytes, size_t size, size_t co
  * steps done and *ret_offset (schema/paths.h), which is 0 until a checkpoint has its final name. */
 enum muster_status client_count_as(muster_client_t *client, const char *job, int64_t *ret_offset,
                                    struct muster_error *err);
+/* Tells the broker of a host that has ranks for the job's next launch, for `muster run --nodes`.
+ * MUSTER_OK: it is in *ret_launch, whose places muster_client_hosts tells. MUSTER_E_BUSY: not yet.
+ * The next two tell *ret_launch, too. MUSTER_E_PEER: a host of its launch is gone.
+ * MUSTER_PREEMPTED: hosts wait for which its launch has room. MUSTER_E_ARGUMENT: it does not go
+ * together with the others. */
+enum muster_status client_host(muster_client_t *client, const char *job,
+                               const struct wire_host *host, int64_t *ret_launch,
+                               struct muster_error *err);
 /* What the rows of this client add to the steps that a manifest counts. */
 int64_t client_step_offset(const muster_client_t *client);
 

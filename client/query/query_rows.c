@@ -80,6 +80,10 @@ static const struct shape shape_task = SHAPE(task_columns);
 static const struct column task_worker_columns[] = {COLUMNS_TASK_WORKER(TEXT, INTEGER, BOOLEAN)};
 static const struct shape shape_task_worker = SHAPE(task_worker_columns);
 #undef ROW
+#define ROW muster_host_row
+static const struct column host_columns[] = {COLUMNS_HOST(TEXT, INTEGER, BOOLEAN)};
+static const struct shape shape_host = SHAPE(host_columns);
+#undef ROW
 #define ROW muster_broker_row
 static const struct column broker_columns[] = {COLUMNS_BROKER(TEXT, INTEGER, BOOLEAN)};
 static const struct shape shape_broker = SHAPE(broker_columns);
@@ -109,6 +113,7 @@ static const struct {
     {"tasks", &shape_task},
     {"tasks_after", &shape_task},
     {"task_workers", &shape_task_worker},
+    {"hosts", &shape_host},
     {QUERY_BROKER, &shape_broker},
 };
 
@@ -252,6 +257,7 @@ ROWS_AS(generations, generation)
 ROWS_AS(task_queues, task_queue)
 ROWS_AS(tasks, task)
 ROWS_AS(task_workers, task_worker)
+ROWS_AS(hosts, host)
 ROWS_AS(broker, broker)
 
 size_t muster_rows_columns(const muster_rows_t *rows)

@@ -22,6 +22,7 @@ enum record_kind {
     RECORD_PARTICIPANT,
     RECORD_CHECKPOINT,
     RECORD_LAUNCH, /* a generation that took steps */
+    RECORD_HOST,   /* a host's place in a launch that hosts formed; read: of the newest one */
     RECORD_SHARD,
     RECORD_FILE,
     RECORD_SHARDS_GONE, /* write only: the round has neither shards nor files, as if none had come
@@ -253,6 +254,18 @@ struct record_launch {
     uint64_t generation;
     int64_t began_step; /* there, or before */
 };
+struct record_host {
+    const char *job;
+    uint64_t launch; /* 1, 2, ... as the hosts formed them */
+    uint64_t place;  /* 0, 1, ... */
+    uint64_t id;     /* of that life of `muster run` */
+    const char *name;
+    const char *address; /* where the other hosts reach it */
+    uint64_t port;       /* free there, for rank 0 of its ranks */
+    uint64_t first_rank;
+    uint64_t ranks;
+    int64_t formed_unix_ms;
+};
 struct record_shard {
     const char *job;
     uint64_t round;
@@ -364,6 +377,7 @@ struct record {
         struct record_participant participant;
         struct record_checkpoint checkpoint;
         struct record_launch launch;
+        struct record_host host;
         struct record_shard shard;
         struct record_file file;
         struct record_shards_gone shards_gone;

@@ -617,7 +617,7 @@ bool wire_is_up(unsigned type)
 
 bool wire_is_request(unsigned type)
 {
-    return type == WIRE_LEAVE || (type >= WIRE_NOOP && type <= WIRE_FORGET && type != WIRE_REPORT);
+    return type == WIRE_LEAVE || (type >= WIRE_NOOP && type <= WIRE_HOST && type != WIRE_REPORT);
 }
 
 bool wire_is_task(unsigned type)

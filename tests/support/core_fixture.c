@@ -174,8 +174,9 @@ static struct input input_of(const struct core_fixture *f, enum input_kind kind)
 
 static void load_all(struct core_fixture *f, const char *only)
 {
-    static const enum record_kind order[] = {RECORD_JOB,  RECORD_GENERATION, RECORD_LAUNCH,
-                                             RECORD_NODE, RECORD_PROGRESS,   RECORD_NOTICE};
+    static const enum record_kind order[] = {RECORD_JOB,   RECORD_GENERATION, RECORD_LAUNCH,
+                                             RECORD_HOST,  RECORD_NODE,       RECORD_PROGRESS,
+                                             RECORD_NOTICE};
 
     for (size_t i = 0; i < sizeof order / sizeof order[0]; i++)
         load(f, order[i], true, only);

@@ -132,6 +132,12 @@ static void put_row(struct line *line, const struct record *row)
         put(line, "+launch %llu >%lld", (unsigned long long)row->u.launch.generation,
             (long long)row->u.launch.began_step);
         break;
+    case RECORD_HOST:
+        put(line, "+host %llu.%llu %s ranks %llu..%llu", (unsigned long long)row->u.host.launch,
+            (unsigned long long)row->u.host.place, row->u.host.name,
+            (unsigned long long)row->u.host.first_rank,
+            (unsigned long long)(row->u.host.first_rank + row->u.host.ranks - 1));
+        break;
     case RECORD_SHARD:
         put(line, "+shard %llu.%llu", (unsigned long long)row->u.shard.round,
             (unsigned long long)row->u.shard.rank);

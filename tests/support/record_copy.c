@@ -21,6 +21,7 @@ static const size_t strings[RECORD_KIND_COUNT][STRINGS_MAX] = {
     [RECORD_CHECKPOINT] = {AT(checkpoint.job), AT(checkpoint.path), AT(checkpoint.metrics),
                            AT(checkpoint.trash)},
     [RECORD_LAUNCH] = {AT(launch.job)},
+    [RECORD_HOST] = {AT(host.job), AT(host.name), AT(host.address)},
     [RECORD_SHARD] = {AT(shard.job)},
     [RECORD_FILE] = {AT(file.job), AT(file.path), AT(file.checksum)},
     [RECORD_SHARDS_GONE] = {AT(shards_gone.job)},

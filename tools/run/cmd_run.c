@@ -7,6 +7,7 @@
  * bound: orders have deadlines, queries a timeout, the end's flushes a limit. */
 #include "node/clock.h"
 #include "schema/wire/wire.h"
+#include "tools/run/run_hosts.h"
 #include "tools/run/supervise_launch.h"
 #include "tools/run/supervise_options.h"
 #include "tools/run/supervise_progress.h"
@@ -97,8 +98,8 @@ static bool identity_take(struct run *run, const struct run_options *o)
     struct identity id = {.note = ""};
     struct muster_error err;
 
-    if ((o->launcher ? identity_job(around, id.job, &err) : identity_read(around, &id, &err)) !=
-        MUSTER_OK) {
+    if ((o->launcher || o->nodes_max > 0 ? identity_job(around, id.job, &err)
+                                         : identity_read(around, &id, &err)) != MUSTER_OK) {
         run_fail("%s", err.text);
         return false;
     }
@@ -116,6 +117,10 @@ static bool identity_take(struct run *run, const struct run_options *o)
     run->command.broker = o->broker;
     run->command.restart_code = o->restart_code;
     run->command.fallback = o->fallback;
+    run->command.node_rank = -1;
+    run->directory = o->directory;
+    if (o->nodes_max > 0)
+        id.world_size = 1; /* who starts the hosts tells this one nothing of its ranks */
     return o->launcher ? launcher_plan(run, o) : ranks_plan(run, o, &id);
 }
 
@@ -156,9 +161,24 @@ static bool signals_open(struct run *run)
     return run->signal_fd >= 0;
 }
 
+static bool hosts_open(struct run *run, const struct run_options *o)
+{
+    const struct hosts_options options = {.broker = o->broker,
+                                          .job = run->job,
+                                          .address = o->host_address,
+                                          .ranks = run->rank_count,
+                                          .min = o->nodes_min,
+                                          .max = o->nodes_max,
+                                          .node_rank = o->node_rank,
+                                          .wait_ms = o->join_wait_ms};
+
+    return hosts_start(&run->hosts, &options) ||
+           run_fail("no process to tell the broker of this host: %s", strerror(errno));
+}
+
 static bool run_open(struct run *run, const struct run_options *o)
 {
-    size_t polls = (size_t)run->rank_count * 2 + 3;
+    size_t polls = (size_t)run->rank_count * 2 + 4;
     struct supervise_policy policy;
     struct muster_error err;
 
@@ -194,13 +214,14 @@ static bool run_open(struct run *run, const struct run_options *o)
     policy.backoff_ms = o->backoff_ms;
     supervise_init(&run->sup, &policy,
                    (uint64_t)clock_ms(CLOCK_BOOTTIME) ^ ((uint64_t)getpid() << 32));
-    return true;
+    return o->nodes_max == 0 || hosts_open(run, o);
 }
 
 static void run_close(struct run *run)
 {
     if (run->output.rank_count > 0)
         output_flush(&run->output, FLUSH_LIMIT_MS);
+    hosts_stop(&run->hosts);
     guard_stop(&run->guard);
     if (run->signal_fd >= 0)
         close(run->signal_fd);
@@ -228,7 +249,7 @@ static bool restart_wait(struct run *run, int64_t delay_ms)
 
         poll(&ready, 1, left_ms > 0 ? (int)left_ms : 0);
         if (run_signals_read(run))
-            orphans_reap(NULL, 0, run->guard.pid, false);
+            orphans_reap(NULL, 0, (pid_t[]){run->guard.pid, run->hosts.pid}, false);
         output_write(&run->output.sinks[0]);
         output_write(&run->output.sinks[1]);
         left_ms = end_ms - clock_ms(CLOCK_BOOTTIME);
@@ -372,6 +393,7 @@ static int run_loop(struct run *run)
     struct files_error error;
     char why[384];
     bool told;
+    int code;
 
     int missing = program_look(run->command.argv[0]);
     if (missing != 0) {
@@ -381,7 +403,7 @@ static int run_loop(struct run *run)
         return missing;
     }
     /* whoever starts a job twice by mistake would wait without a word */
-    if (tool_running_job(run->command.broker, run->job, why, sizeof why))
+    if (run->hosts.pid == 0 && tool_running_job(run->command.broker, run->job, why, sizeof why))
         output_say(
             &run->output,
             "muster run: job %s is running already (%s): a rank started here waits while a "
@@ -389,9 +411,10 @@ static int run_loop(struct run *run)
             "launch for all, and all begin again from the newest checkpoint. `muster nodes --job "
             "%s` shows its hosts and pids; another job needs a --job of its own",
             run->job, why, run->job);
-    output_note(&run->output, "muster run: launch 1: starting %s of job %s",
-                run_whom(run, run->rank_count).text, run->job);
-    for (;;) {
+    if (run->hosts.pid == 0) /* else its hosts are told first */
+        output_note(&run->output, "muster run: launch 1: starting %s of job %s",
+                    run_whom(run, run->rank_count).text, run->job);
+    while ((code = run_hosts_await(run)) < 0) {
         run_launch(run);
         told = run->launcher.given
                    ? launcher_error(&run->launcher, &error)
@@ -402,6 +425,8 @@ static int run_loop(struct run *run)
         supervise_describe(&run->sup, &verdict, why, sizeof why);
         if (!verdict.restart)
             return end_say(run, &verdict, why, told ? &error : NULL);
+        if (run_hosts_is_taken(run))
+            return run->command.restart_code;
         resume_say(run);
         if (verdict.delay_ms > 0)
             output_note(&run->output, "muster run: launch %d begins in %.1f s",
@@ -414,6 +439,7 @@ static int run_loop(struct run *run)
         output_note(&run->output, "muster run: launch %d: restarting %s (%s)",
                     run->sup.launch_count + 1, run_whom(run, run->rank_count).text, why);
     }
+    return code;
 }
 
 /* For those who restart whom a signal ended, and look at the wait status to know. */

@@ -61,7 +61,11 @@ static void launch_start(struct run *run)
     supervise_begin(&run->sup, now_ms);
     run->command.restart_count =
         run->launcher.given ? -1 : run->restarts_before + run->sup.launch_count - 1;
-    run->command.master_port = run->rank_count == run->command.world_size ? free_port() : 0;
+    if (run->hosts.pid == 0)
+        run->command.master_port = run->rank_count == run->command.world_size ? free_port() : 0;
+    else
+        run->command.restart_count = (int)run->place.launch - 1;
+    run->host_gone = false;
     if (run->launcher.given)
         launcher_begin(&run->launcher);
     for (int i = 0; i < run->rank_count; i++) {
@@ -269,13 +273,33 @@ static void exits_read(struct run *run)
             launcher_believe(run, &end->exit);
         else
             finished_believe(run, rank, &end->exit);
+        if (run->host_gone && (end->exit.code != 0 || end->exit.signo != 0))
+            end->exit.preempted = true;
         end->ended = true;
         end->unix_ms = clock_ms(CLOCK_REALTIME);
         supervise_exited(&run->sup, &end->exit, clock_ms(CLOCK_BOOTTIME));
     }
     deaths_tell(run);
     unstarted_end(run);
-    orphans_reap(run->ranks, run->rank_count, run->guard.pid, false);
+    orphans_reap(run->ranks, run->rank_count, (pid_t[]){run->guard.pid, run->hosts.pid}, false);
+}
+
+/* A host of this launch is gone. Where ranks took steps the broker ends the launch; where none did,
+ * nobody waits until the others give up. */
+static void hosts_look(struct run *run)
+{
+    struct hosts_message message;
+
+    if (run->hosts.pid == 0 || hosts_read(&run->hosts, &message) != HOSTS_GONE)
+        return;
+    for (int i = 0; i < run->rank_count; i++)
+        if (!run->ends[i].ended && !files_not_started(&run->files, run->ranks[i].rank))
+            return;
+    run->host_gone = true;
+    output_say(&run->output, "muster run: %s before a step was begun: launch %lld ends",
+               message.text, (long long)run->place.launch);
+    for (int i = 0; i < run->rank_count; i++)
+        rank_signal(&run->ranks[i], SIGTERM);
 }
 
 static void order_obey(struct run *run)
@@ -303,6 +327,9 @@ static nfds_t polls_fill(struct run *run)
 
     run->streams[count] = NULL;
     run->polls[count++] = (struct pollfd){.fd = run->signal_fd, .events = POLLIN};
+    run->streams[count] = NULL;
+    if (run->hosts.pid > 0)
+        run->polls[count++] = (struct pollfd){.fd = run->hosts.fd, .events = POLLIN};
     for (int i = 0; i < 2; i++) {
         if (run->output.sinks[i].length == 0)
             continue;
@@ -403,6 +430,7 @@ static void launch_watch(struct run *run)
         poll(run->polls, count, wait_ms > INT_MAX ? INT_MAX : (int)wait_ms);
         if (run_signals_read(run))
             exits_read(run);
+        hosts_look(run);
         order_obey(run);
         heirs_end(run);
         wait_say(run);
@@ -428,7 +456,8 @@ static void launch_clean(struct run *run)
     for (int i = 0; i < run->rank_count; i++)
         rank_kill_group(&run->ranks[i]);
     /* Orphans are ours now; the children of a killed one come to us in their turn. */
-    while (orphans_reap(run->ranks, run->rank_count, run->guard.pid, true) > 0 &&
+    while (orphans_reap(run->ranks, run->rank_count, (pid_t[]){run->guard.pid, run->hosts.pid},
+                        true) > 0 &&
            clock_ms(CLOCK_BOOTTIME) < end_ms)
         poll(NULL, 0, SWEEP_NAP_MS);
     deaths_tell(

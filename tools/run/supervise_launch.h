@@ -7,6 +7,7 @@
 #define TOOLS_SUPERVISE_LAUNCH_H
 
 #include "node/notice/identity.h"
+#include "tools/run/hosts.h"
 #include "tools/run/supervise.h"
 #include "tools/run/supervise_box.h"
 #include "tools/run/supervise_guard.h"
@@ -23,6 +24,10 @@ struct run {
     struct rank_command command;
     struct files files;
     struct launcher launcher;
+    struct hosts hosts;         /* where hosts form the launches; pid 0: not */
+    struct hosts_message place; /* in the present launch */
+    bool host_gone;             /* another of its hosts is gone, and no rank here began a step */
+    const char *directory;      /* --output */
     struct rank_process *ranks;
     struct rank_end *ends; /* beside ranks */
     int *tellers;          /* beside ranks: pids of reports under way, 0 = none */

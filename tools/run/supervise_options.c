@@ -29,6 +29,17 @@ static const char usage_text[] =
     "of\n"
     "                           the job says whether it was preempted, whatever COMMAND exits "
     "with\n"
+    "      --nodes MIN[:MAX]    hosts form each launch by themselves: start the same command on "
+    "each.\n"
+    "                           It begins with MAX hosts, or with MIN after --join-wait-ms. A "
+    "host\n"
+    "                           that comes later joins at the next save; one that is told to end\n"
+    "                           leaves. All need the same broker and job name\n"
+    "      --node-rank N        the place that this host asks for (default: any)\n"
+    "      --join-wait-ms N     how long MIN hosts wait for one more (default 30000)\n"
+    "      --host-address ADDR  where the other hosts reach this one (default: its address "
+    "towards\n"
+    "                           the broker)\n"
     "      --output DIR         also write what rank R prints to DIR/R.log (appended), and\n"
     "                           why it failed to DIR/R.error.json (removed by its next start)\n"
     "      --fallback           if the newest checkpoint cannot be restored by all ranks, all "
@@ -66,6 +77,10 @@ static const char usage_text[] =
 
 enum {
     OPT_OUTPUT = 256,
+    OPT_NODES,
+    OPT_NODE_RANK,
+    OPT_JOIN_WAIT,
+    OPT_HOST_ADDRESS,
     OPT_FALLBACK,
     OPT_LAUNCHER,
     OPT_LOG_LEVEL,
@@ -85,6 +100,10 @@ static const struct option long_options[] = {
     {"broker", required_argument, NULL, 'b'},
     {"help", no_argument, NULL, 'h'},
     {"output", required_argument, NULL, OPT_OUTPUT},
+    {"nodes", required_argument, NULL, OPT_NODES},
+    {"node-rank", required_argument, NULL, OPT_NODE_RANK},
+    {"join-wait-ms", required_argument, NULL, OPT_JOIN_WAIT},
+    {"host-address", required_argument, NULL, OPT_HOST_ADDRESS},
     {"launcher", no_argument, NULL, OPT_LAUNCHER},
     {"fallback", no_argument, NULL, OPT_FALLBACK},
     {"max-failures", required_argument, NULL, OPT_MAX_FAILURES},
@@ -184,6 +203,37 @@ static bool restart_code_take(struct run_options *o, int option, const char *val
                                       : preset_take(value, o);
 }
 
+/* "2" or "2:4". */
+static bool nodes_take(struct run_options *o, const char *value)
+{
+    const char *colon = strchr(value, ':');
+    char least[16];
+
+    snprintf(least, sizeof least, "%.*s", colon != NULL ? (int)(colon - value) : 15, value);
+    if (!number_take("--nodes", least, 1, HOSTS_MAX, &o->nodes_min))
+        return false;
+    o->nodes_max = o->nodes_min;
+    if (colon != NULL && !number_take("--nodes", colon + 1, 1, HOSTS_MAX, &o->nodes_max))
+        return false;
+    if (o->nodes_max < o->nodes_min)
+        return run_usage_error("--nodes %s: the first number is the least, the second the most",
+                               value);
+    return true;
+}
+
+static bool hosts_fit(const struct run_options *o)
+{
+    if (o->nodes_max == 0 && (o->node_rank >= 0 || o->host_address != NULL))
+        return run_usage_error("--node-rank and --host-address need --nodes");
+    if (o->nodes_max > 0 && o->launcher)
+        return run_usage_error("--nodes contradicts --launcher: the launcher knows its hosts");
+    if (o->nodes_max > 0 && o->node_rank >= o->nodes_max)
+        return run_usage_error("--node-rank is from 0 to %d with these --nodes", o->nodes_max - 1);
+    if (o->host_address != NULL && strlen(o->host_address) > HOST_MAX)
+        return run_usage_error("--host-address has at most %d bytes", HOST_MAX);
+    return true;
+}
+
 /* getopt has said what is wrong with it. */
 static bool word_is_wrong(const char *word)
 {
@@ -212,6 +262,15 @@ static bool option_take(struct run_options *o, int option, const char *value)
         return true;
     case OPT_OUTPUT:
         o->directory = value;
+        return true;
+    case OPT_NODES:
+        return nodes_take(o, value);
+    case OPT_NODE_RANK:
+        return number_take("--node-rank", value, 0, HOSTS_MAX - 1, &o->node_rank);
+    case OPT_JOIN_WAIT:
+        return number_take("--join-wait-ms", value, 0, INT_MAX, &o->join_wait_ms);
+    case OPT_HOST_ADDRESS:
+        o->host_address = value;
         return true;
     case OPT_LAUNCHER:
         o->launcher = true;
@@ -284,6 +343,8 @@ bool run_options_read(struct run_options *o, int argc, char **argv, int *ret_cod
         .leave_ms = (int)policy.leave_ms,
         .stop_ms = (int)policy.stop_ms,
         .backoff_ms = (int)policy.backoff_ms,
+        .node_rank = -1,
+        .join_wait_ms = 30000,
     };
     *ret_code = TOOL_USAGE;
     optind = 0;     /* the main program may have used getopt */
@@ -300,6 +361,8 @@ bool run_options_read(struct run_options *o, int argc, char **argv, int *ret_cod
     if (o->launcher && o->count > 0)
         return run_usage_error("-n contradicts --launcher: the launcher starts the ranks, so tell "
                                "it how many");
+    if (!hosts_fit(o))
+        return false;
     if (!o->code_given && code != NULL && !code_take("MUSTER_RESTART_CODE", code, &o->restart_code))
         return false;
     if (!log_level_read(&o->quiet))

@@ -26,6 +26,10 @@ struct run_options {
     int leave_ms;
     int stop_ms;
     int backoff_ms;
+    int nodes_min, nodes_max; /* --nodes; 0 = not given */
+    int node_rank;            /* -1 = any */
+    int join_wait_ms;
+    const char *host_address;
     char **argv; /* of the ranks */
 };
 

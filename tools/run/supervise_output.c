@@ -358,6 +358,26 @@ enum muster_status output_open(struct output *ret, int rank_count, int first_ran
     return status;
 }
 
+enum muster_status output_renumber(struct output *output, int first_rank, const char *directory,
+                                   struct muster_error *err)
+{
+    enum muster_status status = MUSTER_OK;
+
+    for (int i = 0; status == MUSTER_OK && i < output->rank_count; i++) {
+        struct output_rank *rank = &output->ranks[i];
+
+        if (rank->rank == first_rank + i)
+            continue;
+        rank->rank = first_rank + i;
+        if (rank->log_fd >= 0)
+            close(rank->log_fd);
+        rank->log_fd = -1;
+        if (directory != NULL)
+            status = log_open(rank, directory, err);
+    }
+    return status;
+}
+
 void output_attach(struct output *output, int index, int out_fd, int err_fd)
 {
     struct output_rank *rank = &output->ranks[index];

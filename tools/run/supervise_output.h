@@ -64,6 +64,10 @@ enum muster_status output_open(struct output *ret, int rank_count, int first_ran
                                const char *directory, struct muster_error *err);
 void output_close(struct output *output); /* a zeroed one is fine */
 
+/* Between launches: the ranks have other numbers now, in what they print and in their logs. */
+enum muster_status output_renumber(struct output *output, int first_rank, const char *directory,
+                                   struct muster_error *err);
+
 /* A new launch: takes the reading ends of rank `index`'s pipes and forgets its last lines. */
 void output_attach(struct output *output, int index, int out_fd, int err_fd);
 

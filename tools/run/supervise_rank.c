@@ -83,6 +83,12 @@ static void torch_environment(const struct rank_process *rank, const struct rank
     env_give("WORLD_SIZE", command->world_size);
     env_give("LOCAL_RANK", rank->local_rank);
     env_give("LOCAL_WORLD_SIZE", rank->local_size);
+    if (command->node_rank >= 0) { /* what an outer launcher says is of other hosts */
+        env_set("GROUP_RANK", command->node_rank);
+        setenv("MASTER_ADDR", command->master_address, 1);
+        env_set("MASTER_PORT", command->master_port);
+        return;
+    }
     if (getenv("MASTER_ADDR") == NULL)
         setenv("MASTER_ADDR", "127.0.0.1", 1);
     env_give("MASTER_PORT", command->master_port);
@@ -231,8 +237,8 @@ void rank_reap(struct rank_process *rank)
     rank->start_fd = -1;
 }
 
-static bool supervise_rank_is_ours(const struct rank_process *ranks, int rank_count, pid_t keep,
-                                   pid_t pid)
+static bool supervise_rank_is_ours(const struct rank_process *ranks, int rank_count,
+                                   const pid_t keep[2], pid_t pid)
 {
     for (int i = 0; i < rank_count; i++) {
         if (ranks[i].pid == pid)
@@ -242,7 +248,7 @@ static bool supervise_rank_is_ours(const struct rank_process *ranks, int rank_co
                 return true;
         }
     }
-    return pid == keep;
+    return pid == keep[0] || pid == keep[1];
 }
 
 /* Our children, as the kernel lists them; without /proc there are none to see. */
@@ -290,7 +296,8 @@ int rank_heirs_look(struct rank_process *rank, int restart_code, struct supervis
     return rank->heirs_left;
 }
 
-int orphans_reap(const struct rank_process *ranks, int rank_count, pid_t keep, bool kill_too)
+int orphans_reap(const struct rank_process *ranks, int rank_count, const pid_t keep[2],
+                 bool kill_too)
 {
     FILE *children = children_open();
     int left = 0;

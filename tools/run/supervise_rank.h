@@ -25,7 +25,9 @@ struct rank_command {
     int restart_count;
     int restart_code;
     int master_port; /* of rank 0, free at the launch; 0 = other hosts have ranks, so not told */
-    bool fallback;   /* told only if it is given: else it is as around us */
+    const char *master_address; /* of rank 0's host; NULL = here */
+    int node_rank;              /* this host's place among those that form the launch; -1 = none */
+    bool fallback;              /* told only if it is given: else it is as around us */
     const struct files *files;
     sigset_t mask;           /* what the ranks are started with */
     void (*on_sigpipe)(int); /* as around us, where we ignore them */
@@ -83,6 +85,7 @@ void rank_reap(struct rank_process *rank);
 
 /* Reaps adopted orphans that ended; those among our children that `ranks` or `keep` names are
  * left. With kill_too every other child is sent SIGKILL first. Returns how many are left. */
-int orphans_reap(const struct rank_process *ranks, int rank_count, pid_t keep, bool kill_too);
+int orphans_reap(const struct rank_process *ranks, int rank_count, const pid_t keep[2],
+                 bool kill_too);
 
 #endif

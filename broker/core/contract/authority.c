@@ -57,6 +57,7 @@ static const uint8_t may[] = {
     [WIRE_UNPIN] = NODE | OPERATOR,
     [WIRE_DROP] = NODE | OPERATOR,
     [WIRE_GONE] = NODE | OPERATOR,
+    [WIRE_HOST] = NODE | OPERATOR,
 
     /* of tools */
     [WIRE_SAVE_NOW] = OPERATOR,

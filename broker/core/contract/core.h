@@ -108,15 +108,15 @@ struct core *core_create(const struct core_options *options);
 void core_destroy(struct core **core);
 
 /* Before INPUT_START: one row of the database at a time, in this order: broker, jobs, then of each
- * job its newest generation, its launches, that generation's nodes, progress, notices (the
- * cancelled too: a node may repeat one), the CORE_OUTCOMES_MAX newest ended rounds in ascending
- * order, every round in state freezing, decided or writing (of any generation), the participants
- * (ascending rank) and shard files of these, checkpoints: every one `writing` or `deleting`, the
- * CORE_CHECKPOINTS_MAX newest committed that count (in any order), as many that do not (the
- * oldest), the policies, the pins, the history. Behind all jobs: the queues of tasks, their
- * resources (ascending number), the workers, the tasks that have not ended (ascending number).
- * Older checkpoints than that are never deleted. A job that has ended may be told by
- * RECORD_JOB_ASLEEP alone; the newest are not. */
+ * job its newest generation, its launches, the hosts of the newest one that hosts formed, that
+ * generation's nodes, progress, notices (the cancelled too: a node may repeat one), the
+ * CORE_OUTCOMES_MAX newest ended rounds in ascending order, every round in state freezing, decided
+ * or writing (of any generation), the participants (ascending rank) and shard files of these,
+ * checkpoints: every one `writing` or `deleting`, the CORE_CHECKPOINTS_MAX newest committed that
+ * count (in any order), as many that do not (the oldest), the policies, the pins, the history.
+ * Behind all jobs: the queues of tasks, their resources (ascending number), the workers, the tasks
+ * that have not ended (ascending number). Older checkpoints than that are never deleted. A job that
+ * has ended may be told by RECORD_JOB_ASLEEP alone; the newest are not. */
 #define CORE_CHECKPOINTS_MAX 16384
 #define CORE_OUTCOMES_MAX 64
 void core_load(struct core *core, const struct record *row);

@@ -38,6 +38,14 @@ void generation_check_ended(struct core *core, struct job *job); /* all gone? */
 void generation_check_started(struct core *core, struct job *job);
 void generation_tick(struct core *core, struct job *job);
 
+/* hosts.c */
+/* MUSTER_OK, or why this host cannot take part, whatever the others say. job: NULL = not known. */
+struct answer hosts_refusal(struct core *core, const struct input *in, const struct job *job);
+/* A host that has ranks for the job's next launch, or is in the one that hosts formed last. */
+struct answer hosts_take(struct core *core, struct job *job, const struct wire_host *m);
+void hosts_load(struct core *core, const struct record_host *row);
+void hosts_tick(struct core *core, struct job *job);
+
 /* restore.c */
 struct answer restore_take_done(struct core *core, struct peer *peer,
                                 const struct wire_restored *m);

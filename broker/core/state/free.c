@@ -20,6 +20,15 @@ void notices_free(struct job *job)
     }
 }
 
+static void hosts_free(struct job *job)
+{
+    if (job->hosts == NULL)
+        return;
+    free(job->hosts->items);
+    free(job->hosts->places);
+    free(job->hosts);
+}
+
 void policies_free(struct job *job)
 {
     struct job_policies *policies = job->keep.policies;
@@ -69,6 +78,7 @@ void job_free(struct core *core, struct job *job)
     free_checkpoints(job);
     free_keep(job);
     notices_free(job);
+    hosts_free(job);
     free(job->peers);
     free(job->trainers);
     free(job->gen.error_text);

@@ -4,6 +4,7 @@
 
 #include "broker/core/contract/core.h"
 #include "broker/core/state/generation.h"
+#include "broker/core/state/hosts.h"
 #include "broker/core/state/keep_state.h"
 #include "broker/core/state/notice.h"
 #include "broker/core/state/peer.h"
@@ -44,6 +45,7 @@ struct job {
     size_t peers_capacity;
     struct peer **trainers; /* [world_size]: the live holder of each rank, or NULL */
     struct notice *notices; /* of this generation */
+    struct hosts *hosts;    /* NULL: none has come by itself */
     struct round rounds[ROUNDS_ACTIVE_MAX];
     struct checkpoint *checkpoints; /* ascending step */
     size_t checkpoints_count, checkpoints_capacity;

@@ -41,7 +41,8 @@ bool jobs_have_room(const struct core *core, const char *key_jobs)
     if (key_jobs == NULL || strcmp(key_jobs, "*") == 0)
         return true;
     for (const struct job *job = core->jobs; job != NULL; job = job->next) {
-        bool runs = job->gen.state != GENERATION_NONE && job->gen.state != GENERATION_ENDED;
+        bool runs = (job->gen.state != GENERATION_NONE && job->gen.state != GENERATION_ENDED) ||
+                    (job->hosts != NULL && job->hosts->count > 0);
 
         all += runs;
         own += runs && key_covers(key_jobs, job->name);

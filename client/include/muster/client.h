@@ -321,6 +321,18 @@ struct muster_task_worker_row {
     int64_t unix_ms;   /* since when it is in that state */
 };
 
+/* A host of a launch that hosts formed by themselves. */
+struct muster_host_row {
+    int64_t launch; /* 1, 2, ... */
+    int64_t place;  /* 0, 1, ...: what torchrun calls the node's rank */
+    const char *host;
+    const char *address; /* where the other hosts reach it */
+    int64_t port;        /* that it found free, for rank 0 if that is one of its ranks */
+    int64_t first_rank;
+    int64_t ranks;
+    const char *id; /* of that life of `muster run`, 16 hexadecimal digits */
+    int64_t formed_unix_ms;
+};
 /* One fact of the broker's own process; the names are those of muster-broker(1). */
 struct muster_broker_row {
     const char *name;
@@ -410,6 +422,13 @@ MUSTER_API enum muster_status muster_client_task_workers(muster_client_t *client
                                                          muster_rows_t **ret_rows,
                                                          struct muster_error *ret_error);
 
+/* The hosts of a launch that hosts formed by themselves (`muster run --nodes`), by place; none
+ * where a scheduler or one host started the ranks. */
+MUSTER_API enum muster_status muster_client_hosts(muster_client_t *client, const char *job,
+                                                  int64_t launch, /* 0 = the newest */
+                                                  muster_rows_t **ret_rows,
+                                                  struct muster_error *ret_error);
+
 /* The broker itself: version, addresses, disk, messages, and what it refused since its start.
  * MUSTER_E_UNSUPPORTED: this client reads a database, which cannot know that. */
 MUSTER_API enum muster_status muster_client_broker(muster_client_t *client,
@@ -435,6 +454,7 @@ MUSTER_API const struct muster_generation_row *muster_rows_generations(const mus
 MUSTER_API const struct muster_task_queue_row *muster_rows_task_queues(const muster_rows_t *rows);
 MUSTER_API const struct muster_task_row *muster_rows_tasks(const muster_rows_t *rows);
 MUSTER_API const struct muster_task_worker_row *muster_rows_task_workers(const muster_rows_t *rows);
+MUSTER_API const struct muster_host_row *muster_rows_hosts(const muster_rows_t *rows);
 MUSTER_API const struct muster_broker_row *muster_rows_broker(const muster_rows_t *rows);
 
 /* The same rows without their structs, for printing: columns have the structs' member names. */

@@ -67,6 +67,7 @@ KINDS: dict[str, type[Row]] = {
         ("TaskQueue", "task_queue"),
         ("Task", "task"),
         ("TaskWorker", "task_worker"),
+        ("Host", "host"),
         ("BrokerFact", "broker"),
     )
 }
@@ -207,6 +208,10 @@ class Client:
     def task_workers(self, job: str | None = None) -> list[Any]:
         """The newest process of each worker's index."""
         return self._ask("task_worker", lib.muster_client_task_workers, _text(job))
+
+    def hosts(self, job: str, launch: int = 0) -> list[Any]:
+        """Hosts of a launch that they formed by themselves (``muster run --nodes``); 0: the newest."""
+        return self._ask("host", lib.muster_client_hosts, _text(job), launch)
 
     def broker(self) -> dict[str, float | str]:
         """What the broker tells of its own process: the facts of muster-broker(1) by name.

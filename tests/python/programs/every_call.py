@@ -83,6 +83,7 @@ try:
                 and client.events(job)
             )
             client.incidents(job, 1), client.task_queues(), client.tasks(), client.task_workers()
+            assert client.hosts(job) == []  # the ranks were started by hand
             facts = client.broker()
             assert facts["jobs_running"] == 1 and facts["refused_authority"] == 0
             assert 0 < facts["started_unix_s"] <= facts["now_unix_s"] and facts["database"]

@@ -108,7 +108,8 @@ static void only_ranks_speak_of_saves_and_of_what_goes(void **state)
 
 static void only_tools_speak_for_operators(void **state)
 {
-    static const enum wire_type types[] = {WIRE_SAVE_NOW, WIRE_GONE, WIRE_FORGET, WIRE_IMPORT};
+    static const enum wire_type types[] = {WIRE_SAVE_NOW, WIRE_GONE, WIRE_FORGET, WIRE_IMPORT,
+                                           WIRE_HOST};
 
     (void)state;
     for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {

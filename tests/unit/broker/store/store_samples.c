@@ -204,6 +204,17 @@ const struct record samples[] = {
      .u.custom = {.job = SAMPLE_JOB, .round = SAMPLE_ROUND, .custom = "{\"who\": \"me\"}"}},
     {.kind = RECORD_LAUNCH,
      .u.launch = {.job = SAMPLE_JOB, .generation = SAMPLE_GENERATION, .began_step = 799}},
+    {.kind = RECORD_HOST,
+     .u.host = {.job = SAMPLE_JOB,
+                .launch = 1201,
+                .place = 1202,
+                .id = 1203,
+                .name = "node-a",
+                .address = "192.0.2.7",
+                .port = 1204,
+                .first_rank = 1205,
+                .ranks = 1206,
+                .formed_unix_ms = 1207}},
 };
 const size_t samples_count = sizeof samples / sizeof *samples;
 
@@ -462,6 +473,18 @@ void assert_record_same(const struct record *a, const struct record *b)
         TEXT(launch, job);
         NUMBER(launch, generation);
         NUMBER(launch, began_step);
+        return;
+    case RECORD_HOST:
+        TEXT(host, job);
+        NUMBER(host, launch);
+        NUMBER(host, place);
+        NUMBER(host, id);
+        TEXT(host, name);
+        TEXT(host, address);
+        NUMBER(host, port);
+        NUMBER(host, first_rank);
+        NUMBER(host, ranks);
+        NUMBER(host, formed_unix_ms);
         return;
     case RECORD_PIN:
         TEXT(pin, job);

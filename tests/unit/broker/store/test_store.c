@@ -40,9 +40,10 @@ static void compare_with_sample(void *arg, const struct record *row)
 static void every_kind_comes_back_as_it_was_written(void **state)
 {
     static const enum record_kind order[] = {
-        RECORD_BROKER,   RECORD_JOB,        RECORD_GENERATION, RECORD_LAUNCH,      RECORD_NODE,
-        RECORD_PROGRESS, RECORD_NOTICE,     RECORD_ROUND,      RECORD_PARTICIPANT, RECORD_SHARD,
-        RECORD_FILE,     RECORD_CHECKPOINT, RECORD_POLICY,     RECORD_PIN,         RECORD_HISTORY};
+        RECORD_BROKER,     RECORD_JOB,         RECORD_GENERATION, RECORD_LAUNCH,
+        RECORD_HOST,       RECORD_NODE,        RECORD_PROGRESS,   RECORD_NOTICE,
+        RECORD_ROUND,      RECORD_PARTICIPANT, RECORD_SHARD,      RECORD_FILE,
+        RECORD_CHECKPOINT, RECORD_POLICY,      RECORD_PIN,        RECORD_HISTORY};
     struct fixture *f = *state;
 
     fixture_write_samples(f);

@@ -13,9 +13,10 @@
 static const char *const tables[] = {
     "shard_file", "shard",       "checkpoint_custom",
     "checkpoint", "participant", "round",
-    "event",      "launch",      "notice",
-    "node",       "progress",    "generation",
-    "policy",     "pin",         "job",
+    "event",      "launch",      "host",
+    "notice",     "node",        "progress",
+    "generation", "policy",      "pin",
+    "job",
 };
 #define TABLES (sizeof tables / sizeof *tables)
 #define OTHERS 3 /* task_queue, task_worker, job_garbage */

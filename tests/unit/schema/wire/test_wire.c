@@ -739,7 +739,8 @@ static void directions_and_requests_are_as_in_the_table(void **state)
         WIRE_FILES, WIRE_SAVED,    WIRE_SAVE_FAILED,    WIRE_PAST,          WIRE_SAVE_AT,
         WIRE_ERROR, WIRE_RESTORED, WIRE_RESTORE_FAILED, WIRE_MANIFEST_DONE, WIRE_SAVE_NOW,
         WIRE_GONE,  WIRE_POLICIES, WIRE_SAVE_WISH,      WIRE_SWEEP,         WIRE_DELETED,
-        WIRE_DROP,  WIRE_PIN,      WIRE_UNPIN,          WIRE_IMPORT,        WIRE_FORGET};
+        WIRE_DROP,  WIRE_PIN,      WIRE_UNPIN,          WIRE_IMPORT,        WIRE_FORGET,
+        WIRE_HOST};
     size_t found = 0;
 
     (void)state;

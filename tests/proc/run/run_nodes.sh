@@ -1,0 +1,94 @@
+#!/bin/bash
+# `muster run --nodes 1:2`: two hosts form a job by themselves. One that is told to end leaves, and the other goes on
+# with fewer ranks; one that comes makes the job grow; one that is killed is not waited for; a broker that is killed is
+# no news. The job ends with all its steps. Hosts that contradict each other are told so.
+# Rules: R15.1, R15.2, R15.3, R15.4, R15.5.
+. "$(dirname "$0")/../lib.sh"
+
+trainer=$TESTS_DIR/proc/prog_elastic
+listen=$ipc # the same address for the broker that starts again
+broker_start
+export MUSTER_CHECKPOINT_DIR="$dir/checkpoints"
+steps=100000
+
+host_start() { # NAME ARGS... - what it prints is in NAME.log
+    local name=$1
+    shift
+    mkdir -p "$dir/runtime-$name"
+    XDG_RUNTIME_DIR="$dir/runtime-$name" timeout "$hangs_after" "$muster" run --nodes 1:2 -n 2 --job "$job" \
+        --broker "$broker" --join-wait-ms 1500 --backoff-ms 20 "$@" -- "$trainer" $steps 4 >"$dir/$name.log" 2>&1 &
+    host_pid[$name]=$!
+    started+=("$!")
+}
+declare -A host_pid
+supervisor() { pgrep -P "${host_pid[$1]}" -x muster; } # below `timeout`
+host_ends() { # NAME CODE
+    local code=0
+    wait "${host_pid[$1]}" || code=$?
+    same "exit code of host $1" "$code" "$2"
+}
+hosts_of() { query "SELECT name, first_rank, ranks FROM host WHERE job = '$job' AND launch = $1 ORDER BY place" | wc -l; }
+launch_is() { [ "$(query "SELECT COALESCE(MAX(launch), 0) FROM host WHERE job = '$job'")" = "$1" ]; }
+trains() { # LAUNCH RANKS - that launch has steps behind its first
+    [ "$(query "SELECT g.world_size FROM job j JOIN generation g USING (job, generation) JOIN progress p USING (job)
+        WHERE j.job = '$job' AND j.state = 'running' AND p.done > g.resume_step + 5 LIMIT 1")" = "$2" ] && launch_is "$1"
+}
+
+host_start a
+host_start b
+await "both hosts in launch 1" trains 1 4
+same "hosts of launch 1" "$(hosts_of 1)" 2
+says "$(<"$dir/b.log")" 'launch 1 has 2 hosts: this is host [01], with ranks [02] to [13] of 4'
+
+# One is told to end: it saves with all, and does not come back.
+kill -TERM "$(supervisor b)"
+host_ends b 42
+await "the other one alone" trains 2 2
+same "hosts of launch 2" "$(hosts_of 2)" 1
+same "steps that were lost" "$(query "SELECT resume_step FROM generation WHERE job = '$job' AND generation = 2")" "$(committed)"
+
+# One comes: the job saves, and begins again on both.
+host_start c
+await "both hosts in launch 3" trains 3 4
+says "$(query "SELECT text FROM notice WHERE job = '$job' AND id = 'grow-2'")" '^1 more host is there for the job$'
+
+# The broker is killed: nobody ends for that.
+broker_kill
+broker_start
+await "the launch after the broker's" trains 3 4
+
+# A host is killed with all that it runs.
+kill -KILL "$(supervisor c)"
+await "the other one alone again" trains 4 2
+
+host_start d --node-rank 1
+await "launch 5" trains 5 4
+code=0
+"$muster" run --nodes 2:3 -n 1 --job "$job" --broker "$broker" -- true >"$dir/other.log" 2>&1 || code=$?
+same "exit code of a host with other --nodes" "$code" 93
+says "$(<"$dir/other.log")" 'this host cannot take part in job .*: host .* runs this job with --nodes 1:2, this one with 2:3'
+
+# Both are told to end: the weights are those of a run that nobody interrupted, however often it was split.
+kill -TERM "$(supervisor a)" "$(supervisor d)"
+host_ends a 42
+host_ends d 42
+saved=$(committed)
+saved=${saved##* }
+sum=0
+for bits in $(cat "$dir/a.log" "$dir/d.log" | sed -n "s/.*trainer: .* done=$saved bits=\\([^ ]*\\) .*/\\1/p"); do
+    sum=$((sum + bits))
+done
+same "bits of the weights at step $saved" "$sum" "$("$trainer" expect "$saved")"
+
+# A job that finishes, on hosts that stay.
+job=short steps=50
+export MUSTER_CHECKPOINT_DIR="$dir/checkpoints-short"
+host_start e
+host_start f
+host_ends e 0
+host_ends f 0
+job=job
+same "rows of hosts" "$(query "SELECT COUNT(*) FROM host WHERE job = '$job'")" 8
+"$muster" forget "$job" --broker "$broker" >"$dir/forget.log" 2>&1 || fail "muster forget: $(<"$dir/forget.log")"
+same "rows of hosts of a job that is forgotten" "$(query "SELECT COUNT(*) FROM host WHERE job = '$job'")" 0
+finish "two hosts form a job, shrink and grow with it, and outlive a broker"
