@@ -1,6 +1,7 @@
 #include "broker/bus_keys.h"
 
 #include "schema/error.h"
+#include "schema/keys/secret.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -55,7 +56,7 @@ static enum muster_status key_bytes_read(int fd, const char *path, size_t most, 
         *ret_text = text;
         return MUSTER_OK;
     }
-    explicit_bzero(text, most);
+    secret_wipe(text, most);
     free(text);
     if (got < 0)
         return error_set_code(err, MUSTER_E_IO, errno, "cannot read %s: %s", path, strerror(errno));
@@ -137,7 +138,7 @@ static enum muster_status bus_keys_read_private(struct bus_keys *keys, const cha
 
 static void bus_keys_forget(char *text)
 {
-    explicit_bzero(text, strlen(text));
+    secret_wipe(text, strlen(text));
     free(text);
 }
 
@@ -182,7 +183,7 @@ enum muster_status bus_keys_read_sign(struct bus_keys *keys, struct muster_error
         status =
             error_set(err, MUSTER_E_CORRUPT,
                       "%s does not hold a key that signs: restore the right file", keys->sign_path);
-    explicit_bzero(seed, sizeof seed);
+    secret_wipe(seed, sizeof seed);
     bus_keys_forget(text);
     return status;
 }
@@ -217,8 +218,8 @@ void bus_keys_close(struct bus_keys **keys)
 {
     if (*keys == NULL)
         return;
-    explicit_bzero((*keys)->secret, sizeof(*keys)->secret);
-    explicit_bzero(&(*keys)->sign, sizeof(*keys)->sign);
+    secret_wipe((*keys)->secret, sizeof(*keys)->secret);
+    secret_wipe(&(*keys)->sign, sizeof(*keys)->sign);
     free((*keys)->items);
     free(*keys);
     *keys = NULL;

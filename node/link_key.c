@@ -2,6 +2,7 @@
 
 #include "node/clock.h"
 #include "schema/error.h"
+#include "schema/keys/secret.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -47,7 +48,7 @@ enum muster_status link_key_read(const char *path, struct key_file *ret_file,
             error_set(err, status, "key file %s: %s; copy it again from where it was made", path,
                       why.text);
     }
-    explicit_bzero(text, sizeof text);
+    secret_wipe(text, sizeof text);
     return status;
 }
 
@@ -75,7 +76,7 @@ enum muster_status link_key_signer(char ret_signer[SIGNER_MAX + 1], struct muste
 
     if (status == MUSTER_OK)
         memcpy(ret_signer, file.signer, sizeof file.signer);
-    explicit_bzero(&file, sizeof file);
+    secret_wipe(&file, sizeof file);
     return status;
 }
 
@@ -98,6 +99,6 @@ enum muster_status link_key_use(void *socket, const char *endpoint, const char *
                                 "this libzmq cannot use key file %s: %s; install one with CURVE, "
                                 "as Debian's",
                                 path, zmq_strerror(zmq_errno()));
-    explicit_bzero(&file, sizeof file);
+    secret_wipe(&file, sizeof file);
     return status;
 }

@@ -5,6 +5,7 @@
  * works before the first start: who may write the files is who may run it. */
 #include "node/link_key.h"
 #include "node/shard/fs.h"
+#include "schema/keys/secret.h"
 #include "schema/manifest/sign.h"
 #include "schema/paths.h"
 #include "schema/wire/wire.h"
@@ -145,7 +146,7 @@ static int key_of_broker(const struct key_store *store, char ret_public[KEY_TEXT
     status = fs_read_small(store->secret_path, KEY_FILE_BYTES_MAX, &text, &size, &err);
     if (status == MUSTER_OK) {
         snprintf(secret, sizeof secret, "%.*s", KEY_TEXT_BYTES, text);
-        explicit_bzero(text, size);
+        secret_wipe(text, size);
         free(text);
     } else if (status == MUSTER_E_NOT_FOUND && store->count > 0) {
         return tool_fail(TOOL_REFUSED,
@@ -161,7 +162,7 @@ static int key_of_broker(const struct key_store *store, char ret_public[KEY_TEXT
     }
     if (status == MUSTER_OK && (!key_text_ok(secret) || zmq_curve_public(ret_public, secret) != 0))
         status = MUSTER_E_CORRUPT;
-    explicit_bzero(secret, sizeof secret);
+    secret_wipe(secret, sizeof secret);
     if (status == MUSTER_E_CORRUPT)
         return tool_fail(TOOL_REFUSED, "%s does not hold a broker's key: restore the right file",
                          store->secret_path);
@@ -180,7 +181,7 @@ static int key_make_seed(const struct key_store *store, unsigned char seed[SIGN_
     sign_seed_write(seed, text);
     text[SIGN_SEED_TEXT] = '\n';
     status = fs_write_new(store->sign_path, text, SIGN_SEED_TEXT + 1, &err);
-    explicit_bzero(text, sizeof text);
+    secret_wipe(text, sizeof text);
     if (status != MUSTER_OK)
         return tool_fail(TOOL_REFUSED, "%s", err.text);
     key_store_give(store, store->sign_path);
@@ -209,15 +210,15 @@ static int key_of_signer(const struct key_store *store, char ret_public[SIGNER_M
             code =
                 tool_fail(TOOL_REFUSED, "%s does not hold a key that signs: restore the right file",
                           store->sign_path);
-        explicit_bzero(text, size);
+        secret_wipe(text, size);
         free(text);
     }
     if (code == TOOL_DONE) {
         sign_key_make(seed, &key);
         memcpy(ret_public, key.public_text, SIGNER_MAX + 1);
-        explicit_bzero(&key, sizeof key);
+        secret_wipe(&key, sizeof key);
     }
-    explicit_bzero(seed, sizeof seed);
+    secret_wipe(seed, sizeof seed);
     return code;
 }
 
@@ -315,7 +316,7 @@ static int key_write_both(struct key_store *store, const struct key_grant *grant
     keys[store->count++] = *grant;
     size = key_file_write(file, text);
     status = fs_write_new(path, text, size, &err);
-    explicit_bzero(text, sizeof text);
+    secret_wipe(text, sizeof text);
     if (status == MUSTER_E_EXISTS)
         return tool_fail(TOOL_REFUSED, "%s exists: move it away, or write another with --file FILE",
                          path);
@@ -372,7 +373,7 @@ static int key_make(struct tool *tool, struct key_store *store, struct key_grant
     else
         snprintf(path, sizeof path, "%s.key", grant->name);
     code = key_write_both(store, grant, &file, path);
-    explicit_bzero(&file, sizeof file);
+    secret_wipe(&file, sizeof file);
     return code == TOOL_DONE ? key_print_added(tool, grant, path) : code;
 }
 
@@ -505,7 +506,7 @@ static int key_show(struct tool *tool)
 
     if (status != MUSTER_OK)
         return tool_fail_status(status, &err);
-    explicit_bzero(file.secret_key, sizeof file.secret_key);
+    secret_wipe(file.secret_key, sizeof file.secret_key);
     if (file.signer[0] != '\0')
         snprintf(signer, sizeof signer, "signer   %s\n", file.signer);
     fprintf(tool->out,

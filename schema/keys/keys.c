@@ -1,6 +1,7 @@
 #include "schema/keys/keys.h"
 
 #include "schema/error.h"
+#include "schema/keys/secret.h"
 #include "schema/manifest/sign.h"
 #include "schema/wire/wire.h"
 
@@ -311,7 +312,7 @@ enum muster_status key_file_read(const char *text, struct key_file *ret_file,
     for (enum field field = 0; field < FIELD_SIGNER && status == MUSTER_OK; field++)
         if ((seen & 1U << field) == 0)
             status = error_set(err, MUSTER_E_CORRUPT, "\"%s\" is missing", field_names[field]);
-    explicit_bzero(copy, sizeof copy);
+    secret_wipe(copy, sizeof copy);
     return status;
 }
 
