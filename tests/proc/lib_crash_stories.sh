@@ -6,7 +6,7 @@
 
 # those that wait longest come first
 stories='stuck deaf_stuck bystander deaf_bystander failed_save deaf_failed_save peer_error deaf_peer_error withdrawn deaf_withdrawn
-    joining deaf_joining skipped deaf_skipped keep forget import damaged deaf_damaged manager tasks tasks_errors supervised
+    joining deaf_joining skipped deaf_skipped keep forget hosts import damaged deaf_damaged manager tasks tasks_errors supervised
     deaf_supervised restarted deaf_restarted join_failed deaf_join_failed again past thawed asleep silent'
 
 # --- what they have in common
@@ -149,6 +149,17 @@ is_forgotten() {
     "$muster" forget "$job" --broker "$broker" --timeout 2 >"$dir/told.log" 2>&1 || grep -q 'no job' "$dir/told.log"
 }
 has_no_rows() { [ 0 = "$(query "SELECT count(*) FROM checkpoint WHERE job = '$job'")" ]; }
+
+story_hosts() { # a host forms a launch by itself
+    local code=0
+
+    mkdir -p "$dir/runtime-hosts"
+    XDG_RUNTIME_DIR="$dir/runtime-hosts" timeout "$hangs_after" "$muster" run --nodes 1 -n 2 --job "$job" --broker "$broker" -- \
+        true >"$dir/hosts.log" 2>&1 || code=$?
+    same "exit code of muster run" "$code" 0
+    same "its place" "$(query "SELECT place, first_rank, ranks FROM host WHERE job = '$job'
+        AND launch = (SELECT MAX(launch) FROM host WHERE job = '$job')")" '0|0|2'
+}
 
 story_import() { # what another broker committed, with custom metadata; then a newer copy of a directory that is known
     local from=$job told=$dir/told-of

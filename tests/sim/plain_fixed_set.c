@@ -61,7 +61,8 @@ static void expect_everything(const struct sim_stats *s)
         sim_expect_often("fault", sim_fault_name(fault), s->faults[fault]);
     for (unsigned type = WIRE_HELLO; type < WIRE_TYPE_MAX; type++)
         if (strcmp(wire_type_name(type), wire_type_name(WIRE_NONE)) != 0 && /* a number in use */
-            !wire_is_task(type)) /* of worlds of their own: plain_fixed_tasks.c */
+            !wire_is_task(type) && /* of worlds of their own: plain_fixed_tasks.c */
+            type != WIRE_HOST)     /* supervisors are no part of a world: unit.core_hosts */
             sim_expect_often("message", wire_type_name(type), s->messages[type]);
     for (size_t i = 0; i < sizeof codes / sizeof codes[0]; i++)
         sim_expect_often("abort", muster_status_name(codes[i]), s->aborts_by[codes[i]]);

@@ -22,6 +22,8 @@
 #define HOSTS_ASK_MS 2000 /* for one answer */
 #define HOSTS_STOP_MS 2000
 #define HOSTS_NAP_MS 10
+/* A host that was killed is still there so long: what contradicts it may be its own next start. */
+#define HOSTS_CONTRADICT_MS (LOST_MS + HEARTBEAT_MS)
 
 /* What `muster run` tells the small process; the end of the socket says: leave. */
 struct hosts_order {
@@ -37,6 +39,7 @@ struct speaker {
     struct wire_host host;
     char name[HOST_MAX + 1];
     char address[HOST_MAX + 1];
+    int64_t began_ms;
     int64_t told;                     /* the newest launch that was told */
     int64_t gone_told;                /* ... and the one of which a host is gone */
     int64_t grow_asked;               /* ... and the one that was asked to save and end */
@@ -168,7 +171,9 @@ static void speaker_ask(struct speaker *s)
     else if (status == MUSTER_E_PEER && s->gone_told < s->told) {
         s->gone_told = s->told;
         speaker_say(s, HOSTS_GONE, err.text);
-    } else if (status == MUSTER_E_BUSY || (status == MUSTER_E_BROKER && s->told == 0))
+    } else if (status == MUSTER_E_BUSY || (status == MUSTER_E_BROKER && s->told == 0) ||
+               (status == MUSTER_E_ARGUMENT &&
+                clock_ms(CLOCK_BOOTTIME) - s->began_ms < HOSTS_CONTRADICT_MS))
         speaker_say(s, HOSTS_WAIT, err.text);
     else if (status != MUSTER_OK && status != MUSTER_E_PEER && status != MUSTER_E_BROKER &&
              status != MUSTER_E_STORAGE && status != MUSTER_E_NOMEM) {
@@ -198,7 +203,7 @@ static void speaker_main(int fd, const struct hosts_options *o, pid_t parent)
 
 static void speaker_main(int fd, const struct hosts_options *o, pid_t parent)
 {
-    struct speaker s = {.fd = fd, .options = o};
+    struct speaker s = {.fd = fd, .options = o, .began_ms = clock_ms(CLOCK_BOOTTIME)};
     struct muster_error err = {.text = ""};
 
     prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -259,14 +264,24 @@ bool hosts_start(struct hosts *ret, const struct hosts_options *options)
 
 enum hosts_news hosts_read(struct hosts *hosts, struct hosts_message *ret_message)
 {
-    ssize_t size = recv(hosts->fd, ret_message, sizeof *ret_message, MSG_DONTWAIT);
+    ssize_t size =
+        hosts->fd < 0 ? 0 : recv(hosts->fd, ret_message, sizeof *ret_message, MSG_DONTWAIT);
 
-    if (size == (ssize_t)sizeof *ret_message)
-        return ret_message->news;
     if (size < 0)
         return HOSTS_NOTHING;
-    *ret_message = (struct hosts_message){
-        .news = HOSTS_REFUSED, .text = "the process that tells the broker of this host has ended"};
+    if (size != (ssize_t)sizeof *ret_message)
+        *ret_message = (struct hosts_message){.news = HOSTS_REFUSED};
+    if (ret_message->news != HOSTS_REFUSED)
+        return ret_message->news;
+    if (hosts->refused[0] == '\0')
+        snprintf(hosts->refused, sizeof hosts->refused, "%s",
+                 ret_message->text[0] != '\0'
+                     ? ret_message->text
+                     : "the process that tells the broker of this host has ended");
+    snprintf(ret_message->text, sizeof ret_message->text, "%s", hosts->refused);
+    if (hosts->fd >= 0)
+        close(hosts->fd);
+    hosts->fd = -1;
     return HOSTS_REFUSED;
 }
 
@@ -274,7 +289,8 @@ void hosts_ended(struct hosts *hosts, int64_t launch)
 {
     const struct hosts_order order = {.ended = launch};
 
-    (void)send(hosts->fd, &order, sizeof order, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (hosts->fd >= 0)
+        (void)send(hosts->fd, &order, sizeof order, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
 void hosts_stop(struct hosts *hosts)
@@ -283,7 +299,8 @@ void hosts_stop(struct hosts *hosts)
 
     if (hosts->pid <= 0)
         return;
-    close(hosts->fd);
+    if (hosts->fd >= 0)
+        close(hosts->fd);
     while (waitpid(hosts->pid, NULL, WNOHANG) == 0) {
         if (clock_ms(CLOCK_BOOTTIME) >= end_ms)
             kill(hosts->pid, SIGKILL);

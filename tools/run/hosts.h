@@ -45,13 +45,14 @@ struct hosts_message { /* of the small process */
 };
 
 struct hosts {
-    pid_t pid; /* 0 = none */
-    int fd;    /* readable when there is news; -1 = none */
+    pid_t pid;                           /* 0 = none */
+    int fd;                              /* readable when there is news; -1 = no more comes */
+    char refused[MUSTER_ERROR_TEXT_MAX]; /* why */
 };
 
 /* Forks the small process, which has nothing but its own link to the broker. Before any thread. */
 bool hosts_start(struct hosts *ret, const struct hosts_options *options);
-/* Does not block. HOSTS_REFUSED, too, where the process ended. */
+/* Does not block. HOSTS_REFUSED, too, where the process ended, and each time from then on. */
 enum hosts_news hosts_read(struct hosts *hosts, struct hosts_message *ret_message);
 /* The launch is over here: this host waits for the next one. */
 void hosts_ended(struct hosts *hosts, int64_t launch);

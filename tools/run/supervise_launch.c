@@ -290,7 +290,7 @@ static void hosts_look(struct run *run)
 {
     struct hosts_message message;
 
-    if (run->hosts.pid == 0 || hosts_read(&run->hosts, &message) != HOSTS_GONE)
+    if (run->hosts.fd < 0 || run->hosts.pid == 0 || hosts_read(&run->hosts, &message) != HOSTS_GONE)
         return;
     for (int i = 0; i < run->rank_count; i++)
         if (!run->ends[i].ended && !files_not_started(&run->files, run->ranks[i].rank))
@@ -328,7 +328,7 @@ static nfds_t polls_fill(struct run *run)
     run->streams[count] = NULL;
     run->polls[count++] = (struct pollfd){.fd = run->signal_fd, .events = POLLIN};
     run->streams[count] = NULL;
-    if (run->hosts.pid > 0)
+    if (run->hosts.pid > 0) /* of a closed one poll() tells nothing */
         run->polls[count++] = (struct pollfd){.fd = run->hosts.fd, .events = POLLIN};
     for (int i = 0; i < 2; i++) {
         if (run->output.sinks[i].length == 0)

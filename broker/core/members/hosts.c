@@ -269,6 +269,22 @@ struct answer hosts_refusal(struct core *core, const struct input *in, const str
     return (struct answer){MUSTER_OK, "", 0};
 }
 
+static bool hosts_differ(const struct host *one, const struct wire_host *other)
+{
+    return one->min != other->min || one->max != other->max ||
+           (one->node_rank >= 0 && one->node_rank == other->node_rank);
+}
+
+/* A host of the newest launch is heard again, behind a start of the broker: who came in between and
+ * contradicts it is told so when it asks again. */
+static void hosts_make_way(struct hosts *hosts, const struct wire_host *m)
+{
+    for (size_t i = hosts->count; i-- > 0;)
+        if (hosts_place(hosts, hosts->items[i].id) == hosts->places_count &&
+            hosts_differ(&hosts->items[i], m))
+            hosts_drop(hosts, i);
+}
+
 /* MUSTER_OK: it goes together with those that are there. */
 static struct answer hosts_contradiction(struct core *core, const struct hosts *hosts,
                                          const struct wire_host *m)
@@ -397,8 +413,9 @@ struct answer hosts_take(struct core *core, struct job *job, const struct wire_h
         return answer;
     }
     if (host == NULL) {
-        answer = hosts_contradiction(core, job->hosts, m);
-        if (answer.code != MUSTER_OK)
+        if (hosts_place(job->hosts, m->id) < job->hosts->places_count)
+            hosts_make_way(job->hosts, m);
+        else if ((answer = hosts_contradiction(core, job->hosts, m)).code != MUSTER_OK)
             return answer;
         host = hosts_add(core, job->hosts, m);
         if (host == NULL)

@@ -307,6 +307,23 @@ static void a_start_does_not_form_a_launch_beside_one_that_runs(void **state)
 }
 
 /* R15.5 */
+static void who_comes_behind_a_start_shuts_no_host_of_the_launch_out(void **state)
+{
+    struct core_fixture *f = *state;
+
+    hears(f, 1, 1, 1);
+    core_restart(f, false);
+    assert_int_equal(hears(f, 2, 2, 3).code, MUSTER_E_BUSY);
+    assert_int_equal(hears(f, 1, 1, 1).launch, 1);
+    assert_int_equal(hears(f, 2, 2, 3).code, MUSTER_E_ARGUMENT);
+    assert_int_equal(ended(f, 1, 1, 1, 1).code, MUSTER_E_BUSY); /* the start was just now */
+    later(f, LOST_MS - 1000);
+    assert_int_equal(ended(f, 1, 1, 1, 1).code, MUSTER_E_BUSY);
+    later(f, 1000);
+    assert_int_equal(ended(f, 1, 1, 1, 1).launch, 2);
+}
+
+/* R15.5 */
 static void no_number_of_a_launch_is_used_twice(void **state)
 {
     struct core_fixture *f = *state;
@@ -347,6 +364,7 @@ int main(void)
         TEST(a_host_that_comes_later_makes_the_launch_grow),
         TEST(a_broker_that_starts_again_tells_the_same_places),
         TEST(a_start_does_not_form_a_launch_beside_one_that_runs),
+        TEST(who_comes_behind_a_start_shuts_no_host_of_the_launch_out),
         TEST(no_number_of_a_launch_is_used_twice),
         TEST(hosts_keep_their_job_awake_until_they_are_silent),
     };
