@@ -423,6 +423,9 @@ static int run_loop(struct run *run)
             supervise_incurable(&run->sup, error.status);
         verdict = launch_judge(run);
         supervise_describe(&run->sup, &verdict, why, sizeof why);
+        if (verdict.reason == SUPERVISE_BY_FINISH)
+            hosts_ended(&run->hosts, run->place.launch,
+                        true); /* no other host waits for this one */
         if (!verdict.restart)
             return end_say(run, &verdict, why, told ? &error : NULL);
         if (run_hosts_is_taken(run))
@@ -456,7 +459,7 @@ static void die_of(int signo)
 
 int cmd_run(int argc, char **argv)
 {
-    struct run run = {.signal_fd = -1};
+    struct run run = {.signal_fd = -1, .hosts.fd = -1};
     struct run_options options;
     int code;
 

@@ -28,6 +28,7 @@
 /* What `muster run` tells the small process; the end of the socket says: leave. */
 struct hosts_order {
     int64_t ended; /* this launch */
+    bool leave;    /* for good */
 };
 
 /* --- the small process ------------------------------------------------------------------------ */
@@ -195,7 +196,7 @@ static bool speaker_hear(struct speaker *s)
         return false;
     if ((uint64_t)order.ended > s->host.ended)
         s->host.ended = (uint64_t)order.ended;
-    return true;
+    return !order.leave;
 }
 
 static void speaker_main(int fd, const struct hosts_options *o, pid_t parent)
@@ -285,9 +286,9 @@ enum hosts_news hosts_read(struct hosts *hosts, struct hosts_message *ret_messag
     return HOSTS_REFUSED;
 }
 
-void hosts_ended(struct hosts *hosts, int64_t launch)
+void hosts_ended(struct hosts *hosts, int64_t launch, bool leave)
 {
-    const struct hosts_order order = {.ended = launch};
+    const struct hosts_order order = {.ended = launch, .leave = leave};
 
     if (hosts->fd >= 0)
         (void)send(hosts->fd, &order, sizeof order, MSG_NOSIGNAL | MSG_DONTWAIT);

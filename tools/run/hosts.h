@@ -54,8 +54,8 @@ struct hosts {
 bool hosts_start(struct hosts *ret, const struct hosts_options *options);
 /* Does not block. HOSTS_REFUSED, too, where the process ended, and each time from then on. */
 enum hosts_news hosts_read(struct hosts *hosts, struct hosts_message *ret_message);
-/* The launch is over here: this host waits for the next one. */
-void hosts_ended(struct hosts *hosts, int64_t launch);
+/* The launch is over here: this host waits for the next one, or takes part no more. */
+void hosts_ended(struct hosts *hosts, int64_t launch, bool leave);
 /* It takes part no more: the broker is told, for a second at most. NULL-safe in all its parts. */
 void hosts_stop(struct hosts *hosts);
 

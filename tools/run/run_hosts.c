@@ -73,7 +73,7 @@ int run_hosts_await(struct run *run)
     if (run->hosts.pid == 0)
         return -1;
     if (run->place.launch > 0)
-        hosts_ended(&run->hosts, run->place.launch);
+        hosts_ended(&run->hosts, run->place.launch, false);
     while (code < 0) {
         struct pollfd ready[] = {{.fd = run->signal_fd, .events = POLLIN},
                                  {.fd = run->hosts.fd, .events = POLLIN}};

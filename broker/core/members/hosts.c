@@ -63,14 +63,14 @@ static bool hosts_waited(const struct core *core, const struct hosts *hosts)
     return came_ms != INT64_MIN && core->now - came_ms >= wait_ms;
 }
 
-/* A host of the newest launch that is not there any more; NULL: all are. After a start nobody is
+/* A host that left the newest launch before its end; NULL: none has. After a start nobody is
  * gone before there was time to be heard. */
 static const struct host_place *hosts_gone(const struct core *core, const struct hosts *hosts)
 {
     if (core->now - core->start_boot_ms < LOST_MS)
         return NULL;
     for (size_t i = 0; i < hosts->places_count; i++)
-        if (hosts_find(hosts, hosts->places[i].id) == NULL)
+        if (!hosts->places[i].over && hosts_find(hosts, hosts->places[i].id) == NULL)
             return &hosts->places[i];
     return NULL;
 }
@@ -398,6 +398,16 @@ static struct answer hosts_answer(struct core *core, const struct hosts *hosts,
     return (struct answer){MUSTER_OK, "", hosts->launch};
 }
 
+static void hosts_leave(struct hosts *hosts, struct host *host, const struct wire_host *m)
+{
+    size_t place = hosts_place(hosts, m->id);
+
+    if (place < hosts->places_count && m->ended >= hosts->launch)
+        hosts->places[place].over = true;
+    if (host != NULL)
+        hosts_drop(hosts, (size_t)(host - hosts->items));
+}
+
 struct answer hosts_take(struct core *core, struct job *job, const struct wire_host *m)
 {
     struct answer answer = {MUSTER_OK, "", 0};
@@ -407,8 +417,7 @@ struct answer hosts_take(struct core *core, struct job *job, const struct wire_h
         return hosts_no_memory;
     host = hosts_find(job->hosts, m->id);
     if (m->leaving) {
-        if (host != NULL)
-            hosts_drop(job->hosts, (size_t)(host - job->hosts->items));
+        hosts_leave(job->hosts, host, m);
         hosts_consider(core, job);
         return answer;
     }

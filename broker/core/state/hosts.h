@@ -5,6 +5,7 @@
 
 #include "schema/limits.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -28,6 +29,7 @@ struct host_place { /* in the newest launch, as its row */
     char name[HOST_MAX + 1];
     uint64_t first_rank;
     uint64_t ranks;
+    bool over; /* it saw that launch to its end, and left */
 };
 
 struct hosts {

@@ -90,4 +90,14 @@ job=job
 same "rows of hosts" "$(query "SELECT COUNT(*) FROM host WHERE job = '$job'")" 7
 "$muster" forget "$job" --broker "$broker" >"$dir/forget.log" 2>&1 || fail "muster forget: $(<"$dir/forget.log")"
 same "rows of hosts of a job that is forgotten" "$(query "SELECT COUNT(*) FROM host WHERE job = '$job'")" 0
+
+# What ends at once ends on both, though one has left before the other asks.
+code=0
+"$muster" run --nodes 2 --job quick --broker "$broker" -- true >"$dir/quick.log" 2>&1 &
+quick=$!
+started+=("$quick")
+timeout "$hangs_after" "$muster" run --nodes 2 --job quick --broker "$broker" -- true >"$dir/quick2.log" 2>&1 || code=$?
+same "exit code of the one" "$code" 0
+wait "$quick" || code=$?
+same "exit code of the other" "$code" 0
 finish "two hosts form a job, shrink and grow with it, and outlive a broker"

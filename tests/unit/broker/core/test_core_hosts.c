@@ -202,6 +202,24 @@ static void a_host_that_vanished_is_not_waited_for(void **state)
     assert_null(row_of(f, 2, 1));
 }
 
+/* R15.2 */
+static void a_host_that_finished_first_leaves_no_gap(void **state)
+{
+    struct core_fixture *f = *state;
+    struct wire_host quick = host(2, 2, 2);
+
+    hears(f, 1, 2, 2);
+    hears(f, 2, 2, 2);
+    quick.ended = 1;
+    quick.leaving = true;
+    say(f, quick);
+    assert_int_equal(hears(f, 1, 2, 2).launch, 1); /* which was not told of it before */
+    quick.id = 3;
+    quick.ended = 0;
+    say(f, quick); /* of another launch, and before its end */
+    assert_int_equal(hears(f, 1, 2, 2).launch, 1);
+}
+
 /* R15.3 */
 static void hosts_keep_their_places_and_newcomers_fill_the_gap(void **state)
 {
@@ -358,6 +376,7 @@ int main(void)
         TEST(too_few_hosts_form_no_launch),
         TEST(no_launch_is_formed_while_one_runs),
         TEST(a_host_that_vanished_is_not_waited_for),
+        TEST(a_host_that_finished_first_leaves_no_gap),
         TEST(hosts_keep_their_places_and_newcomers_fill_the_gap),
         TEST(a_host_gets_the_place_that_it_asks_for),
         TEST(hosts_that_contradict_each_other_are_named),
