@@ -133,10 +133,7 @@ static void put_row(struct line *line, const struct record *row)
             (long long)row->u.launch.began_step);
         break;
     case RECORD_HOST:
-        put(line, "+host %llu.%llu %s ranks %llu..%llu", (unsigned long long)row->u.host.launch,
-            (unsigned long long)row->u.host.place, row->u.host.name,
-            (unsigned long long)row->u.host.first_rank,
-            (unsigned long long)(row->u.host.first_rank + row->u.host.ranks - 1));
+        put(line, "+host %s", row->u.host.name);
         break;
     case RECORD_SHARD:
         put(line, "+shard %llu.%llu", (unsigned long long)row->u.shard.round,

@@ -15,9 +15,7 @@
 /* Nobody lives in it, a ps and an evaluator included. */
 static bool asleep_is_over(const struct core *core, const struct job *job)
 {
-    if (job->gen.state != GENERATION_NONE && job->gen.state != GENERATION_ENDED)
-        return false;
-    if (job->hosts != NULL && job->hosts->count > 0)
+    if (job_runs(job))
         return false;
     for (size_t i = 0; i < ROUNDS_ACTIVE_MAX; i++)
         if (job->rounds[i].used)

@@ -682,11 +682,8 @@ void hello_take(struct core *core, const struct input *in)
         return;
     }
     struct job *job = job_find(core, m->up.job);
-    if ((job == NULL || job->gen.state == GENERATION_ENDED) &&
-        !jobs_have_room(core, in->key_jobs)) {
-        hello_refuse(core, in, MUSTER_E_BUSY, true,
-                     "as many jobs of this key run as this broker still has room for: end one of "
-                     "them (`muster status` lists those that run)");
+    if (!jobs_have_room(core, job, in->key_jobs)) {
+        hello_refuse(core, in, MUSTER_E_BUSY, true, TOO_MANY_OF_KEY);
         return;
     }
     if (job == NULL) {

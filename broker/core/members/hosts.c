@@ -22,20 +22,19 @@ static struct host *hosts_find(const struct hosts *hosts, uint64_t id)
     return NULL;
 }
 
-/* In the newest launch; places_count: none. */
+/* In the newest launch; HOSTS_MAX: none. */
 static size_t hosts_place(const struct hosts *hosts, uint64_t id)
 {
-    size_t place = 0;
-
-    while (place < hosts->places_count && hosts->places[place].id != id)
-        place++;
-    return place;
+    for (size_t place = 0; place < hosts->places_count; place++)
+        if (hosts->places[place].id == id)
+            return place;
+    return HOSTS_MAX;
 }
 
 /* For the next launch: it has none, or its last one is over there. */
 static bool hosts_waits(const struct hosts *hosts, const struct host *host)
 {
-    return hosts_place(hosts, host->id) == hosts->places_count || host->ended >= hosts->launch;
+    return host->place == HOSTS_MAX || host->ended >= hosts->launch;
 }
 
 static size_t hosts_waiting(const struct hosts *hosts)
@@ -70,7 +69,7 @@ static const struct host_place *hosts_gone(const struct core *core, const struct
     if (core->now - core->start_boot_ms < LOST_MS)
         return NULL;
     for (size_t i = 0; i < hosts->places_count; i++)
-        if (!hosts->places[i].over && hosts_find(hosts, hosts->places[i].id) == NULL)
+        if (!hosts->places[i].over && !hosts->places[i].here)
             return &hosts->places[i];
     return NULL;
 }
@@ -102,46 +101,42 @@ static bool hosts_grows(const struct core *core, const struct hosts *hosts)
 
 /* --- forming a launch ------------------------------------------------------------------------- */
 
-struct hosts_choice {
-    const struct host *host;
-    size_t before; /* its place in the launch before; SIZE_MAX = it had none */
-};
-
 /* Those who had a place first, in that order, then as they came. */
 static int hosts_order(const void *a, const void *b)
 {
-    const struct hosts_choice *left = a, *right = b;
+    const struct host *left = *(struct host *const *)a, *right = *(struct host *const *)b;
 
-    if (left->before != right->before)
-        return left->before < right->before ? -1 : 1;
-    if (left->host->came_boot_ms != right->host->came_boot_ms)
-        return left->host->came_boot_ms < right->host->came_boot_ms ? -1 : 1;
-    return left->host->id < right->host->id ? -1 : left->host->id > right->host->id;
+    if (left->place != right->place)
+        return left->place < right->place ? -1 : 1;
+    if (left->came_boot_ms != right->came_boot_ms)
+        return left->came_boot_ms < right->came_boot_ms ? -1 : 1;
+    return left->id < right->id ? -1 : left->id > right->id;
 }
 
-static void hosts_seat(const struct host **seats, size_t count, struct hosts_choice *choice,
-                       uint64_t wanted)
+/* Who got a seat is taken from its list. */
+static void hosts_seat(struct host **seats, size_t count, struct host **host, size_t wanted)
 {
-    if (choice->host == NULL || wanted >= count || seats[wanted] != NULL)
+    if (*host == NULL || wanted >= count || seats[wanted] != NULL)
         return;
-    seats[wanted] = choice->host;
-    choice->host = NULL;
+    seats[wanted] = *host;
+    *host = NULL;
 }
 
 /* A place that a host asks for is its own; who had one keeps it; the others fill what is free. */
-static void hosts_seat_all(const struct host **seats, size_t count, struct hosts_choice *choices)
+static void hosts_seat_all(struct host **seats, size_t count, struct host **list)
 {
     size_t next = 0;
 
     for (size_t i = 0; i < count; i++)
-        if (choices[i].host->node_rank >= 0)
-            hosts_seat(seats, count, &choices[i], (uint64_t)choices[i].host->node_rank);
+        if (list[i]->node_rank >= 0)
+            hosts_seat(seats, count, &list[i], (size_t)list[i]->node_rank);
     for (size_t i = 0; i < count; i++)
-        hosts_seat(seats, count, &choices[i], choices[i].before);
+        if (list[i] != NULL)
+            hosts_seat(seats, count, &list[i], list[i]->place);
     for (size_t i = 0; i < count; i++) {
         while (next < count && seats[next] != NULL)
             next++;
-        hosts_seat(seats, count, &choices[i], next);
+        hosts_seat(seats, count, &list[i], next);
     }
 }
 
@@ -165,16 +160,17 @@ static void hosts_persist(struct core *core, const struct job *job, size_t at,
 }
 
 /* The journal tells of it, which gives the job its row before those of its hosts. */
-static void hosts_tell(struct core *core, struct job *job, const struct host **seats, size_t count,
+static void hosts_tell(struct core *core, struct job *job, struct host *const *seats,
                        uint64_t ranks)
 {
+    const size_t count = job->hosts->places_count;
     struct wire_event event = event_make(job, EVENT_ORDER);
     char names[512] = "";
 
     for (size_t i = 0; i < count; i++) {
         size_t used = strlen(names);
 
-        snprintf(names + used, sizeof names - used, "%s%.60s", i > 0 ? ", " : "", seats[i]->name);
+        snprintf(names + used, sizeof names - used, "%s%s", i > 0 ? ", " : "", seats[i]->name);
     }
     event.text = out_printf(core, "muster run: launch %llu of %llu ranks on %zu host%s: %s",
                             (unsigned long long)job->hosts->launch, (unsigned long long)ranks,
@@ -182,23 +178,32 @@ static void hosts_tell(struct core *core, struct job *job, const struct host **s
     event_emit(core, job, event, 0);
 }
 
-static void hosts_place_all(struct core *core, struct job *job, const struct host **seats,
+static void hosts_forget_places(struct hosts *hosts)
+{
+    for (size_t i = 0; i < hosts->count; i++)
+        hosts->items[i].place = HOSTS_MAX;
+    hosts->places_count = 0;
+}
+
+static void hosts_place_all(struct core *core, struct job *job, struct host *const *seats,
                             struct host_place *places, size_t count)
 {
     struct hosts *hosts = job->hosts;
     uint64_t ranks = 0;
 
+    hosts_forget_places(hosts);
     free(hosts->places);
     hosts->places = places;
     hosts->places_count = count;
     hosts->launch++;
     for (size_t i = 0; i < count; i++) {
-        places[i] =
-            (struct host_place){.id = seats[i]->id, .first_rank = ranks, .ranks = seats[i]->ranks};
+        places[i] = (struct host_place){
+            .id = seats[i]->id, .first_rank = ranks, .ranks = seats[i]->ranks, .here = true};
         memcpy(places[i].name, seats[i]->name, sizeof places[i].name);
+        seats[i]->place = i;
         ranks += seats[i]->ranks;
     }
-    hosts_tell(core, job, seats, count, ranks);
+    hosts_tell(core, job, seats, ranks);
     for (size_t i = 0; i < count; i++)
         hosts_persist(core, job, i, seats[i]);
 }
@@ -208,43 +213,42 @@ static void hosts_form(struct core *core, struct job *job)
 {
     struct hosts *hosts = job->hosts;
     size_t count = hosts->count < hosts->items[0].max ? hosts->count : hosts->items[0].max;
-    struct hosts_choice *choices = calloc(hosts->count, sizeof *choices);
-    const struct host **seats = calloc(count, sizeof *seats);
+    struct host **list = calloc(hosts->count, sizeof(struct host *));
+    struct host **seats = calloc(count, sizeof(struct host *));
     struct host_place *places = calloc(count, sizeof *places);
 
-    if (choices != NULL && seats != NULL && places != NULL) {
-        for (size_t i = 0; i < hosts->count; i++) {
-            size_t before = hosts_place(hosts, hosts->items[i].id);
-
-            choices[i].host = &hosts->items[i];
-            choices[i].before = before < hosts->places_count ? before : SIZE_MAX;
-        }
-        qsort(choices, hosts->count, sizeof *choices, hosts_order);
-        hosts_seat_all(seats, count, choices);
+    if (list != NULL && seats != NULL && places != NULL) {
+        for (size_t i = 0; i < hosts->count; i++)
+            list[i] = &hosts->items[i];
+        qsort(list, hosts->count, sizeof(struct host *), hosts_order);
+        hosts_seat_all(seats, count, list);
         hosts_place_all(core, job, seats, places, count);
         places = NULL;
     }
-    free(choices);
+    free(list);
     free(seats);
     free(places);
 }
 
-static void hosts_drop(struct hosts *hosts, size_t at)
+static void hosts_drop(struct hosts *hosts, struct host *host)
 {
-    hosts->items[at] = hosts->items[--hosts->count];
+    if (host->place < hosts->places_count)
+        hosts->places[host->place].here = false;
+    *host = hosts->items[--hosts->count];
 }
 
+/* What else time brings is seen at the next word of one of them. */
 static void hosts_consider(struct core *core, struct job *job)
 {
     struct hosts *hosts = job->hosts;
 
     for (size_t i = hosts->count; i-- > 0;)
         if (core->now - hosts->items[i].heard_boot_ms > LOST_MS)
-            hosts_drop(hosts, i);
+            hosts_drop(hosts, &hosts->items[i]);
+    for (size_t i = 0; i < hosts->count; i++)
+        job_timer(job, hosts->items[i].heard_boot_ms + LOST_MS + 1);
     if (hosts_enough(core, hosts))
         hosts_form(core, job);
-    if (hosts->count > 0) /* each is heard each second: no finer time is needed */
-        job_timer(job, core->now + RESEND_MIN_MS);
 }
 
 /* --- what a host says ------------------------------------------------------------------------- */
@@ -254,18 +258,15 @@ struct answer hosts_refusal(struct core *core, const struct input *in, const str
     const struct wire_host *m = &in->message->u.host;
 
     if (!wire_job_name_ok(in->message->up.job) || m->id == 0 || m->ranks == 0 || m->min == 0 ||
-        m->max < m->min || m->node_rank >= (int64_t)m->max)
+        m->max < m->min || m->node_rank >= (int64_t)m->max || m->ended >= INT64_MAX)
         return (struct answer){
             MUSTER_E_ARGUMENT,
             "job name, ranks, --nodes or --node-rank of this host are not "
             "acceptable: --nodes MIN:MAX with 1 <= MIN <= MAX, node ranks from 0 "
             "to MAX - 1",
             0};
-    if ((job == NULL || job->gen.state == GENERATION_ENDED) && !jobs_have_room(core, in->key_jobs))
-        return (struct answer){MUSTER_E_BUSY,
-                               "as many jobs of this key run as this broker still has room for: "
-                               "end one of them (`muster status` lists those that run)",
-                               0};
+    if (!jobs_have_room(core, job, in->key_jobs))
+        return (struct answer){MUSTER_E_BUSY, TOO_MANY_OF_KEY, 0};
     return (struct answer){MUSTER_OK, "", 0};
 }
 
@@ -280,9 +281,8 @@ static bool hosts_differ(const struct host *one, const struct wire_host *other)
 static void hosts_make_way(struct hosts *hosts, const struct wire_host *m)
 {
     for (size_t i = hosts->count; i-- > 0;)
-        if (hosts_place(hosts, hosts->items[i].id) == hosts->places_count &&
-            hosts_differ(&hosts->items[i], m))
-            hosts_drop(hosts, i);
+        if (hosts->items[i].place == HOSTS_MAX && hosts_differ(&hosts->items[i], m))
+            hosts_drop(hosts, &hosts->items[i]);
 }
 
 /* MUSTER_OK: it goes together with those that are there. */
@@ -295,6 +295,8 @@ static struct answer hosts_contradiction(struct core *core, const struct hosts *
         const struct host *other = &hosts->items[i];
 
         ranks += other->ranks;
+        if (!hosts_differ(other, m))
+            continue;
         if (other->min != m->min || other->max != m->max)
             return (struct answer){
                 MUSTER_E_ARGUMENT,
@@ -305,14 +307,13 @@ static struct answer hosts_contradiction(struct core *core, const struct hosts *
                            (unsigned long long)other->max, (unsigned long long)m->min,
                            (unsigned long long)m->max),
                 0};
-        if (m->node_rank >= 0 && other->node_rank == m->node_rank)
-            return (struct answer){
-                MUSTER_E_ARGUMENT,
-                out_printf(core,
-                           "host %s has --node-rank %lld already: give each host a number of its "
-                           "own, or none",
-                           other->name, (long long)m->node_rank),
-                0};
+        return (struct answer){
+            MUSTER_E_ARGUMENT,
+            out_printf(core,
+                       "host %s has --node-rank %lld already: give each host a number of its "
+                       "own, or none",
+                       other->name, (long long)m->node_rank),
+            0};
     }
     if (ranks > WORLD_SIZE_MAX || hosts->count >= HOSTS_MAX)
         return (struct answer){
@@ -336,7 +337,10 @@ static struct host *hosts_add(struct core *core, struct hosts *hosts, const stru
                                         .max = m->max,
                                         .wait_ms = m->wait_ms,
                                         .node_rank = m->node_rank,
+                                        .place = hosts_place(hosts, m->id),
                                         .came_boot_ms = core->now};
+    if (items[hosts->count].place < HOSTS_MAX)
+        hosts->places[items[hosts->count].place].here = true;
     snprintf(items[hosts->count].name, sizeof items->name, "%s", m->name);
     return &items[hosts->count++];
 }
@@ -353,12 +357,13 @@ static void hosts_hear(struct core *core, struct hosts *hosts, struct host *host
     }
     if (m->ended > hosts->launch) { /* a database of before that launch: no number is used twice */
         hosts->launch = m->ended;
-        hosts->places_count = 0;
+        hosts_forget_places(hosts);
     }
 }
 
 static struct answer hosts_wait_for(struct core *core, const struct hosts *hosts)
 {
+    unsigned long long min = hosts->items[0].min, max = hosts->items[0].max;
     size_t waiting = hosts_waiting(hosts);
 
     if (waiting < hosts->count)
@@ -370,10 +375,10 @@ static struct answer hosts_wait_for(struct core *core, const struct hosts *hosts
                        hosts->count - waiting == 1 ? "" : "s", waiting, waiting == 1 ? "s" : ""),
             0};
     return (struct answer){MUSTER_E_BUSY,
-                           out_printf(core, "%zu of %llu to %llu hosts %s here", waiting,
-                                      (unsigned long long)hosts->items[0].min,
-                                      (unsigned long long)hosts->items[0].max,
-                                      waiting == 1 ? "is" : "are"),
+                           min == max ? out_printf(core, "%zu of %llu %s here", waiting, max,
+                                                   waiting == 1 ? "is" : "are")
+                                      : out_printf(core, "%zu %s here, a launch has %llu to %llu",
+                                                   waiting, waiting == 1 ? "is" : "are", min, max),
                            0};
 }
 
@@ -381,7 +386,7 @@ static struct answer hosts_answer(struct core *core, const struct hosts *hosts,
                                   const struct host *host)
 {
     const struct host_place *gone = hosts_gone(core, hosts);
-    size_t place = hosts_place(hosts, host->id);
+    size_t more = hosts_waiting(hosts);
 
     if (hosts_waits(hosts, host))
         return hosts_wait_for(core, hosts);
@@ -390,10 +395,10 @@ static struct answer hosts_answer(struct core *core, const struct hosts *hosts,
                                out_printf(core, "host %s of launch %llu is gone", gone->name,
                                           (unsigned long long)hosts->launch),
                                hosts->launch};
-    if (place == 0 && hosts_grows(core, hosts))
+    if (host->place == 0 && hosts_grows(core, hosts))
         return (struct answer){MUSTER_PREEMPTED,
-                               out_printf(core, "%zu more host%s for the job", hosts_waiting(hosts),
-                                          hosts_waiting(hosts) == 1 ? " is there" : "s are there"),
+                               out_printf(core, "%zu more host%s for the job", more,
+                                          more == 1 ? " is there" : "s are there"),
                                hosts->launch};
     return (struct answer){MUSTER_OK, "", hosts->launch};
 }
@@ -405,7 +410,7 @@ static void hosts_leave(struct hosts *hosts, struct host *host, const struct wir
     if (place < hosts->places_count && m->ended >= hosts->launch)
         hosts->places[place].over = true;
     if (host != NULL)
-        hosts_drop(hosts, (size_t)(host - hosts->items));
+        hosts_drop(hosts, host);
 }
 
 struct answer hosts_take(struct core *core, struct job *job, const struct wire_host *m)
@@ -422,7 +427,7 @@ struct answer hosts_take(struct core *core, struct job *job, const struct wire_h
         return answer;
     }
     if (host == NULL) {
-        if (hosts_place(job->hosts, m->id) < job->hosts->places_count)
+        if (hosts_place(job->hosts, m->id) < HOSTS_MAX)
             hosts_make_way(job->hosts, m);
         else if ((answer = hosts_contradiction(core, job->hosts, m)).code != MUSTER_OK)
             return answer;
@@ -432,7 +437,9 @@ struct answer hosts_take(struct core *core, struct job *job, const struct wire_h
     }
     hosts_hear(core, job->hosts, host, m);
     hosts_consider(core, job);
-    return hosts_answer(core, job->hosts, hosts_find(job->hosts, m->id));
+    host = hosts_find(job->hosts, m->id); /* those that were dropped may have moved it */
+    MUST(host != NULL);
+    return hosts_answer(core, job->hosts, host);
 }
 
 /* --- time and rows ---------------------------------------------------------------------------- */

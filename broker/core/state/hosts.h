@@ -20,6 +20,7 @@ struct host {
     uint64_t wait_ms;
     int64_t node_rank; /* the place that it asks for, -1 = any */
     uint64_t ended;    /* the newest launch that it has seen to its end, 0 = none */
+    size_t place;      /* in the newest launch, HOSTS_MAX = none */
     int64_t came_boot_ms;
     int64_t heard_boot_ms;
 };
@@ -29,6 +30,7 @@ struct host_place { /* in the newest launch, as its row */
     char name[HOST_MAX + 1];
     uint64_t first_rank;
     uint64_t ranks;
+    bool here; /* its host is heard */
     bool over; /* it saw that launch to its end, and left */
 };
 

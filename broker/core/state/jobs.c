@@ -34,18 +34,22 @@ struct job *job_create(struct core *core, const char *name)
     return job;
 }
 
-bool jobs_have_room(const struct core *core, const char *key_jobs)
+bool job_runs(const struct job *job)
+{
+    return (job->gen.state != GENERATION_NONE && job->gen.state != GENERATION_ENDED) ||
+           (job->hosts != NULL && job->hosts->count > 0);
+}
+
+bool jobs_have_room(const struct core *core, const struct job *job, const char *key_jobs)
 {
     size_t own = 0, all = 0;
 
-    if (key_jobs == NULL || strcmp(key_jobs, "*") == 0)
+    if (key_jobs == NULL || strcmp(key_jobs, "*") == 0 ||
+        (job != NULL && job->gen.state != GENERATION_ENDED))
         return true;
-    for (const struct job *job = core->jobs; job != NULL; job = job->next) {
-        bool runs = (job->gen.state != GENERATION_NONE && job->gen.state != GENERATION_ENDED) ||
-                    (job->hosts != NULL && job->hosts->count > 0);
-
-        all += runs;
-        own += runs && key_covers(key_jobs, job->name);
+    for (const struct job *other = core->jobs; other != NULL; other = other->next) {
+        all += job_runs(other);
+        own += job_runs(other) && key_covers(key_jobs, other->name);
     }
     return own < CORE_JOBS_MAX - all;
 }

@@ -137,9 +137,12 @@ void lineage_read(struct lineage *ret_lineage, const char *text);
 struct job *job_find(const struct core *core, const char *name);
 /* NULL: it sleeps, or as many are in memory as may be. It has no row before one is persisted. */
 struct job *job_create(struct core *core, const char *name);
-/* May one more job of this key's begin to run? As many may as there is still room for, so who takes
- * all that it can leaves half to the others. A key for all jobs has no such bound. */
-bool jobs_have_room(const struct core *core, const char *key_jobs);
+/* A launch of it has not ended, or hosts wait to form one. */
+bool job_runs(const struct job *job);
+/* May this job (NULL: a new one) run for the key? As many of a key's may begin as there is still
+ * room for, so who takes all that it can leaves half to the others. A key for all jobs has no such
+ * bound. */
+bool jobs_have_room(const struct core *core, const struct job *job, const char *key_jobs);
 void job_drop(struct core *core, struct job *job); /* out of memory */
 struct peer *peer_find(const struct core *core, uint64_t incarnation);
 struct peer *peer_create(struct core *core, struct job *job, uint64_t incarnation);
@@ -162,6 +165,9 @@ int64_t core_passed_ms(const struct core *core, int64_t since_boot_ms); /* to th
 #define TOO_MANY_JOBS                                                                              \
     "this broker leads as many jobs as it can; `muster status` lists those that run: end one, or " \
     "start another musterd with its own --db and --listen for further ones"
+#define TOO_MANY_OF_KEY                                                                         \
+    "as many jobs of this key run as this broker still has room for: end one of them (`muster " \
+    "status` lists those that run)"
 bool asleep_holds(const struct core *core, const char *name);
 void asleep_add(struct core *core, const struct record_job_asleep *row);
 void asleep_remove(struct core *core, const char *name);

@@ -62,7 +62,7 @@ static struct told ended(struct core_fixture *f, uint64_t id, uint64_t min, uint
     return say(f, said);
 }
 
-/* Both halves of a second: nobody is silent for long. */
+/* Time passes, and these hosts speak in each second of it. */
 static void pass(struct core_fixture *f, int64_t ms, uint64_t ids[], size_t count, uint64_t min,
                  uint64_t max)
 {
@@ -125,7 +125,7 @@ static void a_launch_begins_when_all_hosts_are_there(void **state)
     struct told told = hears(f, 1, 2, 2);
 
     assert_int_equal(told.code, MUSTER_E_BUSY);
-    assert_string_equal(told.text, "1 of 2 to 2 hosts is here");
+    assert_string_equal(told.text, "1 of 2 is here");
     told = hears(f, 2, 2, 2);
     assert_int_equal(told.code, MUSTER_OK);
     assert_int_equal(told.launch, 1);
@@ -269,6 +269,7 @@ static void hosts_that_contradict_each_other_are_named(void **state)
     assert_non_null(strstr(told.text, "host host-1 runs this job with --nodes 2:4"));
     assert_int_equal(hears(f, 4, 3, 2).code, MUSTER_E_ARGUMENT); /* least above most */
     assert_int_equal(hears(f, 5, 0, 2).code, MUSTER_E_ARGUMENT);
+    assert_int_equal(ended(f, 1, 2, 4, UINT64_MAX).code, MUSTER_E_ARGUMENT); /* none follows it */
     assert_null(row_of(f, 1, 0));
 }
 
