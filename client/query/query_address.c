@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #define SCHEME_SIZE 6 /* "tcp://", "ipc://" */
-#define HOST_NAME_BYTES_MAX 255
 
 static bool address_is_tcp(const char *address)
 {
@@ -53,21 +52,36 @@ enum muster_status query_address_check(const char *address, struct muster_error 
     return MUSTER_OK;
 }
 
+bool query_address_host(const char *address, char ret_host[ADDRESS_HOST_MAX + 1],
+                        const char **ret_port)
+{
+    const char *host = address + SCHEME_SIZE, *colon;
+    size_t length;
+
+    if (!address_is_tcp(address))
+        return false;
+    colon = strrchr(host, ':');
+    length = colon != NULL ? (size_t)(colon - host) : strlen(host);
+    if (length > 1 && host[0] == '[' && host[length - 1] == ']')
+        host++, length -= 2;
+    if (length == 0 || length > ADDRESS_HOST_MAX)
+        return false;
+    memcpy(ret_host, host, length);
+    ret_host[length] = '\0';
+    *ret_port = colon != NULL ? colon + 1 : NULL;
+    return true;
+}
+
 static bool trouble_of_host(const char *address, char ret_text[ADDRESS_TROUBLE_MAX])
 {
     const struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
-    const char *host = address + SCHEME_SIZE, *colon = strrchr(host, ':');
     struct addrinfo *found = NULL;
-    char name[HOST_NAME_BYTES_MAX + 1];
-    size_t length = colon != NULL ? (size_t)(colon - host) : strlen(host);
+    char name[ADDRESS_HOST_MAX + 1];
+    const char *port;
     int code;
 
-    if (length > 1 && host[0] == '[' && host[length - 1] == ']')
-        host++, length -= 2;
-    if (length == 0 || length > HOST_NAME_BYTES_MAX)
+    if (!query_address_host(address, name, &port))
         return false; /* libzmq says what it thinks of it */
-    memcpy(name, host, length);
-    name[length] = '\0';
     code = getaddrinfo(name, NULL, &hints, &found);
     if (code == 0)
         freeaddrinfo(found);

@@ -13,6 +13,12 @@ bool query_address_is(const char *text);
 /* MUSTER_E_ARGUMENT: no broker can have this address; the text says what is wrong with it. */
 enum muster_status query_address_check(const char *address, struct muster_error *err);
 
+#define ADDRESS_HOST_MAX 255
+/* The host of tcp://HOST:PORT, without the brackets of IPv6, and where its port begins (NULL: it
+ * has none). False: it is no such address, or no host can have this name. */
+bool query_address_host(const char *address, char ret_host[ADDRESS_HOST_MAX + 1],
+                        const char **ret_port);
+
 #define ADDRESS_TROUBLE_MAX 512
 /* Why nobody can be reached there: no such host, no such socket, permission denied. False: nothing
  * is known against it; then ret_text is "". Asks the resolver, which may take seconds. */

@@ -49,19 +49,13 @@ static int door_connect(const struct addrinfo *to, int64_t until_ms)
 static int door_reach(const char *address, int64_t until_ms)
 {
     const struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
-    const char *host = address + strlen("tcp://"), *colon = strrchr(host, ':');
     struct addrinfo *found = NULL;
-    char name[256];
-    size_t length = colon != NULL ? (size_t)(colon - host) : 0;
+    char name[ADDRESS_HOST_MAX + 1];
+    const char *port = NULL;
     int fd = -1;
 
-    if (length > 1 && host[0] == '[' && host[length - 1] == ']')
-        host++, length -= 2;
-    if (length == 0 || length >= sizeof name)
-        return -1;
-    memcpy(name, host, length);
-    name[length] = '\0';
-    if (getaddrinfo(name, colon + 1, &hints, &found) != 0)
+    if (!query_address_host(address, name, &port) || port == NULL ||
+        getaddrinfo(name, port, &hints, &found) != 0)
         return -1;
     for (const struct addrinfo *to = found; to != NULL && fd < 0; to = to->ai_next)
         fd = door_connect(to, until_ms);

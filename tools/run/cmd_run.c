@@ -249,7 +249,7 @@ static bool restart_wait(struct run *run, int64_t delay_ms)
 
         poll(&ready, 1, left_ms > 0 ? (int)left_ms : 0);
         if (run_signals_read(run))
-            orphans_reap(NULL, 0, (pid_t[]){run->guard.pid, run->hosts.pid}, false);
+            run_orphans_reap(run, false);
         output_write(&run->output.sinks[0]);
         output_write(&run->output.sinks[1]);
         left_ms = end_ms - clock_ms(CLOCK_BOOTTIME);

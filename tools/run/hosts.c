@@ -1,12 +1,13 @@
 /* hosts - see hosts.h. */
 #include "tools/run/hosts.h"
 
+#include "client/query/query_address.h"
 #include "client/query/query_link.h"
 #include "node/clock.h"
+#include "tools/run/supervise_rank.h"
 
 #include <muster/client.h>
 
-#include <arpa/inet.h>
 #include <netdb.h>
 #include <poll.h>
 #include <signal.h>
@@ -19,7 +20,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define HOSTS_ASK_MS 2000 /* for one answer */
 #define HOSTS_STOP_MS 2000
 #define HOSTS_NAP_MS 10
 /* A host that was killed is still there so long: what contradicts it may be its own next start. */
@@ -67,23 +67,17 @@ static void speaker_say(struct speaker *s, enum hosts_news news, const char *tex
 /* The address by which packets to the broker leave; where that is a local socket, this host's. */
 static void address_towards(const char *broker, char *ret_address, size_t size)
 {
-    struct addrinfo hints = {.ai_socktype = SOCK_DGRAM}, *found = NULL;
+    const struct addrinfo hints = {.ai_socktype = SOCK_DGRAM};
+    struct addrinfo *found = NULL;
     struct sockaddr_storage own;
     socklen_t length = sizeof own;
-    char host[HOST_MAX + 1] = "";
-    const char *colon;
+    char host[ADDRESS_HOST_MAX + 1];
+    const char *port = NULL;
     int fd;
 
     snprintf(ret_address, size, "127.0.0.1");
-    if (broker == NULL || strncmp(broker, "tcp://", 6) != 0 ||
-        (colon = strrchr(broker + 6, ':')) == NULL)
-        return;
-    snprintf(host, sizeof host, "%.*s", (int)(colon - broker - 6), broker + 6);
-    if (host[0] == '[') { /* IPv6 */
-        memmove(host, host + 1, strlen(host));
-        host[strcspn(host, "]")] = '\0';
-    }
-    if (getaddrinfo(host, colon + 1, &hints, &found) != 0)
+    if (broker == NULL || !query_address_host(broker, host, &port) ||
+        getaddrinfo(host, port, &hints, &found) != 0)
         return;
     fd = socket(found->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     if (fd >= 0 && connect(fd, found->ai_addr, found->ai_addrlen) == 0 &&
@@ -93,22 +87,6 @@ static void address_towards(const char *broker, char *ret_address, size_t size)
     if (fd >= 0)
         close(fd);
     freeaddrinfo(found);
-}
-
-/* Free now, on all of this host's addresses; 0: none is. */
-static uint64_t port_find(void)
-{
-    struct sockaddr_in address = {.sin_family = AF_INET};
-    socklen_t size = sizeof address;
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    uint64_t port = 0;
-
-    if (fd >= 0 && bind(fd, (struct sockaddr *)&address, size) == 0 &&
-        getsockname(fd, (struct sockaddr *)&address, &size) == 0)
-        port = ntohs(address.sin_port);
-    if (fd >= 0)
-        close(fd);
-    return port;
 }
 
 static void place_tell(struct speaker *s, int64_t launch)
@@ -154,30 +132,55 @@ static void grow(struct speaker *s, const char *why)
         s->grow_asked = s->told;
 }
 
+/* For its next launch. */
+static bool speaker_waits(const struct speaker *s)
+{
+    return (int64_t)s->host.ended >= s->told;
+}
+
+static void speaker_gone(struct speaker *s, int64_t launch, const char *who)
+{
+    if (launch > s->told)
+        s->host.ended = (uint64_t)(s->told = launch); /* over before it began here */
+    else if (s->gone_told < s->told) {
+        s->gone_told = s->told;
+        speaker_say(s, HOSTS_GONE, who);
+    }
+}
+
 static void speaker_ask(struct speaker *s)
 {
     struct muster_error err = {.text = ""};
     int64_t launch = 0;
     enum muster_status status;
 
-    if (s->told == 0 || (int64_t)s->host.ended >= s->told)
-        s->host.port = port_find();
+    if (speaker_waits(s))
+        s->host.port = (uint64_t)rank_free_port(INADDR_ANY);
     status = client_host(s->client, s->options->job, &s->host, &launch, &err);
-    if ((status == MUSTER_OK || status == MUSTER_PREEMPTED) && launch > s->told)
-        place_tell(s, launch);
-    else if (status == MUSTER_E_PEER && launch > s->told)
-        s->host.ended = (uint64_t)(s->told = launch); /* over before it began here */
-    else if (status == MUSTER_PREEMPTED)
-        grow(s, err.text);
-    else if (status == MUSTER_E_PEER && s->gone_told < s->told) {
-        s->gone_told = s->told;
-        speaker_say(s, HOSTS_GONE, err.text);
-    } else if (status == MUSTER_E_BUSY || (status == MUSTER_E_BROKER && s->told == 0) ||
-               (status == MUSTER_E_ARGUMENT &&
-                clock_ms(CLOCK_BOOTTIME) - s->began_ms < HOSTS_CONTRADICT_MS))
+    if (status == MUSTER_E_ARGUMENT && clock_ms(CLOCK_BOOTTIME) - s->began_ms < HOSTS_CONTRADICT_MS)
+        status = MUSTER_E_BUSY;
+    switch (status) {
+    case MUSTER_OK:
+    case MUSTER_PREEMPTED:
+        if (launch > s->told)
+            place_tell(s, launch);
+        else if (status == MUSTER_PREEMPTED)
+            grow(s, err.text);
+        break;
+    case MUSTER_E_PEER:
+        speaker_gone(s, launch, err.text);
+        break;
+    case MUSTER_E_BUSY:
         speaker_say(s, HOSTS_WAIT, err.text);
-    else if (status != MUSTER_OK && status != MUSTER_E_PEER && status != MUSTER_E_BROKER &&
-             status != MUSTER_E_STORAGE && status != MUSTER_E_NOMEM) {
+        break;
+    case MUSTER_E_BROKER: /* in a launch this is no news: its ranks say so themselves */
+        if (s->told == 0)
+            speaker_say(s, HOSTS_WAIT, err.text);
+        break;
+    case MUSTER_E_STORAGE:
+    case MUSTER_E_NOMEM:
+        break;
+    default:
         speaker_say(s, HOSTS_REFUSED, err.text);
         _exit(0);
     }
@@ -186,11 +189,10 @@ static void speaker_ask(struct speaker *s)
 /* Until it is time to speak again. False: `muster run` wants no more of it. */
 static bool speaker_hear(struct speaker *s)
 {
-    bool waits = s->told == 0 || (int64_t)s->host.ended >= s->told;
     struct pollfd ready = {.fd = s->fd, .events = POLLIN};
     struct hosts_order order;
 
-    if (poll(&ready, 1, waits ? RESEND_MIN_MS : HEARTBEAT_MS) <= 0)
+    if (poll(&ready, 1, speaker_waits(s) ? RESEND_MIN_MS : HEARTBEAT_MS) <= 0)
         return true;
     if (recv(s->fd, &order, sizeof order, 0) != (ssize_t)sizeof order)
         return false;

@@ -14,6 +14,8 @@
 
 #define HOSTS_GROW_ID "grow-" /* of the notice that makes room for hosts that wait */
 
+#define HOSTS_ASK_MS 2000 /* for one answer of the broker */
+
 struct hosts_options {  /* borrowed for hosts_start */
     const char *broker; /* NULL: as the library has it */
     const char *job;

@@ -10,8 +10,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define HOSTS_ASK_MS 2000
-
 static bool place_take(struct run *run, const struct hosts_message *message)
 {
     struct muster_error err;
@@ -88,7 +86,7 @@ int run_hosts_await(struct run *run)
         }
         poll(ready, 2, left_ms > HEARTBEAT_MS ? HEARTBEAT_MS : (int)left_ms);
         if (run_signals_read(run))
-            orphans_reap(NULL, 0, (pid_t[]){run->guard.pid, run->hosts.pid}, false);
+            run_orphans_reap(run, false);
         if (run->sup.told_signo != 0)
             return told_to_end(run);
         code = news_take(run);

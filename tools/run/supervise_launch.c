@@ -5,7 +5,6 @@
 #include "node/clock.h"
 #include "tools/run/supervise_tell.h"
 
-#include <arpa/inet.h>
 #include <limits.h>
 #include <netinet/in.h>
 #include <poll.h>
@@ -13,7 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -37,22 +35,6 @@ struct run_whom run_whom(const struct run *run, int count)
     return whom;
 }
 
-/* New for each launch: the last one's port may still be taken. 0: none is free. */
-static int free_port(void)
-{
-    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t size = sizeof address;
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), port = 0;
-
-    if (fd < 0)
-        return 0;
-    if (bind(fd, (struct sockaddr *)&address, size) == 0 &&
-        getsockname(fd, (struct sockaddr *)&address, &size) == 0)
-        port = ntohs(address.sin_port);
-    close(fd);
-    return port;
-}
-
 static void launch_start(struct run *run)
 {
     struct muster_error err;
@@ -62,7 +44,8 @@ static void launch_start(struct run *run)
     run->command.restart_count =
         run->launcher.given ? -1 : run->restarts_before + run->sup.launch_count - 1;
     if (run->hosts.pid == 0)
-        run->command.master_port = run->rank_count == run->command.world_size ? free_port() : 0;
+        run->command.master_port =
+            run->rank_count == run->command.world_size ? rank_free_port(INADDR_LOOPBACK) : 0;
     else
         run->command.restart_count = (int)run->place.launch - 1;
     run->host_gone = false;
@@ -257,6 +240,13 @@ static void launcher_believe(struct run *run, struct supervise_exit *exit)
                    run->job);
 }
 
+int run_orphans_reap(const struct run *run, bool kill_too)
+{
+    const pid_t keep[2] = {run->guard.pid, run->hosts.pid};
+
+    return orphans_reap(run->ranks, run->rank_count, keep, kill_too);
+}
+
 static void exits_read(struct run *run)
 {
     for (int i = 0; i < run->rank_count; i++) {
@@ -281,7 +271,7 @@ static void exits_read(struct run *run)
     }
     deaths_tell(run);
     unstarted_end(run);
-    orphans_reap(run->ranks, run->rank_count, (pid_t[]){run->guard.pid, run->hosts.pid}, false);
+    run_orphans_reap(run, false);
 }
 
 /* A host of this launch is gone. Where ranks took steps the broker ends the launch; where none did,
@@ -290,7 +280,7 @@ static void hosts_look(struct run *run)
 {
     struct hosts_message message;
 
-    if (run->hosts.fd < 0 || run->hosts.pid == 0 || hosts_read(&run->hosts, &message) != HOSTS_GONE)
+    if (run->hosts.fd < 0 || hosts_read(&run->hosts, &message) != HOSTS_GONE)
         return;
     for (int i = 0; i < run->rank_count; i++)
         if (!run->ends[i].ended && !files_not_started(&run->files, run->ranks[i].rank))
@@ -328,8 +318,7 @@ static nfds_t polls_fill(struct run *run)
     run->streams[count] = NULL;
     run->polls[count++] = (struct pollfd){.fd = run->signal_fd, .events = POLLIN};
     run->streams[count] = NULL;
-    if (run->hosts.pid > 0) /* of a closed one poll() tells nothing */
-        run->polls[count++] = (struct pollfd){.fd = run->hosts.fd, .events = POLLIN};
+    run->polls[count++] = (struct pollfd){.fd = run->hosts.fd, .events = POLLIN}; /* -1: nothing */
     for (int i = 0; i < 2; i++) {
         if (run->output.sinks[i].length == 0)
             continue;
@@ -456,9 +445,7 @@ static void launch_clean(struct run *run)
     for (int i = 0; i < run->rank_count; i++)
         rank_kill_group(&run->ranks[i]);
     /* Orphans are ours now; the children of a killed one come to us in their turn. */
-    while (orphans_reap(run->ranks, run->rank_count, (pid_t[]){run->guard.pid, run->hosts.pid},
-                        true) > 0 &&
-           clock_ms(CLOCK_BOOTTIME) < end_ms)
+    while (run_orphans_reap(run, true) > 0 && clock_ms(CLOCK_BOOTTIME) < end_ms)
         poll(NULL, 0, SWEEP_NAP_MS);
     deaths_tell(
         run); /* nodes that were no longer the rank's own process, but something it started */

@@ -5,10 +5,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -152,6 +154,21 @@ static void child_main(const struct rank_process *rank, const struct rank_comman
 }
 
 /* ---- in the supervisor ---- */
+
+int rank_free_port(in_addr_t address)
+{
+    struct sockaddr_in own = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(address)};
+    socklen_t size = sizeof own;
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), port = 0;
+
+    if (fd < 0)
+        return 0;
+    if (bind(fd, (struct sockaddr *)&own, size) == 0 &&
+        getsockname(fd, (struct sockaddr *)&own, &size) == 0)
+        port = ntohs(own.sin_port);
+    close(fd);
+    return port;
+}
 
 enum muster_status rank_start(struct rank_process *rank, const struct rank_command *command,
                               int *ret_out_fd, int *ret_err_fd, struct muster_error *err)

@@ -11,6 +11,7 @@
 #include "tools/run/supervise.h"
 #include "tools/run/supervise_files.h"
 
+#include <netinet/in.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -61,6 +62,10 @@ struct rank_process {
  */
 enum muster_status rank_start(struct rank_process *rank, const struct rank_command *command,
                               int *ret_out_fd, int *ret_err_fd, struct muster_error *err);
+
+/* A port that is free now at `address` (INADDR_LOOPBACK, or INADDR_ANY for all of this host's). 0:
+ * none is. Ask again for each launch: the last one's may still be taken. */
+int rank_free_port(in_addr_t address);
 
 /* True once, when the rank has ended; fills *ret_exit. Does not block, does not reap. */
 bool rank_ended(struct rank_process *rank, struct supervise_exit *ret_exit);
