@@ -7,9 +7,10 @@
 
 #include <stddef.h>
 
-/* Overwrites the bytes, the vector registers, and SECRET_STACK_BYTES of the stack below the caller.
- * To be called by the function that read or copied the secret, at its end. */
 #define SECRET_STACK_BYTES 16384
+
+/* Overwrites the bytes, the vector registers, and SECRET_STACK_BYTES of the stack below the caller.
+ * To be called at its end by the function that read or copied the secret. */
 void secret_wipe(void *secret, size_t size);
 
 #endif
