@@ -86,7 +86,7 @@ void error_break_off(struct member *m, const struct muster_error *why, bool rest
 }
 
 void error_heard(struct member *m, int rank, int code, int64_t step, const char *text,
-                 bool round_follows)
+                 uint64_t round_follows)
 {
     if (m->error.status != MUSTER_OK || m->view.mode == VIEW_END || m->part == PART_COMMITTED)
         return; /* the first one wins */
@@ -97,7 +97,8 @@ void error_heard(struct member *m, int rank, int code, int64_t step, const char 
     if (m->begun > m->done)
         arm_exit(m, false);
     m->broken_off = true;
-    if (round_follows) {
+    if (round_follows != 0) {
+        m->error_round = round_follows;
         bool idle = m->part == PART_NONE || m->part == PART_THAWED;
         m->error_until = m->now + (idle ? THAW_MS : GIVE_UP_MS);
         if (idle || m->view.mode == VIEW_OPEN) { /* captured already: no further step */

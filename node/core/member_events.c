@@ -86,9 +86,10 @@ static void on_peer(struct member *m, const struct wire_event *event)
         event->kind == EVENT_PEER_ERROR && event->left_ms > INT32_MIN && event->left_ms < INT32_MAX
             ? (int)event->left_ms
             : 0;
+    uint64_t follows = event->round != 0 ? event->round : ROUND_TO_COME;
     error_heard(m, (int)event->rank, code, event->step,
                 peer_text(m, event->rank, event->step, event->text).text,
-                (event->flags & EVENT_FLAG_ROUND_FOLLOWS) != 0);
+                (event->flags & EVENT_FLAG_ROUND_FOLLOWS) != 0 ? follows : 0);
 }
 
 static void end_with(struct member *m, enum muster_status status, const struct wire_event *event)
@@ -304,7 +305,8 @@ void events_snapshot(struct member *m, const struct wire_snapshot *s)
         on_started(m);
     if (s->error_rank >= 0 && s->generation_state == GENERATION_RUNNING && !m->own_failure)
         error_heard(m, (int)s->error_rank, (int)s->error_code, -1,
-                    peer_text(m, s->error_rank, -1, s->error_text).text, s->round > 0);
+                    peer_text(m, s->error_rank, -1, s->error_text).text,
+                    s->round > 0 ? ROUND_TO_COME : 0);
     member_events_snapshot_round(m, s);
     snapshot_end(m, s);
 }

@@ -331,7 +331,8 @@ void round_aborted(struct member *m, uint64_t round, uint64_t generation, bool a
         view_set(m, VIEW_WAIT);
         return;
     }
-    bool awaits = m->cause == CAUSE_TERMINATION || error_awaits_round(m);
+    bool awaits =
+        m->cause == CAUSE_TERMINATION || (error_awaits_round(m) && m->error_round != round);
     if (m->error.status != MUSTER_OK && !again && awaits) {
         m->part = PART_NONE; /* the job's end is the next event: who leaves by it is begun again. Or
                                 the freeze of the round that was announced with the error */

@@ -34,9 +34,9 @@ _Static_assert(PENDING_MAX >=
                "a save behind and the last one find room while no broker answers");
 #define MANIFEST_ASKS_MAX (ENDING_MS / RESEND_MIN_MS)
 #define DELETES_MAX 16 /* at once; the broker repeats the others */
-#define MANIFESTS_WAITING_MAX                                           \
-    64 /* saves of a policy may come faster than a disk takes manifests \
-        */
+/* Saves of a policy may come faster than a disk takes manifests. */
+#define MANIFESTS_WAITING_MAX 64
+#define ROUND_TO_COME UINT64_MAX                     /* a round that is not open yet */
 #define GIVE_UP_MS (STUCK_MS + STUCK_MS + FREEZE_MS) /* verdict: way to S + save + an answer */
 uint64_t link_step_p95(const struct member *m);      /* 0 = none measured */
 
@@ -184,6 +184,7 @@ struct member {
     /* the end */
     struct muster_error error; /* first error heard, status OK = none */
     int64_t error_until;       /* a round was announced to come first; NEVER = none awaited */
+    uint64_t error_round;      /* that round, or ROUND_TO_COME */
     int64_t exit_at;           /* the step does not return: end the process */
     bool exit_restart;
     bool exit_asked; /* the process was to be ended; where that may not be it is not asked again */
@@ -349,7 +350,7 @@ bool error_awaits_round(const struct member *m);
 void error_exit(struct member *m);
 void error_exit_look(struct member *m);
 void error_heard(struct member *m, int rank, int code, int64_t step, const char *text,
-                 bool round_follows);
+                 uint64_t round_follows);
 
 /* member_round.c */
 void step_failed(struct member *m, const struct member_input *in);

@@ -157,9 +157,10 @@ enum wire_event_kind { /* fields that carry something are named; `round` etc. as
                                        answered with */
                        EVENT_KIND_COUNT
 };
-#define EVENT_FLAG_ABORT 1u         /* FREEZE: run on_error, report with no step in flight */
-#define EVENT_FLAG_RETRY 2u         /* ABORT, RESTORE_FAILED: another attempt follows */
-#define EVENT_FLAG_ROUND_FOLLOWS 4u /* PEER_ERROR, NODE_LOST: serve a round first */
+#define EVENT_FLAG_ABORT 1u /* FREEZE: run on_error, report with no step in flight */
+#define EVENT_FLAG_RETRY 2u /* ABORT, RESTORE_FAILED: another attempt follows */
+/* PEER_ERROR, NODE_LOST: serve a round first: the event's, or 0: one that is not open yet. */
+#define EVENT_FLAG_ROUND_FOLLOWS 4u
 /* FREEZE, DECISION: all ranks of the launch take part but those in `members`. In a decision the one
  * whose incarnation the event has saves; each does if it has none. Without this flag `members` are
  * those who take part, and who saves has the flag WRITER. */

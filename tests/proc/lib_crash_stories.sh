@@ -169,6 +169,7 @@ story_import() { # what another broker committed, with custom metadata; then a n
         foreign_checkpoints "$told"
     fi
     cp -r "$told" "$dir/checkpoints-$job"
+    rm "$dir/checkpoints-$job"/*/ROUND # a copy by hand, and of another job: it names the one that wrote it
     without_checksum "$dir/checkpoints-$job"/*/manifest.json
     sed -i "s/\"job\": \"foreign\"/\"job\": \"$from\"/" "$dir/checkpoints-$job"/*/manifest.json
     rm -rf "$dir/checkpoints-$job/.muster"

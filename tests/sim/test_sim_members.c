@@ -5,7 +5,7 @@
 
 void view_set_truly(struct member *m, enum view_mode mode);
 void error_heard_truly(struct member *m, int rank, int code, int64_t step, const char *text,
-                       bool round_follows);
+                       uint64_t round_follows);
 
 #define view_set view_set_truly
 #include "node/core/member.c" /* NOLINT(bugprone-suspicious-include) */
@@ -37,7 +37,7 @@ void view_set(struct member *m, enum view_mode mode)
 }
 
 void error_heard(struct member *m, int rank, int code, int64_t step, const char *text,
-                 bool round_follows)
+                 uint64_t round_follows)
 {
     if (!is_deaf || m->options.rank % 2 == 0)
         error_heard_truly(m, rank, code, step, text, round_follows);

@@ -336,7 +336,7 @@ void member_abort(struct member_fixture *f, uint64_t round, bool retry)
     member_tell(f, event);
 }
 
-void member_peer_error(struct member_fixture *f, int64_t rank, bool follows)
+static void peer_error(struct member_fixture *f, int64_t rank, uint64_t flags, uint64_t round)
 {
     struct wire_event event = member_event(f, EVENT_PEER_ERROR);
 
@@ -345,8 +345,19 @@ void member_peer_error(struct member_fixture *f, int64_t rank, bool follows)
     event.left_ms = 3;
     event.step = 7;
     event.text = "loss is NaN";
-    event.flags = follows ? EVENT_FLAG_ROUND_FOLLOWS : 0;
+    event.flags = flags;
+    event.round = round;
     member_tell(f, event);
+}
+
+void member_peer_error(struct member_fixture *f, int64_t rank, bool follows)
+{
+    peer_error(f, rank, follows ? EVENT_FLAG_ROUND_FOLLOWS : 0, 0);
+}
+
+void member_peer_error_before(struct member_fixture *f, int64_t rank, uint64_t round)
+{
+    peer_error(f, rank, EVENT_FLAG_ROUND_FOLLOWS, round);
 }
 
 /* --- the training thread ---------------------------------------------------------------------- */

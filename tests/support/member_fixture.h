@@ -83,6 +83,8 @@ void member_commit(struct member_fixture *f, uint64_t round, enum wire_cause cau
                    bool manifest);
 void member_abort(struct member_fixture *f, uint64_t round, bool retry);
 void member_peer_error(struct member_fixture *f, int64_t rank, bool follows);
+/* A round follows: that one, or 0: one that is not open yet. */
+void member_peer_error_before(struct member_fixture *f, int64_t rank, uint64_t round);
 
 /* Round 1 at step 5, and this node, its writer, has saved. */
 void member_capture(struct member_fixture *f, enum wire_cause cause);

@@ -93,15 +93,18 @@ static bool plan_can_be_kept(const struct job *job)
 }
 
 /* What is saved without this rank. True: a round, which the others serve before they end for its
- * error. */
-static bool round_follows(struct job *job, const struct peer *peer)
+ * error. Its number, if it is open and no other one comes after it. */
+static bool round_follows(struct job *job, const struct peer *peer, uint64_t *ret_number)
 {
     struct round *round = round_awaited(job);
     const struct participant *part = round != NULL ? round_part(round, peer) : NULL;
 
-    if (round != NULL &&
-        (round->cause == CAUSE_TERMINATION || part == NULL || !save_is_needed(job, round, part)))
+    if (round != NULL && round->cause == CAUSE_TERMINATION)
         return true;
+    if (round != NULL && (part == NULL || !save_is_needed(job, round, part))) {
+        *ret_number = job->want.cause == CAUSE_NONE ? round->round : 0;
+        return true;
+    }
     if (job->gen.state == GENERATION_RUNNING && job->want.cause == CAUSE_TERMINATION) {
         job->want.aborted_steps = job->gen.layout == LAYOUT_REPLICATED;
         return true;
@@ -126,7 +129,7 @@ static void tell_error(struct core *core, const struct peer *peer, struct wire_e
 
     generation_set_first_error(core, job, (int64_t)peer->rank, code, event.text);
     event.rank = (int64_t)peer->rank;
-    event.flags = round_follows(job, peer) ? EVENT_FLAG_ROUND_FOLLOWS : 0;
+    event.flags = round_follows(job, peer, &event.round) ? EVENT_FLAG_ROUND_FOLLOWS : 0;
     event_emit(core, job, event, 0);
 }
 

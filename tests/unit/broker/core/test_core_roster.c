@@ -456,7 +456,7 @@ static void an_error_after_a_node_was_captured_lets_the_save_end_first(void **st
         core_report(f, n, 1, 5, 5);
     core_at_step(f, 1, 1, 5, true);
     core_error(f, 1, 6, "bad");
-    assert_events(f, "peer error S6 rank 1 MUSTER_E_STEP follows");
+    assert_events(f, "peer error r1 S6 rank 1 MUSTER_E_STEP follows");
     assert_int_equal(core_job(f)->gen.state, GENERATION_RUNNING);
     core_save(f, 0, 1, 5);
     assert_events(f, "commit r1 operator S5 c1 rank 0");

@@ -12,7 +12,7 @@ enum where { FROZEN, TO_STEP, CAPTURING, CAPTURED, WHERE_COUNT };
 
 /* An operator's round 1 at step 5, this node the writer; and rank 2, which it needs, is lost while
  * a notice stands. */
-static void lose_a_peer(struct member_fixture *f, enum where where)
+static void lose_a_peer_before(struct member_fixture *f, enum where where, uint64_t round_follows)
 {
     member_stand(f, 5);
     member_freeze(f, 1, CAUSE_OPERATOR, false);
@@ -24,7 +24,12 @@ static void lose_a_peer(struct member_fixture *f, enum where where)
     if (where == CAPTURED)
         member_saved(f, 1, 1);
     member_ack_all(f);
-    member_peer_error(f, 2, true);
+    member_peer_error_before(f, 2, round_follows);
+}
+
+static void lose_a_peer(struct member_fixture *f, enum where where)
+{
+    lose_a_peer_before(f, where, 0);
 }
 
 /* That save comes to nothing, and the termination's freeze is the next event (R8.2). */
@@ -75,6 +80,21 @@ static void what_follows_the_end_of_another_round_is_waited_for_with_a_bound(voi
     }
 }
 
+/* Nothing else can be awaited: who waited on would hold its launch up for nothing. */
+static void the_end_of_the_round_that_was_announced_ends_the_wait(void **state)
+{
+    struct member_fixture *f = *state;
+
+    for (int where = FROZEN; where < WHERE_COUNT; where++) {
+        lose_a_peer_before(f, (enum where)where, 1);
+        assert_int_not_equal(member_seen(f)->mode, VIEW_END);
+        member_abort(f, 1, false);
+        assert_int_equal(member_seen(f)->mode, VIEW_END);
+        assert_int_equal(member_seen(f)->end.status, MUSTER_E_PEER);
+        member_anew(f);
+    }
+}
+
 static void what_follows_is_waited_for_after_an_abort_too(void **state)
 {
     struct member_fixture *f = *state;
@@ -95,6 +115,7 @@ int main(void)
         T(the_end_of_another_round_is_not_that_of_the_one_that_follows),
         T(nor_is_the_end_of_a_save_of_the_policy),
         T(what_follows_the_end_of_another_round_is_waited_for_with_a_bound),
+        T(the_end_of_the_round_that_was_announced_ends_the_wait),
         T(what_follows_is_waited_for_after_an_abort_too),
     };
 
