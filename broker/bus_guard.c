@@ -162,6 +162,8 @@ ssize_t bus_guard_recv(int fd, void *data, size_t size, int flags)
     if (got <= 0 || guard.streams == NULL || (size_t)fd >= guard.connections)
         return got;
     stream = &guard.streams[fd];
+    if (!stream->accepted)
+        return got;
     atomic_fetch_add_explicit(&guard.judged, 1, memory_order_relaxed);
     if (!bus_guard_stream_take(stream, data, (size_t)got)) {
         atomic_fetch_add_explicit(&guard.hostile, 1, memory_order_relaxed);
@@ -190,7 +192,7 @@ int bus_guard_accept(int fd, struct sockaddr *address, socklen_t *address_size, 
         atomic_fetch_add_explicit(&guard.full, 1, memory_order_relaxed);
         return bus_guard_turn_away(connection);
     }
-    guard.streams[connection] = (struct bus_guard_stream){0};
+    guard.streams[connection] = (struct bus_guard_stream){.accepted = true};
     if (address == NULL) /* libzmq does not ask for that of a local socket's peer */
         return connection;
     if (!bus_peers_opened(fd, connection, address))
@@ -211,6 +213,8 @@ ssize_t bus_guard_send(int fd, const void *data, size_t size, int flags)
 int bus_guard_close(int fd)
 {
     bus_peers_closed(fd);
+    if (guard.streams != NULL && fd >= 0 && (size_t)fd < guard.connections)
+        guard.streams[fd].accepted = false;
     return (int)syscall(SYS_close, fd);
 }
 

@@ -31,7 +31,8 @@
 
 enum bus_guard_state { GUARD_GREETING, GUARD_FLAGS, GUARD_LENGTH, GUARD_BODY };
 
-struct bus_guard_stream { /* all zero: a new connection */
+struct bus_guard_stream { /* all zero but `accepted`: a new connection */
+    bool accepted;        /* it is a peer's: those that we made are not judged */
     uint8_t state;        /* enum bus_guard_state */
     uint8_t flags;        /* of the present frame */
     uint8_t left;         /* bytes of the greeting or of the length: read, or still to come */

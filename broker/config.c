@@ -38,6 +38,7 @@ static const struct option {
 } options[] = {
     {"listen", OPTION_TEXT, offsetof(struct config, listen)},
     {"db", OPTION_PATH, offsetof(struct config, db)},
+    {"shared", OPTION_TEXT, offsetof(struct config, shared)},
     {"port-file", OPTION_PATH, offsetof(struct config, port_file)},
     {"metrics", OPTION_TEXT, offsetof(struct config, metrics)},
     {"log-format", OPTION_FORMAT, offsetof(struct config, log_format)},
@@ -61,6 +62,9 @@ static const char help[] =
     "                         tcp://127.0.0.1:* for any free ports; an address that other\n"
     "                         hosts reach needs a key first: see `muster key`\n"
     "  --db PATH              the database; one musterd a database\n"
+    "  --shared POSTGRESQL    postgresql://HOST/DATABASE, as psql takes it: several brokers keep\n"
+    "                         their records there, and one is active; if it dies or is told\n"
+    "                         to end another one goes on. --db is then a copy for each of them\n"
     "  --allow-network-fs     allow a database on a network file system; only if no other\n"
     "                         host uses it\n"
     "  --port-file FILE       write both endpoints there, one a line, once ready\n"
@@ -516,6 +520,7 @@ void config_free(struct config *config)
 {
     free(config->listen);
     free(config->db);
+    free(config->shared);
     free(config->port_file);
     free(config->metrics);
     *config = (struct config){0};

@@ -15,6 +15,7 @@
 struct config {
     char *listen;    /* "ipc:///..." or "tcp://..." */
     char *db;        /* path of the database */
+    char *shared;    /* address of a PostgreSQL database; NULL: none */
     char *port_file; /* NULL = none */
     char *metrics;   /* "HOST:PORT", NULL = none */
     enum log_format log_format;

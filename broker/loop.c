@@ -372,7 +372,7 @@ static int64_t time_to_wait(const struct loop *loop, int64_t timeout_ms)
 
     if (!loop->blocked)
         due = min_i64(due, store_wakeup_boot_ms(loop->store));
-    if (store_manifest_is_due(loop->store))
+    if (store_manifest_is_due(loop->store) || store_snapshot_is_due(loop->store))
         due = now;
     if (words_wait(loop))
         due = now;
@@ -407,6 +407,9 @@ enum muster_status loop_pass(struct loop *loop, int64_t timeout_ms, bool *ret_st
     bool readable = bus_wait(loop->bus, loop->signal_fd, time_to_wait(loop, timeout_ms));
     enum muster_status status = MUSTER_OK;
 
+    status = store_holds(loop->store, err);
+    if (status != MUSTER_OK)
+        return status;
     read_clocks(loop);
     bus_look_at_keys(loop->bus, loop->now_unix_ms);
     if (readable && signal_came(loop))
@@ -434,6 +437,8 @@ enum muster_status loop_pass(struct loop *loop, int64_t timeout_ms, bool *ret_st
         status = serve_lacking(loop, err);
     if (status == MUSTER_OK && !loop->blocked)
         status = store_tidy(loop->store, loop->now_boot_ms, err);
+    if (status == MUSTER_OK && !loop->blocked)
+        status = store_snapshot_work(loop->store, err);
     if (status == MUSTER_OK && !*ret_stop)
         store_manifest_work(loop->store, NULL); /* who asks for it hears what is wrong */
     loop_send_held(loop, *ret_stop ? INT64_MAX : loop->now_boot_ms);

@@ -12,6 +12,7 @@
 #include "broker/loop.h"
 #include "broker/metrics.h"
 #include "broker/service.h"
+#include "broker/store/shared.h"
 #include "broker/store/store.h"
 #include "schema/error.h"
 
@@ -19,6 +20,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,6 +29,7 @@
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #define LOCK_WAIT_MS \
@@ -37,7 +40,9 @@ enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
 struct program {
     struct config config;
     int signal_fd;
+    char **argv;
     struct bus_keys *keys;
+    struct shared *shared;
     struct store *store;
     struct bus *bus;
     struct core *core;
@@ -175,7 +180,56 @@ static enum muster_status make_core(struct program *program, struct muster_error
     return MUSTER_OK;
 }
 
-static enum muster_status main_start(struct program *program, struct muster_error *err)
+/* The first time, and when it changes. */
+static void say_standby(enum muster_status status, const struct muster_error *err,
+                        enum muster_status *said)
+{
+    if (status == *said)
+        return;
+    *said = status;
+    if (status == MUSTER_E_LOCKED)
+        broker_log(LOG_LEVEL_INFO, "standby: %s", err->text);
+    else
+        broker_log(LOG_LEVEL_WARNING, "standby, not active: %s; trying again", err->text);
+}
+
+/* A standby has no socket: nodes and tools go on to the next address of their list. */
+static enum muster_status main_await_lease(struct program *program, bool *ret_stop,
+                                           struct muster_error *err)
+{
+    struct pollfd fd = {.fd = program->signal_fd, .events = POLLIN};
+    char owner[PATH_MAX];
+    char host[65] = "?";
+    enum muster_status said = MUSTER_OK;
+    enum muster_status status;
+
+    if (program->config.shared == NULL)
+        return MUSTER_OK;
+    gethostname(host, sizeof host - 1);
+    snprintf(owner, sizeof owner, "musterd at %s (process %ld on %s)", program->config.listen,
+             (long)getpid(), host);
+    status = shared_open(program->config.shared, program->config.db, owner, &program->shared, err);
+    if (status != MUSTER_OK)
+        return status;
+    while ((status = shared_take(program->shared, err)) == MUSTER_E_LOCKED ||
+           status == MUSTER_E_STORAGE) {
+        struct timespec now;
+
+        if (said == MUSTER_OK)
+            service_ready(); /* it is what it is to be */
+        say_standby(status, err, &said);
+        clock_gettime(CLOCK_BOOTTIME, &now);
+        service_alive(now.tv_sec * 1000 + now.tv_nsec / 1000000);
+        if (poll(&fd, 1, SHARED_LOOK_MS) > 0) {
+            *ret_stop = true;
+            return MUSTER_OK;
+        }
+    }
+    return status;
+}
+
+static enum muster_status main_start(struct program *program, bool *ret_stop,
+                                     struct muster_error *err)
 {
     struct store_options store_options = {.allow_network_fs = program->config.allow_network_fs,
                                           .lock_wait_ms = LOCK_WAIT_MS};
@@ -194,6 +248,11 @@ static enum muster_status main_start(struct program *program, struct muster_erro
     if (status == MUSTER_OK)
         status = bus_check_listen(bus_options.listen,
                                   bus_keys_count(program->keys) > 0 ? NULL : bus_options.db, err);
+    if (status == MUSTER_OK)
+        status = main_await_lease(program, ret_stop, err);
+    if (*ret_stop)
+        return status;
+    store_options.shared = program->shared;
     if (status == MUSTER_OK)
         status = store_open(program->config.db, &store_options, &program->store, err);
     if (status == MUSTER_OK)
@@ -254,18 +313,35 @@ static void stop(struct program *program, bool refused)
     bus_keys_close(&program->keys);
     if (refused)
         store_discard(&program->store);
-    store_close(&program->store); /* gives up the lock, so it is the last */
+    store_close(&program->store);   /* gives up the lock ... */
+    shared_close(&program->shared); /* ... and this the lease, so they are the last */
     if (program->signal_fd >= 0)
         close(program->signal_fd);
     config_free(&program->config);
+}
+
+/* A broker of several is a standby again: as one that was just started, for all that it knew may be
+ * of the past. */
+static void begin_again(const struct program *program)
+{
+    if (program->shared == NULL)
+        return;
+    execv("/proc/self/exe", program->argv);
+    broker_log(LOG_LEVEL_ERROR, "cannot begin again as a standby: %s", strerror(errno));
 }
 
 static int main_run(struct program *program)
 {
     struct muster_error err;
     enum muster_status status;
+    bool stopped = false;
 
-    status = main_start(program, &err);
+    status = main_start(program, &stopped, &err);
+    if (stopped) {
+        stop(program, false);
+        broker_log(LOG_LEVEL_INFO, "musterd has ended; it was a standby");
+        return EXIT_DONE;
+    }
     if (status != MUSTER_OK) {
         broker_log(LOG_LEVEL_ERROR, "%s: %s", muster_status_name(status), err.text);
         stop(program, true);
@@ -290,6 +366,7 @@ static int main_run(struct program *program)
     if (status != MUSTER_OK) {
         broker_log(LOG_LEVEL_ERROR, "%s: %s; the next start goes on from what was written",
                    muster_status_name(status), err.text);
+        begin_again(program);
         _exit(EXIT_FAILED);
     }
     service_stopping();
@@ -300,7 +377,7 @@ static int main_run(struct program *program)
 
 int main(int argc, char **argv)
 {
-    struct program program = {.signal_fd = -1};
+    struct program program = {.signal_fd = -1, .argv = argv};
     struct muster_error err;
     enum muster_status status;
 

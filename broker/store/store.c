@@ -3,6 +3,7 @@
  * Durability: WAL with synchronous=FULL syncs the log in each COMMIT before it returns. Progress
  * alone is committed with synchronous=NORMAL: a power cut may take it, never the file's integrity,
  * and the next FULL commit syncs it along. */
+#include "broker/store/shared_internal.h"
 #include "broker/store/store_internal.h"
 
 #include "broker/base/dirs.h"
@@ -95,12 +96,26 @@ static enum muster_status write_rows(struct store *store, const struct actions *
     return status;
 }
 
+static enum muster_status begin_transaction(struct store *store, struct muster_error *err)
+{
+    enum muster_status status = store_step(store, store->begin, "begin a transaction", err);
+
+    return status == MUSTER_OK ? shared_watch(store, err) : status;
+}
+
 /* The end of a transaction that was begun with `status`: commits it, or rolls it back. */
 static enum muster_status end_transaction(struct store *store, enum muster_status status,
                                           struct muster_error *err)
 {
+    bool shared = false;
+
+    if (status == MUSTER_OK)
+        status = shared_write(store, &shared, err);
     if (status == MUSTER_OK)
         status = store_step(store, store->commit, "commit", err);
+    if (shared && status != MUSTER_OK)
+        status = MUSTER_E_IO; /* the log has what this copy has not */
+    shared_watch_end(store);
     if (status != MUSTER_OK)
         roll_back(store);
     else if (store->sync_failed)
@@ -115,7 +130,7 @@ static enum muster_status store_write_all(struct store *store, const struct acti
                                           int64_t now_boot_ms, struct muster_error *err)
 {
     uint64_t ends = 0;
-    enum muster_status status = store_step(store, store->begin, "begin a transaction", err);
+    enum muster_status status = begin_transaction(store, err);
 
     if (status == MUSTER_OK)
         status = write_rows(store, actions, err);
@@ -238,7 +253,7 @@ enum muster_status store_apply(struct store *store, const struct actions *action
 
 static enum muster_status tidy_once(struct store *store, struct muster_error *err)
 {
-    enum muster_status status = store_step(store, store->begin, "begin a transaction", err);
+    enum muster_status status = begin_transaction(store, err);
 
     if (status == MUSTER_OK && store->untidy)
         status = store_tidy_slice(store, err);
@@ -347,6 +362,8 @@ static enum muster_status open_checked(struct store *store, const struct store_o
         status = prepare_all(store, err);
     if (status == MUSTER_OK)
         status = store_mark_open(store, err);
+    if (status == MUSTER_OK)
+        status = shared_begin(store, err);
     return status;
 }
 
@@ -406,6 +423,7 @@ enum muster_status store_open(const char *path, const struct store_options *opti
         options->journal_events_max > 0 ? options->journal_events_max : JOURNAL_EVENTS_MAX;
     store->checkpoint_frames = options->checkpoint_frames;
     store->sign = options->sign;
+    store->shared = options->shared;
     arena_init(&store->held_arena, 0);
     arena_init(&store->arena, 0);
     store->path = strdup(path);

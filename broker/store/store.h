@@ -17,6 +17,7 @@
 
 struct store;
 struct sign_key;
+struct shared;
 
 struct store_options {
     bool allow_network_fs;
@@ -24,7 +25,8 @@ struct store_options {
         lock_wait_ms; /* a musterd that was killed holds the lock until its sockets are closed */
     uint64_t journal_events_max; /* 0 = JOURNAL_EVENTS_MAX */
     const struct sign_key *sign; /* manifests get its signature; NULL: none; borrowed until close */
-    int checkpoint_frames;       /* of the log, until they are copied into the file; 0 = 1000 */
+    struct shared *shared; /* of which this is the copy; taken; NULL: none; borrowed until close */
+    int checkpoint_frames; /* of the log, until they are copied into the file; 0 = 1000 */
     const struct sql_migration
         *migrations; /* NULL = those of schema/sql; else closed by version 0 */
 };
@@ -47,6 +49,13 @@ void store_close(struct store **store);
 /* As store_close, when the start is refused later on: removes the files that store_open created.
  * Only before anybody was told of what is in them. A store_open that fails does this by itself. */
 void store_discard(struct store **store);
+
+/* Of a shared database: renews the lease when that is due. MUSTER_E_LOCKED: another broker is
+ * active, or may be soon: nothing may be decided or told any more. */
+enum muster_status store_holds(struct store *store, struct muster_error *err);
+/* A slice of a snapshot of it, to be made as long as it is due. */
+bool store_snapshot_is_due(const struct store *store);
+enum muster_status store_snapshot_work(struct store *store, struct muster_error *err);
 
 /* Was the file restored from a copy that is older than what was done with it? As RECORD_BROKER
  * tells.

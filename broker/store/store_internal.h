@@ -4,7 +4,8 @@
  * store_rows.c rows to columns and back, store_load.c which of them a start needs, store_read.c
  * journal and queries, store_manifest.c manifests, store_tasks.c rows of tasks and what is read of
  * them, store_tidy.c those that nobody reads any more, store_forget.c jobs that are forgotten,
- * store_past.c what befell the broker itself. */
+ * store_past.c what befell the broker itself, shared.c what goes into the log of several brokers,
+ * fenced_log.c that log. */
 #ifndef BROKER_STORE_INTERNAL_H
 #define BROKER_STORE_INTERNAL_H
 
@@ -105,6 +106,7 @@ struct store {
 
     struct store_manifests *manifests; /* store_manifest.c */
     const struct sign_key *sign;       /* NULL: they get no signature */
+    struct shared *shared;             /* NULL: this database is this broker's alone */
 };
 
 /* --- store_sql.c --- */

@@ -1,0 +1,84 @@
+/* fenced_log - the log in a PostgreSQL database that several brokers share: the only place that
+ * knows libpq.
+ *
+ * One row is the lease: who is active, until when by the database's clock, and its epoch. Each
+ * take-over makes the epoch greater by one. A batch is appended by one statement, whose first part
+ * is the fence: it changes the lease's row only where the epoch is still ours and the log's end is
+ * where we left it, and appends nothing otherwise. So who was overtaken, however long it slept,
+ * adds nothing, and a statement that is sent twice counts once.
+ *
+ *   muster_lease     one row: epoch, seq (the last batch), snapshot (the batch it stands for)
+ *   muster_batch     seq, what it changed
+ *   muster_snapshot  a whole database, in parts: the batches up to its seq are not needed any more
+ *
+ * Every call blocks, for FENCED_LOG_WAIT_MS at most. One thread. Kinds of failure:
+ *   MUSTER_E_STORAGE   the database cannot be reached: nothing is known to be lost, try again
+ *   MUSTER_E_LOCKED    another broker is active
+ *   MUSTER_E_IO        what the log holds is not what we wrote: end, and read it again
+ *   MUSTER_E_ARGUMENT  what was given is no PostgreSQL address, or the database refuses us */
+#ifndef BROKER_STORE_FENCED_LOG_H
+#define BROKER_STORE_FENCED_LOG_H
+
+#include "schema/status.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define FENCED_LOG_WAIT_MS 2000
+#define FENCED_LOG_NAME_MAX 256
+
+struct fenced_log;
+
+struct fenced_log_head {
+    char id[64]; /* of the database, made with its tables */
+    uint64_t epoch, seq;
+    bool has_snapshot; /* false: nobody has written into it yet */
+    uint64_t snapshot_seq;
+};
+
+/* Copies both. owner: what the others say of this broker. Nothing is connected yet. */
+enum muster_status fenced_log_open(const char *uri, const char *owner, struct fenced_log **ret_log,
+                                   struct muster_error *err);
+/* NULL-safe, nulls. Keeps the lease: see fenced_log_release. */
+void fenced_log_close(struct fenced_log **log);
+
+/* "DATABASE on HOST", without a password. Borrowed. */
+const char *fenced_log_name(const struct fenced_log *log);
+
+/* Takes the lease, and makes the tables where there are none. MUSTER_E_LOCKED: who has it, and for
+ * how long. */
+enum muster_status fenced_log_take(struct fenced_log *log, int64_t lease_ms,
+                                   struct fenced_log_head *ret_head, struct muster_error *err);
+/* From now on for lease_ms. */
+enum muster_status fenced_log_renew(struct fenced_log *log, int64_t lease_ms,
+                                    struct muster_error *err);
+/* The next one need not wait for its end. Not if it is not ours. */
+void fenced_log_release(struct fenced_log *log);
+
+/* Durable in the database when it returns MUSTER_OK. After MUSTER_E_STORAGE it may be there or not:
+ * the next call finds out, and is MUSTER_E_IO if it is. */
+enum muster_status fenced_log_append(struct fenced_log *log, const void *changes, size_t size,
+                                     struct muster_error *err);
+uint64_t fenced_log_seq(const struct fenced_log *log);
+
+/* The whole database as it is after batch `seq`: parts in order, from 0, then the end, from which
+ * on it counts, and what it stands for is deleted. */
+enum muster_status fenced_log_snapshot_part(struct fenced_log *log, uint64_t seq, uint64_t part,
+                                            const void *data, size_t size,
+                                            struct muster_error *err);
+enum muster_status fenced_log_snapshot_end(struct fenced_log *log, uint64_t seq,
+                                           struct muster_error *err);
+
+typedef enum muster_status fenced_log_part_fn(void *arg, const void *data, size_t size,
+                                              struct muster_error *err);
+/* What the lease's holder finds: the parts of the snapshot, and the batches after it. Borrowed for
+ * the call. */
+enum muster_status fenced_log_read_snapshot(struct fenced_log *log, fenced_log_part_fn *part_fn,
+                                            void *arg, struct muster_error *err);
+enum muster_status fenced_log_read_batches(struct fenced_log *log,
+                                           const struct fenced_log_head *head,
+                                           fenced_log_part_fn *part_fn, void *arg,
+                                           struct muster_error *err);
+
+#endif

@@ -1,0 +1,426 @@
+/* shared - see shared.h.
+ *
+ *   BEGIN -> rows -> what they changed is appended to the log, behind the fence -> COMMIT -> told
+ *
+ * SQLite's session extension says what a transaction changed, and applies it to another copy; it
+ * looks at what the rows were before, so a copy that is not the same is found. The copy itself need
+ * not survive anything: each take-over makes it from the snapshot and the batches after it. */
+#define SQLITE_ENABLE_SESSION 1
+#define SQLITE_ENABLE_PREUPDATE_HOOK 1
+#include "broker/store/shared.h"
+
+#include "broker/base/dirs.h"
+#include "broker/store/fenced_log.h"
+#include "broker/store/shared_internal.h"
+#include "schema/error.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define PART_BYTES ((size_t)512 << 10)
+#define SNAPSHOT_LEAST_BYTES ((uint64_t)4 << 20) /* of batches, or as many as the database has */
+#define RETRY_MS 500
+
+struct shared {
+    struct fenced_log *log;
+    char *path;
+    char id[64];
+    bool taken;
+    int64_t renewed_ms; /* our boot time, before the renewal was sent */
+    int64_t renew_at_ms;
+    sqlite3_session *session; /* of the transaction */
+    uint64_t batch_bytes;     /* since the last snapshot */
+    uint8_t *image;           /* of a snapshot that is being written */
+    size_t image_size, image_sent;
+    uint64_t image_seq;
+};
+
+static int64_t shared_now_ms(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_BOOTTIME, &now);
+    return now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/* --- the copy that a take-over makes ---------------------------------------------------------- */
+
+struct copy {
+    const char *path;
+    int fd;
+    sqlite3 *db;
+};
+
+static enum muster_status copy_failed(const struct copy *copy, const char *doing,
+                                      struct muster_error *err)
+{
+    return error_set_code(err, errno == ENOSPC || errno == EDQUOT ? MUSTER_E_STORAGE : MUSTER_E_IO,
+                          errno, "cannot %s %s: %s; check the disk", doing, copy->path,
+                          strerror(errno));
+}
+
+static enum muster_status copy_part(void *arg, const void *data, size_t size,
+                                    struct muster_error *err)
+{
+    const struct copy *copy = arg;
+    const uint8_t *at = data;
+
+    while (size > 0) {
+        ssize_t wrote = write(copy->fd, at, size);
+
+        if (wrote < 0 && errno == EINTR)
+            continue;
+        if (wrote <= 0)
+            return copy_failed(copy, "write", err);
+        at += wrote;
+        size -= (size_t)wrote;
+    }
+    return MUSTER_OK;
+}
+
+static int copy_conflict(void *arg, int kind, sqlite3_changeset_iter *at)
+{
+    (void)arg;
+    (void)kind;
+    (void)at;
+    return SQLITE_CHANGESET_ABORT;
+}
+
+static enum muster_status copy_batch(void *arg, const void *data, size_t size,
+                                     struct muster_error *err)
+{
+    const struct copy *copy = arg;
+    int result =
+        sqlite3changeset_apply(copy->db, (int)size, (void *)data, NULL, copy_conflict, NULL);
+
+    if (result == SQLITE_OK)
+        return MUSTER_OK;
+    return error_set(
+        err, MUSTER_E_CORRUPT,
+        "the log in the shared database does not fit its snapshot (%s): it was changed "
+        "by hand, or a part of it was put back; put back the whole of it",
+        sqlite3_errstr(result));
+}
+
+static enum muster_status copy_batches(struct shared *shared, struct copy *copy,
+                                       const struct fenced_log_head *head, struct muster_error *err)
+{
+    int result = sqlite3_open_v2(copy->path, &copy->db, SQLITE_OPEN_READWRITE, NULL);
+    enum muster_status status = MUSTER_OK;
+
+    if (result == SQLITE_OK)
+        result = sqlite3_exec(copy->db, "PRAGMA synchronous=OFF; BEGIN", NULL, NULL, NULL);
+    if (result == SQLITE_OK)
+        status = fenced_log_read_batches(shared->log, head, copy_batch, copy, err);
+    if (result == SQLITE_OK && status == MUSTER_OK)
+        result =
+            sqlite3_exec(copy->db, "COMMIT; PRAGMA wal_checkpoint(TRUNCATE)", NULL, NULL, NULL);
+    if (result != SQLITE_OK)
+        status = error_set(err, MUSTER_E_IO, "cannot write the copy %s: %s", copy->path,
+                           sqlite3_errmsg(copy->db));
+    sqlite3_close(copy->db);
+    return status;
+}
+
+static void shared_unlink(const char *path, const char *suffix)
+{
+    char name[PATH_MAX];
+
+    if (snprintf(name, sizeof name, "%s%s", path, suffix) < PATH_MAX)
+        unlink(name);
+}
+
+/* Records that are nowhere else are not written over. */
+static enum muster_status shared_is_copy(const struct shared *shared, struct muster_error *err)
+{
+    sqlite3 *db = NULL;
+    sqlite3_stmt *ask = NULL;
+    bool same = false;
+
+    if (access(shared->path, F_OK) != 0)
+        return MUSTER_OK;
+    if (sqlite3_open_v2(shared->path, &db, SQLITE_OPEN_READWRITE, NULL) == SQLITE_OK &&
+        sqlite3_prepare_v2(db, "SELECT 1 FROM meta WHERE key = 'shared' AND value = ?1", -1, &ask,
+                           NULL) == SQLITE_OK) {
+        sqlite3_bind_text(ask, 1, shared->id, -1, SQLITE_STATIC);
+        same = sqlite3_step(ask) == SQLITE_ROW;
+    }
+    sqlite3_finalize(ask);
+    sqlite3_close(db);
+    if (same)
+        return MUSTER_OK;
+    return error_set(err, MUSTER_E_ARGUMENT,
+                     "database %s has records of its own, and the shared database %s others: the "
+                     "file would be written over; name another one with --db, or an empty database "
+                     "with --shared, which then gets these",
+                     shared->path, fenced_log_name(shared->log));
+}
+
+static enum muster_status shared_copy(struct shared *shared, const struct fenced_log_head *head,
+                                      struct muster_error *err)
+{
+    char part[PATH_MAX];
+    struct copy copy = {.path = part, .fd = -1};
+    enum muster_status status = shared_is_copy(shared, err);
+
+    if (status == MUSTER_OK)
+        status = dirs_make_parent(shared->path, err);
+    if (status != MUSTER_OK)
+        return status;
+    if (snprintf(part, sizeof part, "%s.part", shared->path) >= PATH_MAX - 8)
+        return error_set(err, MUSTER_E_ARGUMENT, "path %.60s... is too long; use a shorter one",
+                         shared->path);
+    shared_unlink(part, "-wal");
+    shared_unlink(part, "-shm");
+    copy.fd = open(part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (copy.fd < 0)
+        return copy_failed(&copy, "create", err);
+    status = fenced_log_read_snapshot(shared->log, copy_part, &copy, err);
+    close(copy.fd);
+    if (status == MUSTER_OK)
+        status = copy_batches(shared, &copy, head, err);
+    shared_unlink(part, "-wal");
+    shared_unlink(part, "-shm");
+    if (status != MUSTER_OK) {
+        unlink(part);
+        return status;
+    }
+    shared_unlink(shared->path, "-wal"); /* of the copy before */
+    shared_unlink(shared->path, "-shm");
+    shared_unlink(shared->path, ".mark");
+    return rename(part, shared->path) == 0 ? MUSTER_OK : copy_failed(&copy, "rename", err);
+}
+
+/* --- the lease -------------------------------------------------------------------------------- */
+
+enum muster_status shared_take(struct shared *shared, struct muster_error *err)
+{
+    struct fenced_log_head head;
+    int64_t before_ms = shared_now_ms();
+    enum muster_status status = fenced_log_take(shared->log, SHARED_LEASE_MS, &head, err);
+
+    if (status != MUSTER_OK)
+        return status;
+    shared->taken = true;
+    shared->renewed_ms = before_ms;
+    shared->renew_at_ms = before_ms + SHARED_RENEW_MS;
+    memcpy(shared->id, head.id, sizeof shared->id);
+    status = head.has_snapshot ? shared_copy(shared, &head, err) : MUSTER_OK;
+    if (status != MUSTER_OK)
+        fenced_log_release(shared->log);
+    return status;
+}
+
+/* Once a pass, before anything is taken: who slept learns here that it is not active any more. */
+enum muster_status store_holds(struct store *store, struct muster_error *err)
+{
+    struct shared *shared = store->shared;
+    int64_t now_ms = shared_now_ms();
+    enum muster_status status;
+
+    if (shared == NULL || now_ms < shared->renew_at_ms)
+        return MUSTER_OK;
+    status = fenced_log_renew(shared->log, SHARED_LEASE_MS, err);
+    if (status == MUSTER_OK) {
+        shared->renewed_ms = now_ms;
+        shared->renew_at_ms = now_ms + SHARED_RENEW_MS;
+        return MUSTER_OK;
+    }
+    if (status != MUSTER_E_STORAGE)
+        return status;
+    now_ms = shared_now_ms();
+    shared->renew_at_ms = now_ms + RETRY_MS;
+    if (now_ms < shared->renewed_ms + SHARED_LEASE_MS - SHARED_MARGIN_MS)
+        return MUSTER_OK;
+    return error_set(err, MUSTER_E_LOCKED,
+                     "the lease in the shared database %s could not be renewed for %" PRId64
+                     " ms: another broker may be active",
+                     fenced_log_name(shared->log), now_ms - shared->renewed_ms);
+}
+
+/* --- transactions ----------------------------------------------------------------------------- */
+
+static enum muster_status shared_failed(struct store *store, int result, const char *doing,
+                                        struct muster_error *err)
+{
+    return result == SQLITE_OK ? MUSTER_OK : store_failed(store, result, doing, err);
+}
+
+enum muster_status shared_watch(struct store *store, struct muster_error *err)
+{
+    struct shared *shared = store->shared;
+    int result;
+
+    if (shared == NULL)
+        return MUSTER_OK;
+    result = sqlite3session_create(store->db, "main", &shared->session);
+    if (result == SQLITE_OK)
+        result = sqlite3session_attach(shared->session, NULL);
+    return shared_failed(store, result, "watch a transaction", err);
+}
+
+void shared_watch_end(struct store *store)
+{
+    if (store->shared == NULL || store->shared->session == NULL)
+        return;
+    sqlite3session_delete(store->shared->session);
+    store->shared->session = NULL;
+}
+
+enum muster_status shared_write(struct store *store, bool *ret_written, struct muster_error *err)
+{
+    struct shared *shared = store->shared;
+    void *changes = NULL;
+    int size = 0;
+    enum muster_status status;
+
+    *ret_written = false;
+    if (shared == NULL)
+        return MUSTER_OK;
+    status = shared_failed(store, sqlite3session_changeset(shared->session, &size, &changes),
+                           "collect what a transaction changed", err);
+    if (status == MUSTER_OK && size > 0)
+        status = fenced_log_append(shared->log, changes, (size_t)size, err);
+    *ret_written = status == MUSTER_OK && size > 0;
+    if (*ret_written)
+        shared->batch_bytes += (uint64_t)size;
+    sqlite3_free(changes);
+    return status;
+}
+
+/* --- snapshots -------------------------------------------------------------------------------- */
+
+static enum muster_status snapshot_take(struct store *store, struct muster_error *err)
+{
+    struct shared *shared = store->shared;
+    sqlite3_int64 size = 0;
+
+    shared->image = sqlite3_serialize(store->db, "main", &size, 0);
+    if (shared->image == NULL)
+        return error_set(err, MUSTER_E_STORAGE, "no memory for a snapshot of database %s",
+                         store->path);
+    shared->image_size = (size_t)size;
+    shared->image_sent = 0;
+    shared->image_seq = fenced_log_seq(shared->log);
+    shared->batch_bytes = 0;
+    return MUSTER_OK;
+}
+
+static void snapshot_drop(struct shared *shared)
+{
+    sqlite3_free(shared->image);
+    shared->image = NULL;
+}
+
+static enum muster_status snapshot_part(struct shared *shared, struct muster_error *err)
+{
+    size_t left = shared->image_size - shared->image_sent;
+    size_t size = left < PART_BYTES ? left : PART_BYTES;
+    enum muster_status status =
+        fenced_log_snapshot_part(shared->log, shared->image_seq, shared->image_sent / PART_BYTES,
+                                 shared->image + shared->image_sent, size, err);
+
+    if (status == MUSTER_OK)
+        shared->image_sent += size;
+    if (status != MUSTER_OK || shared->image_sent < shared->image_size)
+        return status;
+    status = fenced_log_snapshot_end(shared->log, shared->image_seq, err);
+    if (status == MUSTER_OK)
+        snapshot_drop(shared);
+    return status;
+}
+
+enum muster_status shared_begin(struct store *store, struct muster_error *err)
+{
+    struct shared *shared = store->shared;
+    char sql[256];
+    enum muster_status status;
+
+    if (shared == NULL)
+        return MUSTER_OK;
+    sqlite3_snprintf(sizeof sql, sql,
+                     "INSERT INTO meta (key, value) VALUES ('shared', %Q) "
+                     "ON CONFLICT (key) DO UPDATE SET value = excluded.value",
+                     shared->id);
+    status = store_exec(store, sql, err);
+    if (status == MUSTER_OK)
+        status = snapshot_take(store, err);
+    while (status == MUSTER_OK && shared->image != NULL) {
+        status = snapshot_part(shared, err);
+        if (status == MUSTER_OK)
+            status = store_holds(store, err);
+    }
+    snapshot_drop(shared);
+    return status;
+}
+
+bool store_snapshot_is_due(const struct store *store)
+{
+    const struct shared *shared = store->shared;
+
+    return shared != NULL &&
+           (shared->image != NULL || (shared->batch_bytes > SNAPSHOT_LEAST_BYTES &&
+                                      shared->batch_bytes > shared->image_size));
+}
+
+enum muster_status store_snapshot_work(struct store *store, struct muster_error *err)
+{
+    enum muster_status status = MUSTER_OK;
+
+    if (!store_snapshot_is_due(store))
+        return MUSTER_OK;
+    if (store->shared->image == NULL)
+        status = snapshot_take(store, err);
+    if (status == MUSTER_OK)
+        status = snapshot_part(store->shared, err);
+    if (status != MUSTER_E_STORAGE)
+        return status;
+    snapshot_drop(store->shared); /* the log only grows until the next one */
+    return MUSTER_OK;
+}
+
+/* --- life ------------------------------------------------------------------------------------- */
+
+enum muster_status shared_open(const char *uri, const char *path, const char *owner,
+                               struct shared **ret_shared, struct muster_error *err)
+{
+    struct shared *shared = calloc(1, sizeof *shared);
+    enum muster_status status;
+
+    if (shared == NULL || (shared->path = strdup(path)) == NULL) {
+        free(shared);
+        return error_set(err, MUSTER_E_NOMEM, "no memory for the shared database");
+    }
+    status = fenced_log_open(uri, owner, &shared->log, err);
+    if (status != MUSTER_OK) {
+        shared_close(&shared);
+        return status;
+    }
+    *ret_shared = shared;
+    return MUSTER_OK;
+}
+
+void shared_close(struct shared **shared)
+{
+    if (*shared == NULL)
+        return;
+    if ((*shared)->taken)
+        fenced_log_release((*shared)->log);
+    fenced_log_close(&(*shared)->log);
+    snapshot_drop(*shared);
+    free((*shared)->path);
+    free(*shared);
+    *shared = NULL;
+}
+
+const char *shared_name(const struct shared *shared)
+{
+    return fenced_log_name(shared->log);
+}

@@ -1,0 +1,34 @@
+/* shared - one database for several brokers, of which one is active: what each of its transactions
+ * changed goes into a log in PostgreSQL before it counts (fenced_log.h), and the next broker makes
+ * its own copy of the database from that log.
+ * Owns: the lease, the copy at a take-over, the snapshots that keep the log short.
+ * Never: decides anything. One thread; blocks as fenced_log.h says. */
+#ifndef BROKER_STORE_SHARED_H
+#define BROKER_STORE_SHARED_H
+
+#include "schema/status.h"
+
+#include <stdint.h>
+
+#define SHARED_LEASE_MS 6000 /* by the clock of the shared database */
+#define SHARED_RENEW_MS 2000
+#define SHARED_MARGIN_MS 1000 /* before its end by our clock nothing more is decided */
+#define SHARED_LOOK_MS 300    /* how often a standby asks */
+
+struct shared;
+
+/* uri: a PostgreSQL address. path: this broker's copy. owner: what the others say of it. */
+enum muster_status shared_open(const char *uri, const char *path, const char *owner,
+                               struct shared **ret_shared, struct muster_error *err);
+/* Gives up the lease, if it was taken and the store was closed properly. NULL-safe, nulls. */
+void shared_close(struct shared **shared);
+
+/* Takes the lease and makes the copy. MUSTER_E_LOCKED: another broker is active. MUSTER_E_STORAGE:
+ * the shared database cannot be reached. After both: ask again. MUSTER_E_ARGUMENT: the file at path
+ * holds other records, and stays as it is; or the address is wrong. */
+enum muster_status shared_take(struct shared *shared, struct muster_error *err);
+
+/* "DATABASE on HOST". Borrowed. */
+const char *shared_name(const struct shared *shared);
+
+#endif

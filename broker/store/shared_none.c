@@ -1,0 +1,80 @@
+/* shared_none - shared.h in a musterd that is built without libpq (-DMUSTER_SHARED=OFF). */
+#include "broker/store/shared.h"
+
+#include "broker/store/shared_internal.h"
+#include "schema/error.h"
+
+enum muster_status shared_open(const char *uri, const char *path, const char *owner,
+                               struct shared **ret_shared, struct muster_error *err)
+{
+    (void)uri;
+    (void)path;
+    (void)owner;
+    *ret_shared = NULL;
+    return error_set(err, MUSTER_E_UNSUPPORTED,
+                     "this musterd was built without --shared; Debian's package has it");
+}
+
+enum muster_status shared_take(struct shared *shared, struct muster_error *err)
+{
+    (void)shared;
+    return error_set(err, MUSTER_E_UNSUPPORTED, "this musterd was built without --shared");
+}
+
+void shared_close(struct shared **shared)
+{
+    *shared = NULL;
+}
+
+const char *shared_name(const struct shared *shared)
+{
+    (void)shared;
+    return "";
+}
+
+enum muster_status store_holds(struct store *store, struct muster_error *err)
+{
+    (void)store;
+    (void)err;
+    return MUSTER_OK;
+}
+
+bool store_snapshot_is_due(const struct store *store)
+{
+    (void)store;
+    return false;
+}
+
+enum muster_status store_snapshot_work(struct store *store, struct muster_error *err)
+{
+    (void)store;
+    (void)err;
+    return MUSTER_OK;
+}
+
+enum muster_status shared_begin(struct store *store, struct muster_error *err)
+{
+    (void)store;
+    (void)err;
+    return MUSTER_OK;
+}
+
+enum muster_status shared_watch(struct store *store, struct muster_error *err)
+{
+    (void)store;
+    (void)err;
+    return MUSTER_OK;
+}
+
+enum muster_status shared_write(struct store *store, bool *ret_written, struct muster_error *err)
+{
+    (void)store;
+    (void)err;
+    *ret_written = false;
+    return MUSTER_OK;
+}
+
+void shared_watch_end(struct store *store)
+{
+    (void)store;
+}
