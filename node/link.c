@@ -4,6 +4,7 @@
 #include "node/clock.h"
 #include "node/link_key.h"
 #include "node/link_socket.h"
+#include "schema/brokers.h"
 #include "schema/error.h"
 
 #include <errno.h>
@@ -20,7 +21,8 @@
 #define DESCRIPTORS_OF_LINK 16
 #define DESCRIPTORS_OF_SOCKET 6
 #define SOCKET_LINGER_MS 200
-#define HANDSHAKE_MS 5000 /* a connection that is not there by then is tried again */
+#define HANDSHAKE_MS 5000 /* a connection that is not there by then is tried again ... */
+#define NEXT_MS (4 * RECONNECT_MS) /* ... or, if there is another address, that one by then */
 
 /* One of the two sockets, with the monitor that tells when its connection broke. */
 struct half {
@@ -38,6 +40,9 @@ struct half {
 
 struct link {
     void *context;
+    struct brokers brokers;
+    size_t at;              /* the one that both sockets are for */
+    int64_t silent_mono_ms; /* it is given up then, unless it is heard before */
     struct half dealer, sub;
     zmq_msg_t frame;
     char topic[JOB_NAME_MAX + 1];
@@ -163,13 +168,14 @@ static void half_close(struct half *half)
 }
 
 /* Up to a fifth less than RECONNECT_MS, so that the nodes of a job do not all come in the same
- * instant. xorshift64: a stream of our own. */
+ * instant; for all addresses together. xorshift64: a stream of our own. */
 static int64_t next_pause_ms(struct link *link)
 {
     link->jitter ^= link->jitter << 13;
     link->jitter ^= link->jitter >> 7;
     link->jitter ^= link->jitter << 17;
-    return RECONNECT_MS - (int64_t)(link->jitter % (RECONNECT_MS / 5));
+    return (RECONNECT_MS - (int64_t)(link->jitter % (RECONNECT_MS / 5))) /
+           (int64_t)link->brokers.count;
 }
 
 static void half_hear(struct link *link, struct half *half)
@@ -185,6 +191,8 @@ static void half_hear(struct link *link, struct half *half)
         if (event == ZMQ_EVENT_HANDSHAKE_SUCCEEDED) {
             half->up = true;
             half->connections++;
+            if (half == &link->dealer)
+                link_heard(link);
         } else if (half->up || half->retry_mono_ms - clock_ms(CLOCK_MONOTONIC) > RECONNECT_MS) {
             half->up = false; /* the first word of a broken connection; others may follow */
             half->retry_mono_ms = clock_ms(CLOCK_MONOTONIC) + next_pause_ms(link);
@@ -210,7 +218,8 @@ static enum muster_status half_open(struct link *link, struct half *half, struct
     enum muster_status status = MUSTER_OK;
 
     half->up = false;
-    half->retry_mono_ms = clock_ms(CLOCK_MONOTONIC) + HANDSHAKE_MS;
+    half->retry_mono_ms =
+        clock_ms(CLOCK_MONOTONIC) + (link->brokers.count > 1 ? NEXT_MS : HANDSHAKE_MS);
     half->socket = zmq_socket(link->context, half->type);
     if (half->socket != NULL)
         status = link_key_use(half->socket, half->endpoint, link->key_path, err);
@@ -226,15 +235,44 @@ static enum muster_status half_open(struct link *link, struct half *half, struct
     return status;
 }
 
+/* A socket's descriptor tells of what came since the socket was last touched; what is there
+ * already, only the socket itself. */
+static bool has_frame(const struct half *half)
+{
+    return half->socket != NULL && socket_has_frame(half->socket);
+}
+
+/* When to open it again. */
+static int64_t half_ends_ms(const struct link *link, const struct half *half)
+{
+    if (!half->up)
+        return half->retry_mono_ms;
+    return half == &link->dealer && link->brokers.count > 1 ? link->silent_mono_ms : INT64_MAX;
+}
+
+/* The events of the broker before are no longer heard: the next one tells where its own are. */
+static void link_next(struct link *link)
+{
+    if (link->brokers.count == 1)
+        return;
+    half_close(&link->sub);
+    link->sub.wanted = false;
+    link->at = (link->at + 1) % link->brokers.count;
+    memcpy(link->dealer.endpoint, link->brokers.address[link->at], sizeof link->dealer.endpoint);
+}
+
+/* Who did not run has not listened: what came meanwhile is heard first. */
 static void half_mend(struct link *link, struct half *half)
 {
     if (!half->wanted)
         return;
     if (half->told || !half->up)
         half_hear(link, half);
-    if (half->up || clock_ms(CLOCK_MONOTONIC) < half->retry_mono_ms)
+    if (clock_ms(CLOCK_MONOTONIC) < half_ends_ms(link, half) || (half->up && has_frame(half)))
         return;
     half_close(half);
+    if (half == &link->dealer)
+        link_next(link);
     if (check_descriptors(DESCRIPTORS_OF_SOCKET, NULL) != MUSTER_OK ||
         half_open(link, half, NULL) != MUSTER_OK)
         half->retry_mono_ms = clock_ms(CLOCK_MONOTONIC) + next_pause_ms(link);
@@ -279,18 +317,20 @@ static bool dropped(struct link *link)
 }
 #endif
 
-enum muster_status link_open(const char *endpoint, const char *job, struct link **ret_link,
+enum muster_status link_open(const char *brokers, const char *job, struct link **ret_link,
                              struct muster_error *err)
 {
+    struct brokers list;
     struct link *link;
     enum muster_status status;
 
-    if (strlen(endpoint) > ENDPOINT_MAX || strlen(job) > JOB_NAME_MAX)
+    if (strlen(job) > JOB_NAME_MAX)
         return error_set(err, MUSTER_E_ARGUMENT,
-                         "the broker's address or the job's name is too long (%d and %d bytes are "
-                         "allowed); shorten it",
-                         ENDPOINT_MAX, JOB_NAME_MAX);
-    status = check_descriptors(DESCRIPTORS_OF_LINK, err);
+                         "the job's name is too long (%d bytes are allowed); shorten it",
+                         JOB_NAME_MAX);
+    status = brokers_read(brokers, &list, err);
+    if (status == MUSTER_OK)
+        status = check_descriptors(DESCRIPTORS_OF_LINK, err);
     if (status != MUSTER_OK)
         return status;
     link = calloc(1, sizeof *link);
@@ -300,7 +340,8 @@ enum muster_status link_open(const char *endpoint, const char *job, struct link 
     zmq_msg_init(&link->frame);
     link->dealer.type = ZMQ_DEALER;
     link->sub.type = ZMQ_SUB;
-    memcpy(link->dealer.endpoint, endpoint, strlen(endpoint) + 1);
+    link->brokers = list;
+    memcpy(link->dealer.endpoint, list.address[0], sizeof link->dealer.endpoint);
     memcpy(link->topic, job, strlen(job) + 1);
     link->topic_size = strlen(job) + 1;
     link->jitter =
@@ -344,7 +385,7 @@ enum muster_status link_subscribe(struct link *link, const char *endpoint, struc
                          "the broker told \"%s\" as its events' address, which cannot be reached "
                          "from \"%s\"; start musterd with a --listen that names its host",
                          endpoint, link->dealer.endpoint);
-    if (link->sub.up && strcmp(link->sub.endpoint, resolved) == 0)
+    if (link->sub.wanted && strcmp(link->sub.endpoint, resolved) == 0)
         return MUSTER_OK;
     half_close(&link->sub);
     memcpy(link->sub.endpoint, resolved, sizeof resolved);
@@ -362,6 +403,11 @@ bool link_is_up(const struct link *link)
 uint64_t link_connections(const struct link *link)
 {
     return link->dealer.connections;
+}
+
+void link_heard(struct link *link)
+{
+    link->silent_mono_ms = clock_ms(CLOCK_MONOTONIC) + LOST_MS;
 }
 
 bool link_send(struct link *link, const void *frame, size_t size)
@@ -420,20 +466,13 @@ const uint8_t *link_receive(struct link *link, size_t *ret_size)
     return zmq_msg_data(&link->frame);
 }
 
-static int64_t until_retry_ms(const struct half *half, int64_t timeout_ms)
+static int64_t until_retry_ms(const struct link *link, const struct half *half, int64_t timeout_ms)
 {
-    int64_t left_ms = half->retry_mono_ms - clock_ms(CLOCK_MONOTONIC);
+    int64_t left_ms = half_ends_ms(link, half) - clock_ms(CLOCK_MONOTONIC);
 
-    if (!half->wanted || half->up || left_ms >= timeout_ms)
+    if (!half->wanted || left_ms >= timeout_ms)
         return timeout_ms;
     return left_ms > 0 ? left_ms : 0;
-}
-
-/* A socket's descriptor tells of what came since the socket was last touched; what is there
- * already, only the socket itself. */
-static bool has_frame(const struct half *half)
-{
-    return half->socket != NULL && socket_has_frame(half->socket);
 }
 
 /* poll and not zmq_poll, which asks every socket for its state twice a call. Monitors are always
@@ -448,7 +487,7 @@ bool link_wait(struct link *link, int wake_fd, int64_t timeout_ms)
             (struct pollfd){.fd = halves[i]->socket != NULL ? halves[i]->fd : -1, .events = POLLIN};
         items[3 + i] = (struct pollfd){
             .fd = halves[i]->monitor != NULL ? halves[i]->monitor_fd : -1, .events = POLLIN};
-        timeout_ms = has_frame(halves[i]) ? 0 : until_retry_ms(halves[i], timeout_ms);
+        timeout_ms = has_frame(halves[i]) ? 0 : until_retry_ms(link, halves[i], timeout_ms);
     }
     if (timeout_ms > INT_MAX)
         timeout_ms = INT_MAX;

@@ -4,6 +4,8 @@
 #ifndef TOOLS_TOOL_H
 #define TOOLS_TOOL_H
 
+#include "schema/limits.h"
+
 #include <muster/client.h>
 
 #include <stdio.h>
@@ -65,7 +67,7 @@ struct tool {
     int args_count;
     int timeout_ms;
     int64_t now_unix_ms;
-    char address[1024]; /* broker or database, once opened */
+    char address[BROKERS_TEXT_MAX + 1]; /* brokers or database, once opened */
     muster_client_t *client;
     char job[256]; /* once resolved */
     int64_t

@@ -33,7 +33,7 @@ struct muster_manager {
     struct manager_list list;
     struct arena arena; /* of copied texts */
     char job[JOB_NAME_MAX + 1];
-    char broker[ENDPOINT_MAX + 1];
+    char broker[BROKERS_TEXT_MAX + 1];
     char directory[PATH_BYTES_MAX + 1];
     int rank;
     bool fallback;

@@ -31,7 +31,7 @@ struct muster_node {
     struct agent *agent;
     struct local *local;
     struct muster_node_options options; /* strings are copies: the buffers below */
-    char broker[ENDPOINT_MAX + 1];
+    char broker[BROKERS_TEXT_MAX + 1];
     char job[JOB_NAME_MAX + 1];
     char host[HOST_MAX + 1];
     char checkpoint_dir[PATH_BYTES_MAX + 1];

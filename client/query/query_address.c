@@ -1,6 +1,7 @@
 /* query_address - see query_address.h. */
 #include "client/query/query_address.h"
 
+#include "schema/brokers.h"
 #include "schema/error.h"
 
 #include <errno.h>
@@ -30,7 +31,7 @@ static bool port_is_number(const char *port)
     return port[0] >= '0' && port[0] <= '9' && *end == '\0' && number >= 1 && number <= 65535;
 }
 
-enum muster_status query_address_check(const char *address, struct muster_error *err)
+static enum muster_status check_one(const char *address, struct muster_error *err)
 {
     const char *rest = address + SCHEME_SIZE, *colon;
 
@@ -52,6 +53,16 @@ enum muster_status query_address_check(const char *address, struct muster_error 
     return MUSTER_OK;
 }
 
+enum muster_status query_address_check(const char *brokers, struct muster_error *err)
+{
+    struct brokers list;
+    enum muster_status status = brokers_read(brokers, &list, err);
+
+    for (size_t i = 0; status == MUSTER_OK && i < list.count; i++)
+        status = check_one(list.address[i], err);
+    return status;
+}
+
 bool query_address_host(const char *address, char ret_host[ADDRESS_HOST_MAX + 1],
                         const char **ret_port)
 {
@@ -60,8 +71,9 @@ bool query_address_host(const char *address, char ret_host[ADDRESS_HOST_MAX + 1]
 
     if (!address_is_tcp(address))
         return false;
-    colon = strrchr(host, ':');
-    length = colon != NULL ? (size_t)(colon - host) : strlen(host);
+    length = strcspn(host, ",");
+    colon = memrchr(host, ':', length);
+    length = colon != NULL ? (size_t)(colon - host) : length;
     if (length > 1 && host[0] == '[' && host[length - 1] == ']')
         host++, length -= 2;
     if (length == 0 || length > ADDRESS_HOST_MAX)

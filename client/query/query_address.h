@@ -10,8 +10,9 @@
 
 /* "tcp://" or "ipc://" is its beginning. */
 bool query_address_is(const char *text);
-/* MUSTER_E_ARGUMENT: no broker can have this address; the text says what is wrong with it. */
-enum muster_status query_address_check(const char *address, struct muster_error *err);
+/* One address, or several with commas between them. MUSTER_E_ARGUMENT: no broker can have one of
+ * them, or they are no such list; the text says what is wrong with it. */
+enum muster_status query_address_check(const char *brokers, struct muster_error *err);
 
 #define ADDRESS_HOST_MAX 255
 /* The host of tcp://HOST:PORT, without the brackets of IPv6, and where its port begins (NULL: it

@@ -3,6 +3,7 @@
 #include "client/query/query_address.h"
 #include "node/clock.h"
 #include "node/link_key.h"
+#include "schema/brokers.h"
 #include "schema/error.h"
 
 #include <errno.h>
@@ -38,14 +39,19 @@ static int door_connect(const struct addrinfo *to, int64_t until_ms)
         return -1;
     if (connect(fd, to->ai_addr, to->ai_addrlen) == 0)
         return fd;
-    if (errno == EINPROGRESS && door_wait(fd, POLLOUT, until_ms) &&
-        getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) == 0 && error == 0)
+    error = errno;
+    if (error == EINPROGRESS)
+        error = !door_wait(fd, POLLOUT, until_ms) ? ETIMEDOUT
+                : getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) != 0 ? errno
+                                                                          : error;
+    if (error == 0)
         return fd;
     close(fd);
+    errno = error;
     return -1;
 }
 
-/* The first of its addresses that takes us; -1: none. */
+/* The first of its addresses that takes us; -1: none, and errno (0: not known) of the last. */
 static int door_reach(const char *address, int64_t until_ms)
 {
     const struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
@@ -54,6 +60,7 @@ static int door_reach(const char *address, int64_t until_ms)
     const char *port = NULL;
     int fd = -1;
 
+    errno = 0;
     if (!query_address_host(address, name, &port) || port == NULL ||
         getaddrinfo(name, port, &hints, &found) != 0)
         return -1;
@@ -131,10 +138,58 @@ enum query_door query_door_look(const char *address, char ret_text[DOOR_TEXT_MAX
     return DOOR_SHUT;
 }
 
+/* Of a broker that did not answer, in short. */
+static enum query_door door_why(const char *address, char ret_text[DOOR_TEXT_MAX])
+{
+    char trouble[ADDRESS_TROUBLE_MAX];
+    enum query_door door;
+    int fd, code;
+
+    if (query_address_trouble(address, trouble)) {
+        snprintf(ret_text, DOOR_TEXT_MAX, "%s", trouble);
+        return DOOR_OPEN;
+    }
+    if (strncmp(address, "tcp://", strlen("tcp://")) != 0) {
+        snprintf(ret_text, DOOR_TEXT_MAX, "no answer");
+        return DOOR_OPEN;
+    }
+    fd = door_reach(address, clock_ms(CLOCK_MONOTONIC) + DOOR_WAIT_MS);
+    code = errno;
+    if (fd < 0) {
+        snprintf(ret_text, DOOR_TEXT_MAX, "%s", code != 0 ? strerror(code) : "cannot be reached");
+        return DOOR_OPEN;
+    }
+    close(fd);
+    door = query_door_look(address, ret_text);
+    if (door == DOOR_OPEN)
+        snprintf(ret_text, DOOR_TEXT_MAX, "it takes connections and does not answer");
+    return door;
+}
+
+bool query_door_tried(const char *brokers, char ret_text[DOORS_TEXT_MAX])
+{
+    char why[DOOR_TEXT_MAX];
+    struct brokers list = {.count = 0};
+    size_t used = 0, shut = 0;
+    int error = errno;
+
+    ret_text[0] = '\0';
+    (void)brokers_read(brokers, &list, NULL);
+    for (size_t i = 0; i < list.count; i++) {
+        shut += door_why(list.address[i], why) == DOOR_SHUT;
+        if (used < DOORS_TEXT_MAX)
+            used += (size_t)snprintf(ret_text + used, DOORS_TEXT_MAX - used, "%s%s (%s)",
+                                     i == 0 ? "" : ", ", list.address[i], why);
+    }
+    errno = error;
+    return list.count > 0 && shut == list.count;
+}
+
 enum muster_status query_door_explain(const char *address, enum muster_status status,
                                       struct muster_error *err)
 {
     char trouble[ADDRESS_TROUBLE_MAX], text[DOOR_TEXT_MAX];
+    char tried[DOORS_TEXT_MAX];
     struct muster_error plain = {.status = MUSTER_OK};
     enum query_door door;
 
@@ -142,6 +197,9 @@ enum muster_status query_door_explain(const char *address, enum muster_status st
         return status;
     if (err != NULL)
         plain = *err;
+    if (strchr(address, ',') != NULL)
+        return error_set(err, query_door_tried(address, tried) ? MUSTER_E_AUTH : status,
+                         "%s. Tried: %s", plain.text, tried);
     if (query_address_trouble(address, trouble))
         return error_set(err, status, "%s: %s", trouble, plain.text);
     door = query_door_look(address, text);

@@ -6,6 +6,8 @@
 
 #include <muster/status.h>
 
+#include <stdbool.h>
+
 #define DOOR_WAIT_MS 300 /* nothing breaks it off: Ctrl-C is to be heard within a second */
 #define DOOR_TEXT_MAX 1024
 
@@ -19,8 +21,14 @@ enum query_door {
 /* Of a broker that did not answer: why, unless it is open. */
 enum query_door query_door_look(const char *address, char ret_text[DOOR_TEXT_MAX]);
 
+#define DOORS_TEXT_MAX 3072 /* the rest of an error's text is for what was asked */
+/* Of several brokers of which none answered: "tcp://a:7700 (Connection refused), tcp://b:7700 (no
+ * such host: b)". True: each is shut. Blocks twice DOOR_WAIT_MS for each. */
+bool query_door_tried(const char *brokers, char ret_text[DOORS_TEXT_MAX]);
+
 /* Of an err (may be NULL) that says that no broker answered: puts before its text why nobody can be
- * reached, or makes it MUSTER_E_AUTH if it is for a key. Returns its status. */
+ * reached, or makes it MUSTER_E_AUTH if it is for a key. Of a list it puts behind it why each of
+ * them was not. Returns its status. */
 enum muster_status query_door_explain(const char *address, enum muster_status status,
                                       struct muster_error *err);
 

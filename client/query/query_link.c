@@ -5,6 +5,7 @@
 #include "node/clock.h"
 #include "node/link_key.h"
 #include "node/link_socket.h"
+#include "schema/brokers.h"
 #include "schema/error.h"
 #include "schema/sql/queries.h"
 
@@ -19,7 +20,8 @@
 struct query_link {
     void *context;
     void *socket;
-    char address[ENDPOINT_MAX + 1];
+    struct brokers brokers;
+    char address[BROKERS_TEXT_MAX + 1]; /* all of them, as given */
     int timeout_ms;
     bool (*over)(const void *arg); /* NULL: never */
     const void *over_arg;
@@ -29,11 +31,34 @@ struct query_link {
     uint8_t frame[WIRE_FRAME_MAX];
 };
 
+/* A local socket takes no key, and a socket's options hold for what it connects to from then on:
+ * local ones come first. */
+static enum muster_status query_link_connect_all(struct query_link *link, bool local,
+                                                 struct muster_error *err)
+{
+    enum muster_status status = MUSTER_OK;
+
+    for (size_t i = 0; i < link->brokers.count && status == MUSTER_OK; i++) {
+        const char *address = link->brokers.address[i];
+
+        if ((strncmp(address, "ipc://", strlen("ipc://")) == 0) != local)
+            continue;
+        status = link_key_use(link->socket, address, link_key_path(), err);
+        if (status == MUSTER_OK && socket_connect(link->socket, address) != 0)
+            status = error_set_code(err, MUSTER_E_ARGUMENT, errno,
+                                    "%s is not a broker's address (%s): give tcp://host:port or "
+                                    "ipc://path",
+                                    address, zmq_strerror(errno));
+    }
+    return status;
+}
+
 static enum muster_status query_link_connect_to(struct query_link *link, struct muster_error *err)
 {
     int linger_ms = 0;
     int64_t frame_max = WIRE_SEALED_MAX;
     int reconnect_ms = RESEND_MIN_MS;
+    int several = link->brokers.count > 1; /* a question goes only where somebody is */
     enum muster_status status;
 
     link->context = zmq_ctx_new();
@@ -48,29 +73,24 @@ static enum muster_status query_link_connect_to(struct query_link *link, struct 
     zmq_setsockopt(link->socket, ZMQ_LINGER, &linger_ms, sizeof linger_ms);
     zmq_setsockopt(link->socket, ZMQ_MAXMSGSIZE, &frame_max, sizeof frame_max);
     zmq_setsockopt(link->socket, ZMQ_RECONNECT_IVL, &reconnect_ms, sizeof reconnect_ms);
-    status = link_key_use(link->socket, link->address, link_key_path(), err);
-    if (status != MUSTER_OK)
-        return status;
-    if (socket_connect(link->socket, link->address) != 0)
-        return error_set_code(err, MUSTER_E_ARGUMENT, errno,
-                              "%s is not a broker's address (%s): give tcp://host:port or "
-                              "ipc://path",
-                              link->address, zmq_strerror(errno));
-    return MUSTER_OK;
+    zmq_setsockopt(link->socket, ZMQ_IMMEDIATE, &several, sizeof several);
+    status = query_link_connect_all(link, true, err);
+    return status == MUSTER_OK ? query_link_connect_all(link, false, err) : status;
 }
 
 enum muster_status query_link_open(const char *address, int timeout_ms,
                                    struct query_link **ret_link, struct muster_error *err)
 {
+    struct brokers brokers;
     struct query_link *link;
-    enum muster_status status;
+    enum muster_status status = brokers_read(address, &brokers, err);
 
-    if (strlen(address) > ENDPOINT_MAX)
-        return error_set(err, MUSTER_E_ARGUMENT, "a broker's address has at most %d bytes",
-                         ENDPOINT_MAX);
+    if (status != MUSTER_OK)
+        return status;
     link = calloc(1, sizeof *link);
     if (link == NULL)
         return error_set(err, MUSTER_E_NOMEM, "no memory to ask the broker %s", address);
+    link->brokers = brokers;
     memcpy(link->address, address, strlen(address) + 1);
     link->timeout_ms = timeout_ms;
     arena_init(&link->arena, 4 * (size_t)WIRE_FRAME_MAX);
@@ -173,6 +193,8 @@ static enum muster_status query_link_trouble(const struct query_link *link,
 {
     char trouble[ADDRESS_TROUBLE_MAX], door[DOOR_TEXT_MAX];
 
+    if (link->brokers.count > 1)
+        return MUSTER_OK; /* each would have to be in trouble: the timeout tells */
     if (query_address_trouble(link->address, trouble))
         return error_set(err, MUSTER_E_BROKER,
                          "%s: no broker can answer at %s. Start one with `musterd`, correct the "
@@ -191,12 +213,18 @@ static bool query_link_is_over(const struct query_link *link)
 static enum muster_status no_answer(const struct query_link *link, const char *put_off,
                                     struct muster_error *err)
 {
-    char door[DOOR_TEXT_MAX];
+    char door[DOOR_TEXT_MAX], tried[DOORS_TEXT_MAX];
 
     if (put_off[0] != '\0')
         return error_set(err, MUSTER_E_STORAGE,
                          "%s; the order may still be carried out when the broker can write again",
                          put_off);
+    if (link->brokers.count > 1 && !query_link_is_over(link))
+        return error_set(
+            err, query_door_tried(link->address, tried) ? MUSTER_E_AUTH : MUSTER_E_BROKER,
+            "no broker answered within %.1f s: %s. Start one with `musterd`, or correct the "
+            "addresses (--broker, MUSTER_BROKER)",
+            link->timeout_ms / 1000.0, tried);
     if (!query_link_is_over(link) && query_door_look(link->address, door) != DOOR_OPEN)
         return error_set(err, MUSTER_E_BROKER, "no answer within %.1f s: %s",
                          link->timeout_ms / 1000.0, door);
@@ -205,6 +233,18 @@ static enum muster_status no_answer(const struct query_link *link, const char *p
         "no broker answered at %s within %.1f s: start one with `musterd`, correct the "
         "address (--broker, MUSTER_BROKER), or read its database (--db PATH)",
         link->address, link->timeout_ms / 1000.0);
+}
+
+/* Not sent: the next one is. To one of several it waits for a connection that stands. */
+static void query_link_send(const struct query_link *link, const uint8_t *frame, size_t size,
+                            int64_t until_ms)
+{
+    zmq_pollitem_t item = {.socket = link->socket, .events = ZMQ_POLLOUT};
+    int64_t left_ms = until_ms - clock_ms(CLOCK_MONOTONIC);
+
+    if (link->brokers.count > 1 && left_ms > 0)
+        zmq_poll(&item, 1, left_ms < OVER_LOOK_MS ? (long)left_ms : OVER_LOOK_MS);
+    zmq_send(link->socket, frame, size, ZMQ_DONTWAIT);
 }
 
 static enum muster_status query_link_ask(struct query_link *link, struct wire_msg *msg,
@@ -230,7 +270,7 @@ static enum muster_status query_link_ask(struct query_link *link, struct wire_ms
 
         if (again_ms > end_ms)
             again_ms = end_ms;
-        zmq_send(link->socket, frame, size, ZMQ_DONTWAIT); /* not sent: the next one is */
+        query_link_send(link, frame, size, again_ms);
         while (clock_ms(CLOCK_MONOTONIC) < again_ms && !query_link_is_over(link)) {
             bool got = false;
             enum muster_status status = receive(link, again_ms, ret_answer, &got, err);

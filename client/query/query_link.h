@@ -1,4 +1,4 @@
-/* query_link - asks a broker: one DEALER socket, one question at a time.
+/* query_link - asks a broker: one DEALER socket for all its addresses, one question at a time.
  * Owns: a libzmq context of its own, the socket, request numbers, resending (200 ms doubling to 1 s
  * with the same number, so that an order is never carried out twice), the wait.
  * Never: threads of ours, SQLite. Bytes from outside are checked before anything is allocated. */
@@ -10,7 +10,8 @@
 
 struct query_link;
 
-/* Connects (which never fails for lack of a broker). MUSTER_E_ARGUMENT: not an address. */
+/* Connects (which never fails for lack of a broker): to each address of a list (schema/brokers.h),
+ * and asks what stands. MUSTER_E_ARGUMENT: not an address, or no such list. */
 enum muster_status query_link_open(const char *address, int timeout_ms,
                                    struct query_link **ret_link, struct muster_error *err);
 /* For the questions from here on. */

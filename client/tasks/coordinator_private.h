@@ -85,7 +85,7 @@ struct broker_trouble {
 };
 
 struct muster_coordinator {
-    char broker[ENDPOINT_MAX + 1];
+    char broker[BROKERS_TEXT_MAX + 1];
     char job[JOB_NAME_MAX + 1];
     char name[JOB_NAME_MAX + 1];
     uint64_t incarnation;

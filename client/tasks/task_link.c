@@ -82,7 +82,7 @@ static bool copy(char *to, size_t size, const char *from)
 }
 
 enum muster_status task_identity(const char *broker, const char *job,
-                                 char ret_broker[ENDPOINT_MAX + 1], char ret_job[JOB_NAME_MAX + 1],
+                                 char ret_broker[BROKERS_TEXT_MAX + 1], char ret_job[JOB_NAME_MAX + 1],
                                  struct muster_error *err)
 {
     if (broker == NULL)
@@ -97,10 +97,11 @@ enum muster_status task_identity(const char *broker, const char *job,
     if (!copy(ret_job, JOB_NAME_MAX + 1, job))
         return error_set(err, MUSTER_E_ARGUMENT, "option job is too long");
     if (broker != NULL && broker[0] != '\0') {
-        if (!copy(ret_broker, ENDPOINT_MAX + 1, broker))
-            return error_set(err, MUSTER_E_ARGUMENT, "option broker has more than %d bytes",
-                             ENDPOINT_MAX);
-        return query_address_check(broker, err);
+        enum muster_status status = query_address_check(broker, err);
+
+        if (status == MUSTER_OK) /* what was checked fits */
+            copy(ret_broker, BROKERS_TEXT_MAX + 1, broker);
+        return status;
     }
     if (!paths_default_endpoint((unsigned)geteuid(), getenv("XDG_RUNTIME_DIR"), ret_broker))
         return error_set(err, MUSTER_E_ARGUMENT,
@@ -142,8 +143,10 @@ static void task_link_receive_all(struct task_link *link)
         if (frame == NULL)
             return;
         arena_reset(&link->arena);
-        if (wire_decode(frame, size, &link->arena, &message, NULL) == MUSTER_OK)
+        if (wire_decode(frame, size, &link->arena, &message, NULL) == MUSTER_OK) {
+            link_heard(link->link);
             link->owner.take(link->owner.arg, &message, task_now_ms());
+        }
         atomic_fetch_add(&link->events, 1); /* behind it: who saw less looks again */
     }
 }

@@ -65,7 +65,7 @@ struct worker_value { /* a resource that was made, or could not be */
 };
 
 struct muster_worker {
-    char broker[ENDPOINT_MAX + 1];
+    char broker[BROKERS_TEXT_MAX + 1];
     char job[JOB_NAME_MAX + 1];
     char host[HOST_MAX + 1];
     uint64_t index, incarnation, node;

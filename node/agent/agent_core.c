@@ -325,6 +325,8 @@ static void feed_frame(struct agent *agent, const uint8_t *frame, size_t size)
     }
     agent->frames_heard++;
     agent_feed(agent, &input);
+    if (member_heard_boot_ms(agent->core) == agent->now_boot_ms)
+        link_heard(agent->link);
     if (member_end_is_committed(agent->core))
         watch_committed(agent->watch);
 }

@@ -399,3 +399,8 @@ int64_t member_wakeup_boot_ms(const struct member *m)
     a = a < b ? a : b;
     return a < c ? a : c;
 }
+
+int64_t member_heard_boot_ms(const struct member *m)
+{
+    return m->heard_at;
+}

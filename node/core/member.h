@@ -193,7 +193,7 @@ struct member_view {
 enum member_action_kind {
     MEMBER_SEND = 1,   /* message to the broker */
     MEMBER_SUBSCRIBE,  /* text = events endpoint, connect SUB there, topic = job + NUL; replaces a
-                          former */
+                          former; at each WELCOME: another broker may name the same "tcp://0.0.0.0" */
     MEMBER_CLOSE_GATE, /* see above */
     MEMBER_VIEW,       /* view */
     MEMBER_ON_ERROR,   /* error: call the user's on_error on this thread */
@@ -261,6 +261,9 @@ void member_deletion_lost(struct member *member, uint64_t checkpoint);
 int64_t member_give_up_boot_ms(const struct member *member);
 const struct member_view *member_get_view(const struct member *member);
 int64_t member_wakeup_boot_ms(const struct member *member);
+
+/* When the broker was last heard: a frame of a past one does not count. */
+int64_t member_heard_boot_ms(const struct member *member);
 /* Did a state change as no table of member_moves.c allows? For tests: it never does. */
 bool member_moved_wrong(const struct member *member);
 /* Was there no memory for a message that the broker has to hear? It would wait for it in vain: the

@@ -176,10 +176,7 @@ void link_connected(struct member *m)
 
 static void subscribe(struct member *m, const char *endpoint)
 {
-    if (strcmp(endpoint, m->events_endpoint) != 0) {
-        snprintf(m->events_endpoint, sizeof m->events_endpoint, "%s", endpoint);
-        member_add(m, MEMBER_SUBSCRIBE)->text = member_text(m, endpoint);
-    }
+    member_add(m, MEMBER_SUBSCRIBE)->text = member_text(m, endpoint);
     m->probe_nonce = ++m->nonce;
     m->probe_until = m->now + HEARTBEAT_MS;
     struct wire_msg message = message_make(WIRE_PROBE_GET);
@@ -454,11 +451,13 @@ static const struct {
 /* False: the frame is from a past broker, or from one that was not greeted yet. */
 static bool from_my_broker(struct member *m, const struct wire_msg *message)
 {
+    if (message->type == WIRE_ACK && message->u.ack.code == MUSTER_E_HELLO)
+        return true; /* it is believed nothing, and greeted */
+    if (message->down.broker_epoch < m->broker_epoch)
+        return false; /* also its WELCOME or refusal: another one has taken over from it */
     if (link_messages[message->type].when == LINK_WHEN_ANY)
         return true;
-    if (message->type == WIRE_ACK && message->u.ack.code == MUSTER_E_HELLO)
-        return true;
-    if (message->down.broker_epoch < m->broker_epoch || m->link == LINK_HELLO)
+    if (m->link == LINK_HELLO)
         return false;
     if (message->down.start_id == m->start_id)
         return true;

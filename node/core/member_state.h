@@ -112,7 +112,6 @@ struct member {
     int64_t ack_at;    /* a heartbeat then, if nothing else told applied_seq before */
     int64_t gap_since; /* NEVER = none */
     int64_t gap_asked_at;
-    char events_endpoint[ENDPOINT_MAX + 1];
     uint64_t probe_nonce; /* 0 = not waiting for the echo */
     int64_t probe_until;
     int64_t heartbeat_at;

@@ -27,6 +27,7 @@
 #include <zmq.h>
 
 #define DEADLINE_MS 5000
+#define HANDSHAKE_WAIT_MS 5000 /* of a link with one address */
 
 struct broker {
     void *context, *router, *xpub;
@@ -270,6 +271,106 @@ static void a_broker_that_is_away_is_tried_several_times_a_second(void **state)
     close(listener);
 }
 
+/* --- several addresses ------------------------------------------------------------------------ */
+
+/* Nobody listens there, and nobody will: the port stays taken. */
+static int shut_port(char ret_endpoint[64])
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t size = sizeof address;
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+    assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof address), 0);
+    assert_int_equal(getsockname(fd, (struct sockaddr *)&address, &size), 0);
+    snprintf(ret_endpoint, 64, "tcp://127.0.0.1:%d", ntohs(address.sin_port));
+    return fd;
+}
+
+static int64_t until_said_ms(struct link *link, void *router, char *ret_route, int64_t most_ms)
+{
+    int64_t began = clock_ms(CLOCK_MONOTONIC), took = 0;
+    char frame[16];
+
+    while (zmq_recv(router, ret_route, 5, ZMQ_DONTWAIT) != 5) {
+        link_send(link, "hello", 5);
+        link_wait(link, -1, 10);
+        took = clock_ms(CLOCK_MONOTONIC) - began;
+        assert_true(took < most_ms);
+    }
+    assert_int_equal(zmq_recv(router, frame, sizeof frame, 0), 5);
+    return took;
+}
+
+/* As a host whose process is frozen: the kernel takes the connection, and nobody greets. */
+static void an_address_that_refuses_or_does_not_greet_is_left_for_the_next(void **state)
+{
+    struct broker *b = *state;
+    char shut[64], frozen[64], list[300], route[5];
+    int refuses = shut_port(shut), stands = shut_port(frozen);
+    struct link *link = NULL;
+
+    assert_int_equal(listen(stands, 8), 0);
+    snprintf(list, sizeof list, "%s,%s,%s", shut, frozen, b->command);
+    assert_int_equal(link_open(list, "words", &link, NULL), MUSTER_OK);
+    assert_in_range(until_said_ms(link, b->router, route, DEADLINE_MS), 0, HANDSHAKE_WAIT_MS - 1);
+    link_close(&link);
+    close(refuses);
+    close(stands);
+}
+
+/* It shook hands, and says no more than that. */
+static void a_broker_that_is_not_heard_is_left_and_its_events_with_it(void **state)
+{
+    struct broker *b = *state, other;
+    char list[300], route[5];
+    struct link *link = NULL;
+    int64_t began;
+    size_t size;
+
+    other.router = zmq_socket(b->context, ZMQ_ROUTER);
+    other.xpub = zmq_socket(b->context, ZMQ_XPUB);
+    bind_to_any(other.router, other.command, sizeof other.command);
+    bind_to_any(other.xpub, other.events, sizeof other.events);
+    snprintf(list, sizeof list, "%s,%s", b->command, other.command);
+    assert_int_equal(link_open(list, "words", &link, NULL), MUSTER_OK);
+    began = clock_ms(CLOCK_MONOTONIC);
+    until_said_ms(link, b->router, route, DEADLINE_MS);
+    subscribe(b, link);
+    assert_in_range(until_said_ms(link, other.router, route, 2 * LOST_MS), LOST_MS * 3 / 4,
+                    2 * LOST_MS);
+    assert_true(clock_ms(CLOCK_MONOTONIC) - began >= LOST_MS);
+    publish(b, "words", 6, "of the other broker");
+    subscribe(&other, link);
+    publish(&other, "words", 6, "event");
+    assert_memory_equal(await_frame(link, &size), "event", 5);
+    assert_null(link_receive(link, &size));
+    link_close(&link);
+    zmq_close(other.router);
+    zmq_close(other.xpub);
+}
+
+static void a_broker_that_is_heard_keeps_the_link(void **state)
+{
+    struct broker *b = *state;
+    char shut[64], list[300], route[5];
+    int refuses = shut_port(shut);
+    struct link *link = NULL;
+    int64_t until;
+
+    snprintf(list, sizeof list, "%s,%s", b->command, shut);
+    assert_int_equal(link_open(list, "words", &link, NULL), MUSTER_OK);
+    until_said_ms(link, b->router, route, DEADLINE_MS);
+    until = clock_ms(CLOCK_MONOTONIC) + LOST_MS + LOST_MS / 2;
+    while (clock_ms(CLOCK_MONOTONIC) < until) {
+        link_wait(link, -1, 100);
+        link_heard(link);
+    }
+    assert_int_equal(link_connections(link), 1);
+    assert_true(link_is_up(link));
+    link_close(&link);
+    close(refuses);
+}
+
 static void a_wait_ends_when_the_descriptor_wakes_it(void **state)
 {
     struct broker *b = *state;
@@ -375,6 +476,9 @@ int main(void)
 #endif
         TEST(a_broker_that_comes_back_is_found_again_without_touching_random),
         TEST(a_broker_that_is_away_is_tried_several_times_a_second),
+        TEST(an_address_that_refuses_or_does_not_greet_is_left_for_the_next),
+        TEST(a_broker_that_is_not_heard_is_left_and_its_events_with_it),
+        TEST(a_broker_that_is_heard_keeps_the_link),
         TEST(a_wait_ends_when_the_descriptor_wakes_it),
         TEST(signals_break_no_connection_that_is_made),
         TEST(a_wrong_address_is_named),

@@ -115,8 +115,9 @@ static int64_t carry_out(struct sim *sim, struct sim_proc *proc, const struct me
     case MEMBER_SEND:
         send_frame(sim, proc, &action->message);
         return -1;
-    case MEMBER_SUBSCRIBE:
-        net_subscribe(sim, proc);
+    case MEMBER_SUBSCRIBE: /* there is one address: a subscription that stands is kept */
+        if (!proc->wants_sub)
+            net_subscribe(sim, proc);
         return -1;
     case MEMBER_CLOSE_GATE:
         return close_gate(sim, proc);

@@ -228,9 +228,9 @@ static int init_take_places(struct init *init)
 
     if (db != NULL && (db[0] != '/' || strlen(db) >= sizeof init->db))
         return tool_fail(TOOL_USAGE, "--db %s is to be the whole path of the database, from /", db);
-    if (broker != NULL && (strstr(broker, "://") == NULL || strlen(broker) > ENDPOINT_MAX))
+    if (broker != NULL && (strstr(broker, "://") == NULL || strlen(broker) > ENDPOINT_MAX || strchr(broker, ',') != NULL))
         return tool_fail(TOOL_USAGE,
-                         "\"%s\" is not a broker's address: give tcp://host:port or ipc://path",
+                         "\"%s\" is not one broker's address: give tcp://host:port or ipc://path",
                          broker);
     if (db != NULL)
         snprintf(init->db, sizeof init->db, "%s", db);

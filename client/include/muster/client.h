@@ -28,7 +28,8 @@ typedef struct muster_rows muster_rows_t;
 #define MUSTER_CLIENT_TIMEOUT_MS 5000
 
 /* Opens address_or_path: "tcp://host:port" or "ipc://path" is a broker, anything else the path of
- * its database. Does not speak to the broker yet, so an absent one shows at the first question.
+ * its database. Of several brokers' addresses with commas between them it asks the one that
+ * answers; an error names each. Does not speak to the broker yet, so an absent one shows at the first question.
  * A database is opened and checked at once. timeout_ms: of each later call; 0 = 5000.
  * *ret_client is owned by the caller: muster_client_close.
  * MUSTER_E_ARGUMENT the address is none · MUSTER_E_NOT_FOUND no such file · MUSTER_E_CORRUPT not a

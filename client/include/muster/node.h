@@ -151,7 +151,9 @@ struct muster_node_options {
     size_t struct_size; /* set by MUSTER_NODE_OPTIONS_INIT; do not change */
     /* Identity. Unset (NULL, -1, 0) = from the environment, see muster-environment(7). Strings are
      * borrowed for open. */
-    const char *broker; /* "tcp://host:7700" or "ipc://path"; NULL = musterd's default */
+    /* "tcp://host:7700" or "ipc://path", or several with commas between them; NULL = musterd's
+     * default. */
+    const char *broker;
     const char *job;
     int rank;
     int world_size;

@@ -107,7 +107,8 @@ def _take_rows(rows: Any, cls: type[Row]) -> list[Any]:
 class Client:
     """Asks a broker ("tcp://host:7700") or its database file (read-only). One thread at a time.
 
-    address: None = MUSTER_BROKER, which `muster run` sets for its ranks.
+    address: None = MUSTER_BROKER, which `muster run` sets for its ranks. Several brokers' addresses
+    have commas between them: the one that answers is asked.
     timeout: of each call, in seconds.
     Each question returns a list of frozen rows; an unknown job or number gives none.
     Raises BrokerError when nobody answers, Interrupted on Ctrl-C.

@@ -73,10 +73,10 @@ def _broker(address: str | None) -> Finding:
     try:
         with Client(place, timeout=3) as client:
             told, jobs = client.broker(), client.jobs()
-    except BrokerError:
+    except BrokerError as error:
         return Finding(
             "broker",
-            f"nobody answers at {place}",
+            error.text if "," in place else f"nobody answers at {place}",
             "start `musterd --listen` there, or correct MUSTER_BROKER",
         )
     except Error as error:
