@@ -3,7 +3,8 @@
 # of the test's: what runs there is this build's programs, bound to the same path. Skips (77) where it cannot be made.
 chroot_dir=${SOURCE_DIR:?}/build/chroot
 chroot_packages=(slurmd slurmctld slurm-client munge openmpi-bin mpich
-    libzmq5 libsqlite3-0 libjansson4 libcurl3-gnutls libmsgpackc2 libxxhash0 libsodium23 libmicrohttpd12 libasan8 libubsan1 libtsan2 procps)
+    libzmq5 libsqlite3-0 libjansson4 libcurl3-gnutls libmsgpackc2 libxxhash0 libsodium23 libmicrohttpd12 libpq5
+    libasan8 libubsan1 libtsan2 procps)
 
 skip() {
     say "skipped: $*"
