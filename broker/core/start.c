@@ -123,11 +123,7 @@ void start_job(struct core *core, struct job *job)
     restart_rounds(core, job);
     keep_start(core, job);
     save_policy_start(core, job);
-    bool takes_notices =
-        job->gen.state == GENERATION_RUNNING || job->gen.state == GENERATION_JOINING;
-    if (!takes_notices)
-        round_want_nothing(job);
-    else if (job->want.cause == CAUSE_NONE)
+    if (job->want.cause == CAUSE_NONE)
         round_want_owed(job); /* also one that joined the save of a policy, which no row wants */
     job->moved = true;
     job_settle(core, job);

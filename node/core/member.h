@@ -157,7 +157,8 @@ struct member_view {
     bool writer;             /* CAPTURE: save; else nothing is to be written by this rank */
     bool termination;        /* the open round's cause */
     struct muster_error end; /* END: status and text */
-    bool leave_restart;      /* END: leave with the restart code (preempted, committed or not) */
+    bool leave_restart; /* only with END: leave with the restart code (preempted, committed or not)
+                         */
     /* joining */
     bool joined;                 /* WELCOME and its snapshot were taken */
     struct muster_error refused; /* status != OK: refused, final; open returns it */
