@@ -26,7 +26,7 @@ static size_t committed(const struct sim *sim, const char *job, struct item *ite
     for (size_t i = 0; i < table->count && count < ITEMS_MAX; i++) {
         const struct record_checkpoint *row = &table->rows[i].record.u.checkpoint;
         size_t at = count;
-        if (row->state != CHECKPOINT_COMMITTED || strcmp(row->job, job) != 0)
+        if (strcmp(row->job, job) != 0 || !disk_counts(sim, row))
             continue;
         for (; at > 0 && (items[at - 1].step > row->step ||
                           (items[at - 1].step == row->step && items[at - 1].round > row->round));

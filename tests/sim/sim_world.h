@@ -136,6 +136,7 @@ struct sim_proc {
     int64_t
         saved_long_us; /* when the next save began behind such a one, whose SAVED is on its way */
     enum sim_end end;
+    uint64_t end_generation; /* when its view ended it: who leaves may hear of the next one */
     /* network */
     uint64_t route; /* 0 = not connected */
     bool connected_once;
