@@ -445,6 +445,10 @@ void check_listing(struct sim *sim, const struct sim_job *job)
         const struct sim_dir *dir = &sim->dirs[i];
         if (dir->job != job->index || dir->path[0] == '\0')
             continue;
+        const struct record_checkpoint *row = disk_checkpoint(sim, job->name, dir->round);
+        if (row != NULL && row->state == CHECKPOINT_DELETED && row->generation == dir->generation &&
+            !is_of_lost_history(job, dir->generation))
+            sim_broken(sim, "I11", "'%s' lists, and was called deleted", dir->path);
         for (size_t s = 0; s < sim->shards_count; s++) {
             const struct sim_shard *shard = &sim->shards[s];
             const struct record_participant *part =

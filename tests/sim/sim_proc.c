@@ -331,7 +331,7 @@ struct sim_proc *proc_start(struct sim *sim, struct sim_job *job, unsigned slot,
     proc->restored_checkpoint = UINT64_MAX;
     proc->timer_at_us = NEVER;
     proc->since_us = sim->now_us;
-    snprintf(host, sizeof host, "host%u", rank);
+    snprintf(host, sizeof host, "host%u", power_host(sim, rank));
     snprintf(dir, sizeof dir, "/ck/%s", job->name);
     struct member_options options = {.job = job->name,
                                      .role = proc->role,
