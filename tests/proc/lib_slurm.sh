@@ -121,10 +121,15 @@ first_lives_saved() {
     committed_whole "$saved"
 }
 
-# A requeued job waits for 2 minutes, unless it is told not to; when it is told too early nothing happens.
+# A requeued job waits for 2 minutes, unless it is told not to. Told before its node has cleaned up, Slurm starts it there
+# at once, and it fails.
 is_started_again() {
-    case $(inside squeue -h -t all -j "${id[$1]}" -o '%T %r') in
-    PENDING\ BeginTime) inside scontrol update "JobId=${id[$1]}" StartTime=now && false ;;
+    inside squeue -h -t all -j "${id[$1]}" -o '%T %r' >"$dir/$1.state.log" # a failed test shows it
+    case $(cat "$dir/$1.state.log") in
+    PENDING\ BeginTime)
+        [ "$(inside sinfo -h -p plain -n "${node[$1]}" -o %T)" = idle ] && inside scontrol update "JobId=${id[$1]}" StartTime=now
+        false
+        ;;
     RUNNING* | COMPLETED*) ;;
     *) false ;;
     esac
