@@ -23,10 +23,7 @@ lintian --allow-root --fail-on error,warning "$packages"/*.deb || { echo "lintia
 . "$SOURCE_DIR/tests/proc/lib_chroot.sh"
 chroot_dir=$SOURCE_DIR/build/chroot-bare
 chroot_packages=(procps)
-(
-    flock 9
-    chroot_is_there || chroot_make || skip "Debian could not be installed in $chroot_dir, see $chroot_dir.log"
-) 9>"$chroot_dir.lock" || exit $?
+chroot_have
 
 cp "$packages"/*.deb "$SOURCE_DIR/client/examples/minimal.c" "$dir"
 cat >"$dir/inside.sh" <<'END'

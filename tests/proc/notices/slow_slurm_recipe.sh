@@ -7,14 +7,7 @@
 slurm_nodes=3
 chroot_layer=1
 
-# --- the packages, and a program
-"$SOURCE_DIR/tools/dev" package -y >"$dir/package.log" 2>&1 || fail "there are no packages"
-mkdir "$dir/packages"
-cp "$SOURCE_DIR"/build/package/packages/*.deb "$dir/packages"
-for package in libmuster-dev libmuster0; do dpkg-deb -x "$dir/packages/$package"_*.deb "$dir/dev"; done
-libraries=$(dirname "$(find "$dir/dev" -name libmuster.so)")
-"${CC:-cc}" -o "$dir/minimal" "$SOURCE_DIR/client/examples/minimal.c" -I"$dir/dev/usr/include" -L"$libraries" -lmuster
-rm "$dir"/packages/libmuster-dev_*
+packages_take
 slurm_start
 inside sh -c 'dpkg -i "$1"/*.deb' - "$dir/packages" >"$dir/dpkg.log" 2>&1 || fail "the packages cannot be installed"
 
