@@ -512,19 +512,15 @@ static int print_job_json(struct tool *tool, const muster_rows_t *job, const mus
 
 #define EXIT_RUNS 5 /* beyond the codes that every verb has */
 
-/* Of a launch whose ranks left before it started, which ends without an error, too: it has finished
- * where each of them found nothing left to do. */
-static int unstarted_exit_code(const struct muster_job_row *job, const muster_rows_t *rows)
+/* Of a launch whose ranks left before it started, which ends without an error, too. */
+static int unstarted_exit_code(const muster_rows_t *rows)
 {
     const struct muster_node_row *nodes = muster_rows_nodes(rows);
-    int64_t finished = 0;
 
-    for (size_t i = 0; i < muster_rows_count(rows); i++) {
-        if (strcmp(nodes[i].leave_why, "preempted") == 0)
+    for (size_t i = 0; i < muster_rows_count(rows); i++)
+        if (tool_node_is_rank(&nodes[i]) && strcmp(nodes[i].leave_why, "preempted") == 0)
             return muster_status_exit_code(MUSTER_PREEMPTED);
-        finished += strcmp(nodes[i].leave_why, "finished") == 0;
-    }
-    return finished >= job->world_size ? TOOL_DONE : TOOL_NO;
+    return TOOL_NO;
 }
 
 /* For scripts around a launcher whose own exit code does not tell. */
@@ -535,7 +531,7 @@ static int status_exit_code(const struct muster_job_row *job, const muster_rows_
     if (job->end_status == MUSTER_PREEMPTED || job->end_status == MUSTER_E_NOT_SAVED)
         return muster_status_exit_code(MUSTER_PREEMPTED);
     if (job->end_status == MUSTER_OK && job->started_unix_ms == 0)
-        return unstarted_exit_code(job, nodes);
+        return unstarted_exit_code(nodes);
     return job->end_status == MUSTER_OK ? TOOL_DONE : TOOL_NO;
 }
 
