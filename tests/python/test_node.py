@@ -127,6 +127,7 @@ def test_a_forked_child_has_no_node(world):
 
 
 CODES = {
+    "close": 0,
     "return": 0,
     "exit": 3,
     "raise": 1,
@@ -135,6 +136,7 @@ CODES = {
     "forget": 0,
     "leak": 0,
 }
+UNCLOSED = ("return", "exit", "forget", "leak")
 
 
 def exits_at_random_moments(world, count):
@@ -167,7 +169,11 @@ def exits_at_random_moments(world, count):
             assert "Fatal Python error" not in text and "Exception ignored" not in text, text
             (row,) = world.client.nodes(f"exit-{start + at}")
             assert row.state == "left", f"{kind}: {row}\n{text}"
-            assert (row.exit_code == 0) == (kind not in ("raise", "interrupt")) or kind == "notify"
+            assert (row.exit_code == 0) == (kind == "close") or kind == "notify", f"{kind}: {row}"
+            if kind in UNCLOSED:
+                (launch,) = world.client.generations(f"exit-{start + at}")
+                assert "the program never closed <muster.Node rank 0 of 1>" in launch.error_text
+                assert "this rank counts as failed" in text
 
 
 def test_A9_50_exits_at_random_moments_neither_crash_nor_hang(world):
