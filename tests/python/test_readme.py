@@ -37,6 +37,7 @@ LINES = {
     "keras_fit": 0,
     "lightning_ddp": 3,  # one of them: its workers' shield
     "numpy_sgd": 3,
+    "ray_train": 6,  # two of them: its workers get MUSTER_BROKER and the like
     "torch_ddp": 4,
 }
 
