@@ -13,7 +13,7 @@ import functools
 import json
 import os
 import pathlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import transformers
@@ -23,7 +23,7 @@ from transformers.trainer_utils import rotate_checkpoints
 from . import _framework
 from ._elsewhere import Elsewhere, Saved
 from ._manager import _Policy
-from ._signals import shield
+from ._signals import shield_behind
 
 _framework.check_version("muster.transformers", "transformers", transformers.__version__, "5.23")
 
@@ -63,12 +63,6 @@ def _ends_epoch(state: Any, control: Any) -> bool:
     return (
         float(state.epoch).is_integer() or control.should_epoch_stop or control.should_training_stop
     )
-
-
-def _shielded(init: Callable[[int], object] | None, worker_id: int) -> None:
-    if init is not None:
-        init(worker_id)
-    shield(worker_id)
 
 
 class Muster(TrainerCallback):  # type: ignore[misc] # transformers has no types
@@ -127,7 +121,7 @@ class Muster(TrainerCallback):  # type: ignore[misc] # transformers has no types
         loader: Any = others.get("train_dataloader")
         loader = getattr(loader, "base_dataloader", loader)  # accelerate's wraps the Trainer's
         if getattr(loader, "num_workers", 0) > 0:
-            loader.worker_init_fn = functools.partial(_shielded, loader.worker_init_fn)
+            loader.worker_init_fn = functools.partial(shield_behind, loader.worker_init_fn)
 
     def on_step_end(self, args: Any, state: Any, control: Any, **others: Any) -> None:
         if args.save_strategy == "epoch" and _ends_epoch(state, control):
