@@ -117,6 +117,7 @@ void start_job(struct core *core, struct job *job)
     struct peer *first = peer_of_rank(job, job->gen.error_rank);
     if (first != NULL)
         first->failed = true;
+    hosts_take_for_heard(core, job);
     generation_await_unknown(core, job);
     notices_let_pass(core, job);
     want_as_before(job);
