@@ -322,10 +322,11 @@ static void stop(struct program *program, bool refused)
 
 /* A broker of several is a standby again: as one that was just started, for all that it knew may be
  * of the past. */
-static void begin_again(const struct program *program)
+static void begin_again(struct program *program)
 {
     if (program->shared == NULL)
         return;
+    shared_close(&program->shared); /* if the lease is still ours: the next one need not wait */
     execv("/proc/self/exe", program->argv);
     broker_log(LOG_LEVEL_ERROR, "cannot begin again as a standby: %s", strerror(errno));
 }

@@ -22,15 +22,16 @@ struct link;
 /* Starts to connect the DEALER; a broker need not be there. job is copied: the topic is job + NUL.
  * brokers (schema/brokers.h) are tried in turn: the link stays with one as long as link_heard is
  * called at least every LOST_MS. Both sockets are always for the same one.
- * E_ARGUMENT: the list or its first address cannot be understood. E_IO: too few free descriptors (libzmq would abort
- * the process when it meets the limit). E_NOMEM. */
+ * E_ARGUMENT: the list or its first address cannot be understood. E_IO: too few free descriptors
+ * (libzmq would abort the process when it meets the limit). E_NOMEM. */
 enum muster_status link_open(const char *brokers, const char *job, struct link **ret_link,
                              struct muster_error *err);
 /* Frames that were sent get up to 200 ms to leave. NULL-safe. */
 void link_close(struct link **link);
 
 /* Connects a SUB to the events endpoint, in place of a former one; of the same it keeps the
- * connection. To be said to each broker that is greeted: another address ends the SUB. An endpoint without a host
+ * connection. To be said to each broker that is greeted: another address ends the SUB. An endpoint
+ * without a host
  * ("tcp://0.0.0.0:7701", a host of star) is at the host of the command endpoint. */
 enum muster_status link_subscribe(struct link *link, const char *endpoint,
                                   struct muster_error *err);

@@ -20,8 +20,8 @@
 #define ENDPOINT_MAX 255
 #define BROKERS_MAX 8 /* addresses of brokers that take over from each other */
 #define BROKERS_TEXT_MAX (BROKERS_MAX * (ENDPOINT_MAX + 1) - 1) /* ... with a comma between two */
-#define PATH_BYTES_MAX 1023 /* a checkpoint directory or path */
-#define TEXT_MAX 4095       /* error texts, reasons: cut cleanly at a character */
+#define PATH_BYTES_MAX 1023                                     /* a checkpoint directory or path */
+#define TEXT_MAX 4095 /* error texts, reasons: cut cleanly at a character */
 #define NOTICE_ID_MAX 127
 #define NAME_MAX_BYTES 63 /* kinds, sources, query names */
 #define SIGNER_MAX 64     /* a public key in hexadecimal digits */

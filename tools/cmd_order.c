@@ -182,11 +182,9 @@ static int read_rounds(struct tool *tool, int64_t number, muster_rows_t **ret_ro
     return status == MUSTER_OK ? TOOL_DONE : tool_fail_status(status, &err);
 }
 
-/* Of a round that is written: shards. Before that there is nothing to count. */
+/* Shards: their writers are named once the step is decided. */
 static void order_show(struct progress *progress, const struct muster_round_row *round)
 {
-    if (strcmp(round->state, "writing") != 0)
-        return;
     progress->all = round->writers;
     progress_at(progress, round->saved);
 }

@@ -366,6 +366,11 @@ bool tool_node_is_live(const struct muster_node_row *node)
     return strcmp(node->state, "joined") == 0 || strcmp(node->state, "restored") == 0;
 }
 
+bool tool_node_is_rank(const struct muster_node_row *node)
+{
+    return strcmp(node->role, "chief") == 0 || strcmp(node->role, "worker") == 0;
+}
+
 /* A socket's path where nobody takes connections: there is no answer to wait for. Of other
  * addresses one cannot tell so quickly. */
 static bool nobody_listens(const char *broker)
@@ -450,18 +455,12 @@ static void end_of_job(const struct muster_job_row *job, struct tool_end *end)
              job->error_text[0] != '\0' ? job->error_text : job->end_text);
 }
 
-/* What an observer or an evaluator left as tells nothing of the ranks. */
-static bool is_rank(const struct muster_node_row *node)
-{
-    return strcmp(node->role, "chief") == 0 || strcmp(node->role, "worker") == 0;
-}
-
 static void end_of_nodes(const muster_rows_t *rows, struct tool_end *end)
 {
     const struct muster_node_row *nodes = muster_rows_nodes(rows);
 
     for (size_t i = 0; i < muster_rows_count(rows); i++) {
-        if (!is_rank(&nodes[i]))
+        if (!tool_node_is_rank(&nodes[i]))
             continue;
         end->preempted =
             end->preempted || (!end->ended && strcmp(nodes[i].leave_why, "preempted") == 0);

@@ -128,6 +128,8 @@ int64_t tool_now_unix_ms(void);
 
 /* Has it joined, and not left or been lost? */
 bool tool_node_is_live(const struct muster_node_row *node);
+/* Or a parameter server, an evaluator: what they do tells nothing of the ranks. */
+bool tool_node_is_rank(const struct muster_node_row *node);
 /* Is the job running, and how? False also if no broker answers within a second. */
 bool tool_running_job(const char *broker, const char *job, char *ret_text, size_t size);
 /* The newest committed step of a job, -1 if it has none or is not known. 0 = done; anything else:

@@ -117,17 +117,14 @@ void start_job(struct core *core, struct job *job)
     struct peer *first = peer_of_rank(job, job->gen.error_rank);
     if (first != NULL)
         first->failed = true;
+    hosts_take_for_heard(core, job);
     generation_await_unknown(core, job);
     notices_let_pass(core, job);
     want_as_before(job);
     restart_rounds(core, job);
     keep_start(core, job);
     save_policy_start(core, job);
-    bool takes_notices =
-        job->gen.state == GENERATION_RUNNING || job->gen.state == GENERATION_JOINING;
-    if (!takes_notices)
-        round_want_nothing(job);
-    else if (job->want.cause == CAUSE_NONE)
+    if (job->want.cause == CAUSE_NONE)
         round_want_owed(job); /* also one that joined the save of a policy, which no row wants */
     job->moved = true;
     job_settle(core, job);

@@ -60,8 +60,8 @@ static const struct {
 } job_parts[] = {
     {RECORD_GENERATION, " WHERE job = ?1 AND generation = ?2"},
     {RECORD_LAUNCH, " WHERE job = ?1 ORDER BY generation"},
-    {RECORD_HOST, " WHERE job = ?1 AND launch = (SELECT MAX(launch) FROM host WHERE job = ?1)"
-                  " ORDER BY place"},
+    {RECORD_HOST, " WHERE job = ?1 AND (launch = (SELECT MAX(launch) FROM host WHERE job = ?1)"
+                  " OR launch = 0) ORDER BY launch DESC, place"},
     {RECORD_NODE, " WHERE job = ?1 AND generation = ?2 ORDER BY role, rank, rowid"},
     {RECORD_PROGRESS, " WHERE job = ?1 AND incarnation IN (SELECT incarnation FROM node"
                       " WHERE job = ?1 AND generation = ?2)"},

@@ -44,6 +44,13 @@ static const char *notice_state_name(unsigned state)
     return state < 3 ? names[state] : "unknown";
 }
 
+static const char *host_state_name(unsigned state)
+{
+    static const char *const names[] = {"", "waiting", "running", "left", "lost"};
+
+    return state < HOST_STATE_COUNT ? names[state] : "unknown";
+}
+
 static const struct words word_role = {wire_role_name, ROLE_COUNT};
 static const struct words word_layout = {wire_layout_name, LAYOUT_COUNT};
 static const struct words word_cause = {wire_cause_name, CAUSE_COUNT};
@@ -56,6 +63,7 @@ static const struct words word_leave = {wire_leave_why_name, LEAVE_WHY_COUNT};
 static const struct words word_checkpoint = {wire_checkpoint_state_name, CHECKPOINT_STATE_COUNT};
 static const struct words word_event = {wire_event_kind_name, EVENT_KIND_COUNT};
 static const struct words word_notice_state = {notice_state_name, 3};
+static const struct words word_host = {host_state_name, HOST_STATE_COUNT};
 
 /* COLUMN(row, field, type): a column named as its field. */
 #define AT(row, field) offsetof(struct record, u.row.field)
@@ -94,11 +102,12 @@ static const struct column launch_columns[] = {
     COLUMN(launch, began_step, I64),
 };
 static const struct column host_columns[] = {
-    COLUMN(host, job, TEXT),  COLUMN(host, launch, U64),
-    COLUMN(host, place, U64), COLUMN(host, id, U64),
-    COLUMN(host, name, TEXT), COLUMN(host, address, TEXT),
-    COLUMN(host, port, U64),  COLUMN(host, first_rank, U64),
-    COLUMN(host, ranks, U64), COLUMN(host, formed_unix_ms, I64),
+    COLUMN(host, job, TEXT),          COLUMN(host, launch, U64),     COLUMN(host, id, U64),
+    COLUMN(host, place, I64),         COLUMN(host, name, TEXT),      COLUMN(host, address, TEXT),
+    COLUMN(host, port, U64),          COLUMN(host, first_rank, U64), COLUMN(host, ranks, U64),
+    COLUMN(host, min_hosts, U64),     COLUMN(host, max_hosts, U64),  COLUMN(host, wait_ms, U64),
+    COLUMN(host, node_rank, I64),     COLUMN(host, ended, U64),      WORD(host, state, word_host),
+    COLUMN(host, state_unix_ms, I64),
 };
 static const struct column generation_columns[] = {
     COLUMN(generation, job, TEXT),
@@ -273,7 +282,7 @@ static const struct table {
     [RECORD_JOB] = {"job", TABLE(job_columns), "job", NULL},
     [RECORD_GENERATION] = {"generation", TABLE(generation_columns), "job, generation", NULL},
     [RECORD_LAUNCH] = {"launch", TABLE(launch_columns), "job, generation", NULL},
-    [RECORD_HOST] = {"host", TABLE(host_columns), "job, launch, place", NULL},
+    [RECORD_HOST] = {"host", TABLE(host_columns), "job, launch, id", NULL},
     [RECORD_NODE] = {"node", TABLE(node_columns), "job, incarnation", NULL},
     [RECORD_PROGRESS] = {"progress", TABLE(progress_columns), "job, incarnation", NULL},
     [RECORD_NOTICE] = {"notice", TABLE(notice_columns), "job, generation, id", NULL},

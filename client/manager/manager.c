@@ -334,12 +334,11 @@ static enum muster_status leave_job(struct muster_manager *m, int code,
     struct muster_error saves_why, why;
     enum muster_status left;
 
-    if (m->restored)
-        *ret_saves = manager_outcome_end(m, &saves_why);
+    *ret_saves = manager_outcome_end(m, &saves_why);
     if (*ret_saves != MUSTER_OK)
         node_log(m->node, 1, "%s", saves_why.text);
     /* a launch that comes after a failed save begins from the newest there is */
-    else if (m->restored && code == 0 && !m->keeps_newest && m->failed <= m->latest)
+    else if (code == 0 && !m->keeps_newest && m->failed <= m->latest)
         *ret_saves = sweep_last(m, &saves_why);
     left = muster_node_close(&m->node, code, &why);
     error_pass(err, *ret_saves, &saves_why);

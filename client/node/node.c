@@ -65,8 +65,8 @@ static bool must_leave(struct muster_node *node, enum muster_status status)
         return status == MUSTER_PREEMPTED;
     }
     agent_view(node->agent, &view);
-    node->told |= view.mode == VIEW_END && view.leave_restart;
-    return view.mode == VIEW_END && view.leave_restart;
+    node->told |= view.leave_restart;
+    return view.leave_restart;
 }
 
 static void tell_words_alone(struct muster_node *node)
@@ -92,9 +92,7 @@ void node_leave_process(struct muster_node *node)
     if (node->agent != NULL) {
         agent_leave(node->agent, LEAVE_PREEMPTED, t->restart_code);
         agent_view(node->agent, &view);
-        if (view.leave_restart &&
-            view.mode ==
-                VIEW_END) /* the supervisor may have to say why its restarts lead nowhere */
+        if (view.leave_restart) /* the supervisor may have to say why its restarts lead nowhere */
             supervised_says(&node->supervised, view.end.text);
         agent_drain(node->agent);
     }
@@ -573,8 +571,7 @@ static bool node_has_finished(const struct muster_node *node, int code)
  * program that has finished to begin again from an older checkpoint. */
 static bool is_preempted(const struct member_view *view, bool finished)
 {
-    return view->mode == VIEW_END && view->leave_restart &&
-           !(finished && view->end.code == MUSTER_E_NOT_SAVED);
+    return view->leave_restart && !(finished && view->end.code == MUSTER_E_NOT_SAVED);
 }
 
 static enum wire_leave_why why_leaving(const struct member_view *view, bool finished)

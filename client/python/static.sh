@@ -97,7 +97,8 @@ package libxxhash "$(version xxhash)" -lxxhash
 
 from=$(of sqlite3)
 (cd "$from" && ./configure --disable-tcl --disable-readline && make sqlite3.c)
-gcc $flags -DSQLITE_THREADSAFE=1 -DSQLITE_OMIT_LOAD_EXTENSION -DSQLITE_ENABLE_COLUMN_METADATA -c "$from/sqlite3.c" -o sqlite3.o
+gcc $flags -DSQLITE_THREADSAFE=1 -DSQLITE_OMIT_LOAD_EXTENSION -DSQLITE_OMIT_JSON -DSQLITE_OMIT_DEPRECATED \
+    -DSQLITE_OMIT_SHARED_CACHE -c "$from/sqlite3.c" -o sqlite3.o
 ar rcs "$prefix/lib/libsqlite3.a" sqlite3.o
 cp "$from/sqlite3.h" "$prefix/include"
 licence "$from"

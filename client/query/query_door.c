@@ -41,9 +41,9 @@ static int door_connect(const struct addrinfo *to, int64_t until_ms)
         return fd;
     error = errno;
     if (error == EINPROGRESS)
-        error = !door_wait(fd, POLLOUT, until_ms) ? ETIMEDOUT
+        error = !door_wait(fd, POLLOUT, until_ms)                          ? ETIMEDOUT
                 : getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) != 0 ? errno
-                                                                          : error;
+                                                                           : error;
     if (error == 0)
         return fd;
     close(fd);

@@ -42,8 +42,7 @@ enum muster_status client_count_as(muster_client_t *client, const char *job, int
 /* Tells the broker of a host that has ranks for the job's next launch, for `muster run --nodes`.
  * MUSTER_OK: it is in *ret_launch, whose places muster_client_hosts tells. MUSTER_E_BUSY: not yet.
  * The next two tell *ret_launch, too. MUSTER_E_PEER: a host of its launch is gone.
- * MUSTER_PREEMPTED: hosts wait for which its launch has room. MUSTER_E_ARGUMENT: it does not go
- * together with the others. */
+ * MUSTER_PREEMPTED: hosts wait for which its launch has room. */
 enum muster_status client_host(muster_client_t *client, const char *job,
                                const struct wire_host *host, int64_t *ret_launch,
                                struct muster_error *err);

@@ -82,8 +82,8 @@ static bool copy(char *to, size_t size, const char *from)
 }
 
 enum muster_status task_identity(const char *broker, const char *job,
-                                 char ret_broker[BROKERS_TEXT_MAX + 1], char ret_job[JOB_NAME_MAX + 1],
-                                 struct muster_error *err)
+                                 char ret_broker[BROKERS_TEXT_MAX + 1],
+                                 char ret_job[JOB_NAME_MAX + 1], struct muster_error *err)
 {
     if (broker == NULL)
         broker = getenv("MUSTER_BROKER");

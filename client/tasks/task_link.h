@@ -53,8 +53,8 @@ int64_t task_now_ms(void);
 uint64_t task_incarnation(void); /* random, not 0 */
 /* Broker and job as options, environment and default say. */
 enum muster_status task_identity(const char *broker, const char *job,
-                                 char ret_broker[BROKERS_TEXT_MAX + 1], char ret_job[JOB_NAME_MAX + 1],
-                                 struct muster_error *err);
+                                 char ret_broker[BROKERS_TEXT_MAX + 1],
+                                 char ret_job[JOB_NAME_MAX + 1], struct muster_error *err);
 
 /* When to repeat what was not answered: 200 ms, doubling to 1 s. */
 struct task_again {

@@ -52,8 +52,8 @@ static enum muster_status agent_keep_ask_once(struct agent *agent, const struct 
     while (status == MUSTER_OK && agent->view.asks_answered == before) {
         int64_t left_ms = until_ms - clock_ms(CLOCK_MONOTONIC);
 
-        if (agent->view.mode == VIEW_END && agent->view.left)
-            left_ms = 0; /* it left: nobody answers any more */
+        if (agent->view.left)
+            left_ms = 0; /* nobody answers any more */
         if (left_ms <= 0)
             return error_set(err, MUSTER_E_TIMEOUT,
                              "the broker did not answer %s in time; it may still be done. See "

@@ -157,7 +157,8 @@ struct member_view {
     bool writer;             /* CAPTURE: save; else nothing is to be written by this rank */
     bool termination;        /* the open round's cause */
     struct muster_error end; /* END: status and text */
-    bool leave_restart;      /* END: leave with the restart code (preempted, committed or not) */
+    bool leave_restart; /* only with END: leave with the restart code (preempted, committed or not)
+                         */
     /* joining */
     bool joined;                 /* WELCOME and its snapshot were taken */
     struct muster_error refused; /* status != OK: refused, final; open returns it */
@@ -193,7 +194,8 @@ struct member_view {
 enum member_action_kind {
     MEMBER_SEND = 1,   /* message to the broker */
     MEMBER_SUBSCRIBE,  /* text = events endpoint, connect SUB there, topic = job + NUL; replaces a
-                          former; at each WELCOME: another broker may name the same "tcp://0.0.0.0" */
+                          former; at each WELCOME: another broker may name the same "tcp://0.0.0.0"
+                        */
     MEMBER_CLOSE_GATE, /* see above */
     MEMBER_VIEW,       /* view */
     MEMBER_ON_ERROR,   /* error: call the user's on_error on this thread */

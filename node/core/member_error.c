@@ -101,6 +101,8 @@ void error_heard(struct member *m, int rank, int code, int64_t step, const char 
         m->error_round = round_follows;
         bool idle = m->part == PART_NONE || m->part == PART_THAWED;
         m->error_until = m->now + (idle ? THAW_MS : GIVE_UP_MS);
+        if (m->part == PART_FROZEN && m->round != round_follows && m->thaw_at < m->now + THAW_MS)
+            m->thaw_at = m->now + THAW_MS; /* the wait for another round is not the wait for this */
         if (idle || m->view.mode == VIEW_OPEN) { /* captured already: no further step */
             close_gate(m, GATE_NO_USE);
             view_set(m, VIEW_WAIT);

@@ -51,7 +51,7 @@ static bool leave_is_needed(const struct member *m)
     bool others_wait = leave_hinders_step(m) || m->view.mode == VIEW_END || m->unfit;
     bool unheard = m->pending_count > 0 || m->known_seq > m->applied_seq;
     bool manifest = m->manifest != 0 && m->now < m->manifest_late;
-    bool verdict = m->part == PART_CAPTURED && m->behind_round != m->round && !m->unfit;
+    bool verdict = m->part == PART_CAPTURED && !m->unfit;
 
     if (m->behind_round != 0 || manifest || verdict || leave_round_holds(m))
         return true;
@@ -74,8 +74,7 @@ static void leave_say(struct member *m)
 {
     struct wire_msg message = message_make(WIRE_LEAVE);
     bool finished = m->why == LEAVE_FINISHED && m->view.end.code == MUSTER_E_NOT_SAVED;
-    enum wire_leave_why why =
-        m->view.mode == VIEW_END && m->view.leave_restart && !finished ? LEAVE_PREEMPTED : m->why;
+    enum wire_leave_why why = m->view.leave_restart && !finished ? LEAVE_PREEMPTED : m->why;
 
     message.u.leave = (struct wire_leave){.why = why, .code = m->exit_code, .done = m->done};
     m->leave_request = request_put(m, &message); /* 0: too many wait; tried again, not for ever */

@@ -71,7 +71,8 @@
 #define COLUMNS_TASK_WORKER(T, I, B) \
     I(worker_index) T(host) I(pid) T(state) I(slots) I(takes) I(held) T(holds) I(unix_ms)
 #define COLUMNS_HOST(T, I, B) \
-    I(launch) I(place) T(host) T(address) I(port) I(first_rank) I(ranks) T(id) I(formed_unix_ms)
+    I(launch) I(place) T(host) T(address) I(port) I(first_rank) I(ranks) T(id) T(state) \
+    I(state_unix_ms)
 /* What the broker tells of its own process: a text, or a number where that is "". */
 #define COLUMNS_BROKER(T, I, B) T(name) I(number) T(text)
 /* clang-format on */

@@ -22,7 +22,7 @@ enum record_kind {
     RECORD_PARTICIPANT,
     RECORD_CHECKPOINT,
     RECORD_LAUNCH, /* a generation that took steps */
-    RECORD_HOST,   /* a host's place in a launch that hosts formed; read: of the newest one */
+    RECORD_HOST, /* of a launch that hosts formed, or waiting; read: of the newest, and who waits */
     RECORD_SHARD,
     RECORD_FILE,
     RECORD_SHARDS_GONE, /* write only: the round has neither shards nor files, as if none had come
@@ -254,17 +254,23 @@ struct record_launch {
     uint64_t generation;
     int64_t began_step; /* there, or before */
 };
+enum host_state { HOST_NONE, HOST_WAITING, HOST_RUNNING, HOST_LEFT, HOST_LOST, HOST_STATE_COUNT };
 struct record_host {
     const char *job;
-    uint64_t launch; /* 1, 2, ... as the hosts formed them */
-    uint64_t place;  /* 0, 1, ... */
+    uint64_t launch; /* 1, 2, ... as the hosts formed them; 0: it waits, and has no place */
     uint64_t id;     /* of that life of `muster run` */
+    int64_t place;   /* 0, 1, ...; -1: none */
     const char *name;
     const char *address; /* where the other hosts reach it */
     uint64_t port;       /* free there, for rank 0 of its ranks */
     uint64_t first_rank;
     uint64_t ranks;
-    int64_t formed_unix_ms;
+    uint64_t min_hosts, max_hosts; /* as it was started */
+    uint64_t wait_ms;
+    int64_t node_rank; /* the place that it asks for, -1 = any */
+    uint64_t ended;    /* the newest launch that it saw end */
+    enum host_state state;
+    int64_t state_unix_ms; /* since then; lost: last heard */
 };
 struct record_shard {
     const char *job;

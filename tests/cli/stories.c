@@ -664,6 +664,8 @@ const struct cli_story cli_stories[] = {
     {"stuck_in_save_once", make_stuck_in_save_once},
     {"one_finished", make_one_finished},
     {"beside", make_beside},
+    {"hosts", make_hosts},
+    {"hosts_first", make_hosts_first},
     {"fallen", make_fallen},
     {"joined", make_joined},
     {"joined_before", make_joined_before},

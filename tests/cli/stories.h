@@ -41,6 +41,8 @@ void make_stuck_in_save_no_more(struct db_fixture *db);
 void make_stuck_in_save_once(struct db_fixture *db);
 void make_one_finished(struct db_fixture *db);
 void make_beside(struct db_fixture *db);
+void make_hosts(struct db_fixture *db);
+void make_hosts_first(struct db_fixture *db);
 void make_fallen(struct db_fixture *db);
 void make_joined(struct db_fixture *db);
 void make_joined_before(struct db_fixture *db);

@@ -65,13 +65,16 @@ void make_finished_without(struct db_fixture *db)
     db_sql(db, "UPDATE job SET state = 'ended'");
 }
 
-/* All ranks left with an error before the launch had started, which is no error of the launch. */
+/* All ranks left with an error before the launch had started, which is no error of the launch. What
+ * its evaluator left as tells nothing of it. */
 void make_unstarted(struct db_fixture *db)
 {
     make_running(db);
+    db_node(db, 1, DB_RANKS, "role = 'evaluator', rank = 0");
     db_sql(db, "UPDATE progress SET begun = 0, done = 0");
     db_sql(db, "UPDATE node SET state = 'left', leave_why = 'error', exit_code = 1");
     db_sql(db, "UPDATE generation SET state = 'ended', started_unix_ms = 0");
+    db_sql(db, "UPDATE node SET leave_why = 'preempted', exit_code = 42 WHERE role = 'evaluator'");
     db_sql(db, "UPDATE job SET state = 'ended'");
 }
 
@@ -80,9 +83,10 @@ void make_unstarted_preempted(struct db_fixture *db)
 {
     make_unstarted(db);
     db_sql(db, "UPDATE node SET leave_why = 'preempted', exit_code = 42 WHERE rank = 2");
+    db_notice(db, "signal-1", "received_unix_ms = %lld, state = 'active'", DB_T0 - 60500);
 }
 
-/* They came one after another, and each found nothing left to do. */
+/* Each closed its node without an error before all had restored: no step was trained. */
 void make_unstarted_finished(struct db_fixture *db)
 {
     make_unstarted(db);

@@ -155,3 +155,33 @@ void make_nobody_left(struct db_fixture *db)
     db_sql(db, "UPDATE round SET plan = 'at once: notice signal-1 tells no time left to plan with'"
                " WHERE round = 4");
 }
+
+static void host(struct db_fixture *db, int launch, int place, const char *name, const char *state,
+                 int64_t state_unix_ms)
+{
+    db_sql(db,
+           "INSERT INTO host VALUES ('words', %d, %d, %d, '%s', '192.0.2.1', 7000, %d, 2, 1, 3,"
+           " 30000, -1, 0, '%s', %lld)",
+           launch, 10 * launch + place + 2, place, name, place * 2, state,
+           (long long)state_unix_ms);
+}
+
+/* `muster run --nodes 1:3`: two hosts, of which one was lost, and one that waits; and what is
+ * history. */
+void make_hosts(struct db_fixture *db)
+{
+    make_running(db);
+    host(db, 1, 0, "node-old", "left", DB_T0 - 600000);
+    host(db, 2, 0, "node-a", "running", DB_T0 - 62000);
+    host(db, 2, 1, "node-b", "lost", DB_NOW - 7000);
+    host(db, 0, -1, "node-c", "waiting", DB_NOW - 3000);
+    db_sql(db, "INSERT INTO host SELECT job, launch, 99, place, 'node-past', address, port,"
+               " first_rank, ranks, min_hosts, max_hosts, wait_ms, node_rank, ended, 'running',"
+               " state_unix_ms FROM host WHERE launch = 0");
+}
+
+void make_hosts_first(struct db_fixture *db)
+{
+    db_job(db, "state = '', generation = 0");
+    host(db, 0, -1, "node-a", "waiting", DB_NOW - 3000);
+}

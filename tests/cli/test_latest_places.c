@@ -101,15 +101,7 @@ static int set_up(void **state)
 static void start_broker(void)
 {
     db_close(&db);
-    broker = fork();
-    assert_true(broker >= 0);
-    if (broker > 0)
-        return;
-    if (freopen(scratch_path(directory, "log"), "w", stderr) == NULL)
-        _exit(98);
-    execl(MUSTERD_PATH, "musterd", "--db", scratch_path(directory, "muster.db"), "--listen",
-          listen_at, "--allow-network-fs", (char *)NULL);
-    _exit(99);
+    broker = db_broker(MUSTERD_PATH, directory);
 }
 
 static int tear_down(void **state)

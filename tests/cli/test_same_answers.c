@@ -41,23 +41,6 @@ static void make_long(struct db_fixture *db)
     db->job = "words";
 }
 
-static void start_broker(struct fixture *f)
-{
-    const char *db = scratch_path(f->directory, "muster.db");
-    char listen[SCRATCH_PATH_MAX + 16];
-
-    snprintf(listen, sizeof listen, "ipc://%s", scratch_path(f->directory, "s"));
-    f->broker = fork();
-    assert_true(f->broker >= 0);
-    if (f->broker == 0) {
-        if (freopen(scratch_path(f->directory, "log"), "w", stderr) == NULL)
-            _exit(98);
-        execl(MUSTERD_PATH, "musterd", "--db", db, "--listen", listen, "--allow-network-fs",
-              (char *)NULL);
-        _exit(99);
-    }
-}
-
 static void kill_broker(struct fixture *f)
 {
     if (f->broker <= 0)
@@ -133,7 +116,7 @@ static void broker_and_database_tell_the_same(void **state)
 {
     struct fixture *f = *state;
 
-    start_broker(f);
+    f->broker = db_broker(MUSTERD_PATH, f->directory);
     for (size_t i = 0; i < QUESTIONS_COUNT; i++) {
         char *by_file = ask(f, questions[i], DATABASE); /* while the broker has it open */
         char *by_broker = ask(f, questions[i], BROKER);
@@ -153,7 +136,7 @@ static void a_story_survives_its_broker(void **state)
     char *alive;
     char *dead;
 
-    start_broker(f);
+    f->broker = db_broker(MUSTERD_PATH, f->directory);
     alive = ask(f, "why --job words", BROKER);
     kill_broker(f);
     dead = ask(f, "why --job words", DATABASE);
@@ -171,7 +154,7 @@ static void refused_orders_exit_with_4(void **state)
                                          "notify --cancel nothing --job words"};
     struct fixture *f = *state;
 
-    start_broker(f);
+    f->broker = db_broker(MUSTERD_PATH, f->directory);
     for (size_t i = 0; i < sizeof orders / sizeof orders[0]; i++) {
         char *answer = ask(f, orders[i], BROKER);
 
@@ -187,7 +170,7 @@ static void order_to_an_unknown_job_exits_with_1(void **state)
     struct fixture *f = *state;
     char *answer;
 
-    start_broker(f);
+    f->broker = db_broker(MUSTERD_PATH, f->directory);
     answer = ask(f, "notify 2 --job wrods", BROKER);
     assert_non_null(strstr(answer, "its jobs are: long, words"));
     assert_non_null(strstr(answer, "exit 1"));

@@ -147,6 +147,24 @@ static void the_copy_before_a_migration_is_whole_before_it_has_its_name(void **s
     find(f, "fsync ", find(f, named, synced));
 }
 
+/* The first batch that is told: later ones write over a name that is there. */
+static void the_mark_of_a_new_database_has_a_durable_name(void **state)
+{
+    struct fixture *f = *state;
+    struct store_options options = {.allow_network_fs = true};
+    struct action item = {.kind = ACTION_PERSIST, .record = {RECORD_BROKER, .u.broker.epoch = 1}};
+    const struct actions batch = {.items = &item, .count = 1};
+    struct store *store = NULL;
+
+    assert_int_equal(store_open(scratch_path(f->dir, "muster.db"), &options, &store, &f->err),
+                     MUSTER_OK);
+    file_calls_begin();
+    assert_int_equal(store_apply(store, &batch, 1000000, &f->err), MUSTER_OK);
+    file_calls_end();
+    store_close(&store);
+    find(f, "fsync ", find(f, "fsync /muster.db.mark", 0));
+}
+
 #define TEST(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
 
 int main(void)
@@ -156,6 +174,7 @@ int main(void)
         TEST(a_directory_that_cannot_be_synced_is_an_error_and_not_kept),
         TEST(a_checkpoint_directory_that_cannot_be_synced_is_synced_by_the_next_try),
         TEST(the_copy_before_a_migration_is_whole_before_it_has_its_name),
+        TEST(the_mark_of_a_new_database_has_a_durable_name),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -23,14 +23,12 @@ lintian --allow-root --fail-on error,warning "$packages"/*.deb || { echo "lintia
 . "$SOURCE_DIR/tests/proc/lib_chroot.sh"
 chroot_dir=$SOURCE_DIR/build/chroot-bare
 chroot_packages=(procps)
-(
-    flock 9
-    chroot_is_there || chroot_make || skip "Debian could not be installed in $chroot_dir, see $chroot_dir.log"
-) 9>"$chroot_dir.lock" || exit $?
+chroot_have
 
 cp "$packages"/*.deb "$SOURCE_DIR/client/examples/minimal.c" "$dir"
 cat >"$dir/inside.sh" <<'END'
 set -eu
+unset "${!MUSTER@}" # of the build
 cd /given
 export DEBIAN_FRONTEND=noninteractive HOME=/root XDG_RUNTIME_DIR=/tmp/runtime
 mkdir -p /tmp/runtime
@@ -41,6 +39,10 @@ apt-get install -q -y --no-install-recommends gcc libc6-dev pkg-config >>apt.log
 files >before
 apt-get install -q -y --no-install-recommends ./*.deb >>apt.log 2>&1 || { tail -30 apt.log; exit 1; }
 [ "$(muster --version)" = "muster $(dpkg-query -W -f='${Version}' muster-tools | sed 's/-.*//')" ]
+
+# two programs of two packages find each other
+TMPDIR=/tmp muster demo >/tmp/demo.log 2>&1 || { echo "muster demo failed"; cat /tmp/demo.log; exit 1; }
+grep 'bit for bit' /tmp/demo.log || { echo "the demo proved nothing"; cat /tmp/demo.log; exit 1; }
 
 # the README's way: a job of four ranks, one is taken away
 cc -o /tmp/minimal minimal.c $(pkg-config --cflags --libs muster)

@@ -47,10 +47,7 @@ unshare -m --propagation private true 2>/dev/null || skip "no mount namespace ca
 . "$SOURCE_DIR/tests/proc/lib_chroot.sh"
 chroot_dir=$SOURCE_DIR/build/chroot-bare
 chroot_packages=(procps)
-(
-    flock 9
-    chroot_is_there || chroot_make || skip "Debian could not be installed in $chroot_dir, see $chroot_dir.log"
-) 9>"$chroot_dir.lock" || exit $?
+chroot_have
 
 mkdir "$dir/upper" "$dir/work" "$dir/root" "$dir/context"
 cp "$SOURCE_DIR"/build/package/packages/*.deb "$dir/context"

@@ -8,8 +8,10 @@ mkdir -p "$HOME" "$XDG_RUNTIME_DIR"
 cd "$dir"
 not_checked=1
 
-# --- the demo
-TMPDIR=/tmp "$muster" demo >"$dir/demo.log" 2>&1 || fail "muster demo: $(cat "$dir/demo.log")"
+# --- the demo, whatever the environment wants of other jobs
+long=MUSTER_$(printf 'X%.0s' {1..80})
+env TMPDIR=/tmp MUSTER_NOTICE_SOURCES=none MUSTER_RANK=5 "$long=1" "$muster" demo >"$dir/demo.log" 2>&1 ||
+    fail "muster demo: $(cat "$dir/demo.log")"
 says "$(cat "$dir/demo.log")" 'saved at step' 'No step is lost' 'bit for bit' 'Nothing was' 'muster init'
 [ -z "$(find /tmp -maxdepth 1 -name 'muster-demo-*' -newer "$dir/home" -user "$(id -u)" -print -quit)" ] || fail "the demo left its directory"
 
@@ -17,12 +19,12 @@ says "$(cat "$dir/demo.log")" 'saved at step' 'No step is lost' 'bit for bit' 'N
 code=0
 "$muster" doctor --broker "$ipc" --timeout 1 >"$dir/doctor.log" 2>&1 || code=$?
 same "exit code of a doctor that finds something" $code 1
-says "$(cat "$dir/doctor.log")" '^MEND  broker .*: .man musterd. tells' '^ok    identity'
+says "$(cat "$dir/doctor.log")" '^MEND  broker .*; see .man musterd.$' '^ok    identity'
 
 # --- init
 places=(--broker "$ipc" --db "$dir/state/muster.db") # for root the default ones are the host's
 "$muster" init first --job words "${places[@]}" >"$dir/init.log" || fail "muster init: $(cat "$dir/init.log")"
-says "$(cat "$dir/init.log")" 'first/musterd.conf' 'first/musterd.service' 'first/job.sh' 'Next'
+says "$(cat "$dir/init.log")" 'first/musterd.conf' 'first/musterd.service' 'first/job.sh' 'Next' "^  musterd --config '$dir/first/musterd.conf'$" "^  '$dir/first/job.sh'$"
 if "$muster" init first "${places[@]}" >"$dir/again.log" 2>&1; then fail "a file was overwritten"; fi
 says "$(cat "$dir/again.log")" 'first/musterd.conf.*nothing of yours is overwritten'
 "$musterd" --config first/musterd.conf --check-config >"$dir/checked" || fail "the configuration is refused"
@@ -62,6 +64,10 @@ says "$(cat "$dir/doctor.log")" '^MEND  directory .*/proc cannot hold a checkpoi
 code=0
 MUSTER_RANK=5 MUSTER_WORLD_SIZE=2 "$muster" doctor >"$dir/doctor.log" || code=$?
 says "$(cat "$dir/doctor.log")" '^MEND  identity'
+code=0
+MUSTER_NOTICE_SOURCES=auto,ecc2 "$muster" doctor >"$dir/doctor.log" || code=$?
+same "exit code for a source that there is not" $code 1
+says "$(cat "$dir/doctor.log")" '^MEND  notices +"ecc2" is no notice source'
 wait "$job_pid" || fail "the example job: $(cat "$dir/job.log")"
 says "$(cat "$dir/job.log")" 'demo: resumed at 0, weights'
 
@@ -71,4 +77,9 @@ unset MUSTER_BROKER
 [ "$(stat -c %a hosts/words.key)" = 600 ] || fail "the key can be read by others"
 "$musterd" --config hosts/musterd.conf --check-config | grep -qx 'listen = tcp://0.0.0.0:7700' || fail "not for other hosts"
 grep -q "MUSTER_KEY_FILE='$dir/hosts/words.key'" hosts/job.sh || fail "the job does not name its key"
+code=0
+"$muster" init again --hosts --job words --db "$dir/hosts.db" >"$dir/again.log" 2>&1 || code=$?
+same "exit code for a key that there is" $code 4
+says "$(cat "$dir/again.log")" 'there is a key words already: choose another name'
+[ -z "$(ls again)" ] || fail "half of the files were written"
 finish "the first ten minutes go as the pages say"

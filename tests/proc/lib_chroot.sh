@@ -3,7 +3,8 @@
 # of the test's: what runs there is this build's programs, bound to the same path. Skips (77) where it cannot be made.
 chroot_dir=${SOURCE_DIR:?}/build/chroot
 chroot_packages=(slurmd slurmctld slurm-client munge openmpi-bin mpich
-    libzmq5 libsqlite3-0 libjansson4 libcurl3-gnutls libmsgpackc2 libxxhash0 libsodium23 libmicrohttpd12 libasan8 libubsan1 libtsan2 procps)
+    libzmq5 libczmq4 libpq5 libsqlite3-0 libjansson4 libcurl3-gnutls libmsgpackc2 libxxhash0 libsodium23 libmicrohttpd12
+    libasan8 libubsan1 libtsan2 procps)
 
 skip() {
     say "skipped: $*"
@@ -32,8 +33,8 @@ chroot_make() { # under the lock
 
 chroot_is_there() { [ "$(cat "$chroot_dir/.complete" 2>/dev/null)" = "${chroot_packages[*]}" ]; }
 
-# chroot_enter - makes it if need be, and starts what holds its mount namespace; `inside COMMAND...` runs there.
-chroot_enter() {
+# chroot_have - makes it if need be. For one of another kind set chroot_dir and chroot_packages before.
+chroot_have() {
     [ "$(id -u)" = 0 ] || skip "only root can enter a chroot"
     command -v debootstrap >/dev/null || skip "debootstrap is not installed (apt-get install debootstrap)"
     unshare -m --propagation private true 2>/dev/null || skip "no mount namespace can be made here"
@@ -42,9 +43,19 @@ chroot_enter() {
         chroot_is_there || chroot_make ||
             skip "Debian's packages could not be installed in $chroot_dir, see $chroot_dir.log"
     ) 9>"$chroot_dir.lock" || exit $?
-    BUILD_DIR=$BUILD_DIR dir=$dir root=$chroot_dir unshare -mnp --propagation private --fork --kill-child bash -ec '
+}
+
+# chroot_enter - has it, and starts what holds its mount namespace; `inside COMMAND...` runs there. With
+# chroot_layer=1 what is written there goes with the test.
+chroot_enter() {
+    chroot_have
+    BUILD_DIR=$BUILD_DIR dir=$dir root=$chroot_dir layer=${chroot_layer:-} unshare -mnp --propagation private --fork --kill-child bash -ec '
         ip link set lo up
         ip addr add 192.0.2.1/32 dev lo # with 127.0.0.1 alone getaddrinfo finds no address family
+        if [ -n "$layer" ]; then
+            mkdir "$dir/upper" "$dir/work"
+            mount -t overlay overlay -o "lowerdir=$root,upperdir=$dir/upper,workdir=$dir/work" "$root"
+        fi
         mount -t proc proc "$root/proc"
         mount --rbind /dev "$root/dev"
         for path in dev/shm run tmp; do
@@ -73,3 +84,16 @@ holder_has_mounted() {
 
 # inside COMMAND... - there, with loopback as the only network; sockets in $dir are the same inside and outside.
 inside() { nsenter -t "$holder" -m -n -p chroot "$chroot_dir" "$@"; }
+
+# packages_take - this tree's packages in $dir/packages, but for libmuster-dev, and $dir/minimal, which was built with that.
+packages_take() {
+    local package libraries
+
+    "$SOURCE_DIR/tools/dev" package -y >"$dir/package.log" 2>&1 || fail "there are no packages"
+    mkdir "$dir/packages"
+    cp "$SOURCE_DIR"/build/package/packages/*.deb "$dir/packages"
+    for package in libmuster-dev libmuster0; do dpkg-deb -x "$dir/packages/$package"_*.deb "$dir/dev"; done
+    libraries=$(dirname "$(find "$dir/dev" -name libmuster.so)")
+    "${CC:-cc}" -o "$dir/minimal" "$SOURCE_DIR/client/examples/minimal.c" -I"$dir/dev/usr/include" -L"$libraries" -lmuster
+    rm "$dir"/packages/libmuster-dev_*
+}

@@ -121,10 +121,18 @@ first_lives_saved() {
     committed_whole "$saved"
 }
 
-# A requeued job waits for 2 minutes, unless it is told not to; when it is told too early nothing happens.
+# A requeued job waits for 2 minutes, unless it is told not to. Told in the second in which its first life ended it fails:
+# Slurm counts credentials by seconds, and those of that second are revoked.
+declare -A idle_ms
 is_started_again() {
-    case $(inside squeue -h -t all -j "${id[$1]}" -o '%T %r') in
-    PENDING\ BeginTime) inside scontrol update "JobId=${id[$1]}" StartTime=now && false ;;
+    inside squeue -h -t all -j "${id[$1]}" -o '%T %r' >"$dir/$1.state.log" # a failed test shows it
+    case $(cat "$dir/$1.state.log") in
+    PENDING\ BeginTime)
+        [ "$(inside sinfo -h -p plain -n "${node[$1]}" -o %T)" = idle ] || return
+        : "${idle_ms[$1]:=$(now_ms)}"
+        passed_ms "${idle_ms[$1]}" 2000 && inside scontrol update "JobId=${id[$1]}" StartTime=now
+        false
+        ;;
     RUNNING* | COMPLETED*) ;;
     *) false ;;
     esac

@@ -3,6 +3,7 @@ interpreter lives on.
 """
 
 import os
+import pickle
 import socket
 import subprocess
 import sys
@@ -78,6 +79,16 @@ def test_an_array_on_a_device_that_is_not_here_is_refused_by_name():
 
     with pytest.raises(ValueError, match="state 'w' is on cuda:7"):
         muster.TrainingState(w=Elsewhere())
+
+
+@pytest.mark.parametrize(
+    "raised", [muster.Preempted(42, "away"), muster.PeerError(8, "rank 3 is gone", 3, 9, 70)]
+)
+def test_an_exception_goes_from_a_process_to_another_whole(raised):
+    """Ray and multiprocessing pickle what a worker raised."""
+    again = pickle.loads(pickle.dumps(raised))
+    assert type(again) is type(raised) and again.__dict__ == raised.__dict__
+    assert str(again) == str(raised) and getattr(again, "code", 0) == raised.code
 
 
 def test_a_closed_node_says_so(alone):

@@ -74,19 +74,16 @@ def test_an_exception_in_restore_is_told(world):
     )
 
 
-@pytest.mark.parametrize("what", ["open", "step", "client"])
+@pytest.mark.parametrize("what", ["open", "step", "manager", "client"])
 def test_A6_ctrl_c_ends_a_blocking_call_within_a_second(world, what):
     env = {"MUSTER_WORLD_SIZE": "2"}
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        if what != "step":
+        if what in ("open", "client"):
             env["MUSTER_BROKER"] = f"tcp://127.0.0.1:{silent.getsockname()[1]}"
         process = world.python("wait.py", what, env=env)
         line_with(process, "blocks")
-        if what == "step":
-            await_that(
-                "the rank that waits",
-                lambda: [row for row in world.nodes() if row.state == "restored"],
-            )
+        if "MUSTER_BROKER" not in env:
+            await_that("the rank that waits", world.nodes)
         time.sleep(0.3)  # into the call: from outside nobody sees it
         began = time.monotonic()
         process.send_signal(signal.SIGINT)
@@ -127,6 +124,7 @@ def test_a_forked_child_has_no_node(world):
 
 
 CODES = {
+    "close": 0,
     "return": 0,
     "exit": 3,
     "raise": 1,
@@ -135,6 +133,7 @@ CODES = {
     "forget": 0,
     "leak": 0,
 }
+UNCLOSED = ("return", "exit", "forget", "leak")
 
 
 def exits_at_random_moments(world, count):
@@ -167,7 +166,11 @@ def exits_at_random_moments(world, count):
             assert "Fatal Python error" not in text and "Exception ignored" not in text, text
             (row,) = world.client.nodes(f"exit-{start + at}")
             assert row.state == "left", f"{kind}: {row}\n{text}"
-            assert (row.exit_code == 0) == (kind not in ("raise", "interrupt")) or kind == "notify"
+            assert (row.exit_code == 0) == (kind == "close") or kind == "notify", f"{kind}: {row}"
+            if kind in UNCLOSED:
+                (launch,) = world.client.generations(f"exit-{start + at}")
+                assert "the program never closed <muster.Node rank 0 of 1>" in launch.error_text
+                assert "this rank counts as failed" in text
 
 
 def test_A9_50_exits_at_random_moments_neither_crash_nor_hang(world):

@@ -70,3 +70,15 @@ def test_SIGTERM_is_heard_under_a_handler_that_the_program_set_later(world, unin
     os.kill(nodes[1].pid, signal.SIGTERM)
     resumed_once(world, launch, uninterrupted)
     assert launch.log(1).count("the late handler ran") == 1
+
+
+def test_two_frameworks_that_fight_for_SIGTERM_take_it_from_nobody(world, uninterrupted):
+    launch = world.run(
+        2, "train_numpy.py", STEPS, SECONDS, world.directory / "digests", "two-handlers"
+    )
+    nodes = world.await_step(1, ranks=2)
+    await_that("the end of the fight", lambda: "muster has SIGTERM again" in launch.log(1))
+    os.kill(nodes[1].pid, signal.SIGTERM)
+    resumed_once(world, launch, uninterrupted)
+    assert launch.log(1).count("the handler of the second ran") == 1
+    assert "the handler of the first ran" not in launch.log(1)

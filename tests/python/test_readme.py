@@ -20,7 +20,7 @@ def test_the_first_python_program_of_a_page_runs(world, tmp_path, page):
     assert launch.log(0).startswith("False 2.9999")
 
 
-OF_FRAMEWORKS = {"StatefulDataLoader", "DistributedSampler", "BackupAndRestore"}
+OF_FRAMEWORKS = {"StatefulDataLoader", "DataLoader", "DistributedSampler", "BackupAndRestore"}
 
 
 def test_its_package_page_names_only_what_there_is():
@@ -37,6 +37,7 @@ LINES = {
     "keras_fit": 0,
     "lightning_ddp": 3,  # one of them: its workers' shield
     "numpy_sgd": 3,
+    "ray_train": 6,  # two of them: its workers get MUSTER_BROKER and the like
     "torch_ddp": 4,
 }
 

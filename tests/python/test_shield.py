@@ -69,3 +69,36 @@ def test_without_its_parent_a_helper_ends_by_any_signal():
     os.kill(int(process.stdout.readline()), signal.SIGTERM)
     text, _ = process.communicate(timeout=60)  # until the orphan has gone too
     assert text == "" and process.returncode == 0
+
+
+STARTED = """
+import multiprocessing, os, signal, subprocess, sys
+import muster
+context = multiprocessing.get_context("fork")
+ready, tell = os.pipe()
+
+def worker(init, go):  # as a DataLoader's: its init comes some time behind the fork
+    os.write(tell, b"x")
+    os.read(go, 1)
+    if init is not None:
+        init(0)
+
+def started(init):
+    go, goes = os.pipe()
+    process = context.Process(target=worker, args=(init, go))
+    process.start()
+    os.read(ready, 1)
+    subprocess.run(["kill", "-TERM", str(process.pid)], check=True)  # a stranger
+    os.write(goes, b"x")
+    process.join()
+    return process.exitcode
+
+print(started(muster.shield), started(None))
+print(signal.SIGTERM in signal.pthread_sigmask(signal.SIG_BLOCK, ()))
+"""
+
+
+def test_a_signal_between_the_fork_and_the_shield_is_ignored_too():
+    env = {**os.environ, "PYTHONPATH": str(BUILD / "client/python")}
+    text = subprocess.check_output([sys.executable, "-c", STARTED], env=env, text=True)
+    assert text == f"0 {-signal.SIGTERM}\nFalse\n"

@@ -66,6 +66,14 @@ def test_a_killed_trainer_goes_on_at_the_end_of_an_epoch(world, uninterrupted):
     assert digests(world.directory / "digests") == uninterrupted["one"]
 
 
+def test_a_trainer_that_has_no_step_left_leaves_the_job_as_finished(world):
+    train(world, 0, "one", 199).finish(PATIENCE)
+    train(world, 0, "one").finish(PATIENCE)
+    (again, first) = sorted(world.client.generations("job"), key=lambda row: -row.generation)
+    assert (first.resume_step, again.resume_step) == (0, 200)
+    assert {row.exit_code for row in world.client.nodes("job", again.generation)} == {0}
+
+
 def test_SLURMs_requeue_is_refused_by_name():
     class Environment:
         auto_requeue = True

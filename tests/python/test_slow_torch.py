@@ -84,6 +84,33 @@ def test_A2_the_example_ends_with_the_bits_of_what_it_was_before_muster(world, t
     assert told in launch.log(0) and told in launch.log(1)
 
 
+PRELUDE = """
+import time
+import torch
+from torch.nn.parallel import DistributedDataParallel
+from torchdata.stateful_dataloader import StatefulDataLoader
+torch.manual_seed(1)
+dataset = torch.randn(96, 16)
+Net = lambda: torch.nn.Linear(16, 1)
+"""
+
+
+def test_the_program_of_the_page_goes_on_where_it_was_preempted(world):
+    page = (HERE.parent.parent / "client/python/README.md").read_text()
+    (block,) = re.search(r"^## PyTorch\n\n```python\n(.*?)```", page, re.DOTALL | re.M).groups()
+    program = world.directory / "program.py"
+    tells = "        print('step', step, flush=True); time.sleep(0.1)\n        loss ="
+    block = block.replace("ck.steps(10_000)", "ck.steps(30)").replace("        loss =", tells)
+    program.write_text(PRELUDE + block)
+    launch = world.run(2, program, options=("--max-failures", "0"))
+    world.await_step(5, ranks=2, patience=PATIENCE)
+    world.muster("notify", "--job", "job", "1")
+    launch.finish(PATIENCE)
+    assert "2 launches, 1 preemption" in launch.stderr
+    steps = re.findall(r"^step (\d+)$", launch.log(0), re.M)
+    assert list(map(int, steps)) == list(range(30))  # in ten epochs, each step once
+
+
 def test_a_state_that_only_a_pickle_holds_is_refused_by_name(world):
     class Odd:
         def state_dict(self):

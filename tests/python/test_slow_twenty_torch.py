@@ -1,6 +1,5 @@
-"""A4 with PyTorch: SIGTERM to the process group of ranks with DataLoader workers, and to torchrun's
-agent, 20 times each. A7: who is blamed when a rank is killed inside a collective.
-PyTorch is a download of 3 GB: slow.
+"""A4 with PyTorch: SIGTERM to the process group of ranks with DataLoader workers, 20 times. A7: who
+is blamed when a rank is killed inside a collective. PyTorch is a download of 3 GB: slow.
 """
 # needs: torch
 # needs: torchdata
@@ -9,13 +8,13 @@ import os
 import signal
 
 from conftest import World, await_that, digests
-from test_slow_torchrun import TORCHRUN, agent_of
 
 PATIENCE = 180.0  # launches that each import PyTorch three times, on two loaded cores
 STEPS, SECONDS, TIMES = 600, 0.05, int(os.environ.get("TIMES", "20"))
 
 
 def train(world, ranks, seconds=SECONDS, workers=0):
+    """Its first TIMES launches take their time."""
     program = ("train_ddp.py", STEPS, seconds, world.directory / "digests")
     env = {"SLOW_LAUNCHES": str(TIMES), "WORKERS": str(workers)}
     return world.run(ranks, *program, options=("--max-failures", "0"), env=env)
@@ -41,20 +40,17 @@ def test_A4_SIGTERM_to_the_group_with_4_DataLoader_workers_20_times(world, tmp_p
     assert digests(world.directory / "digests") == uninterrupted(tmp_path / "whole", 4)
 
 
-def test_A4_SIGTERM_to_the_agent_of_torchrun_20_times(world, tmp_path):
-    launch = train(world, TORCHRUN)
-    world.preempt_again_and_again(
-        launch, 2, lambda nodes: os.kill(agent_of(launch), signal.SIGTERM), TIMES, PATIENCE
-    )
-    assert digests(world.directory / "digests") == uninterrupted(tmp_path / "whole", 0)
-
-
 def test_A7_why_names_the_killed_rank_20_times(world):
     """The survivor's gloo call breaks first, and it is not blamed."""
     for number in range(TIMES):
         job = f"job-{number}"
         program = ("train_ddp.py", 100000, 0.001, world.directory / "digests")
-        launch = world.run(2, *program, options=("--max-failures", "0", "--job", job))
+        launch = world.run(
+            2,
+            *program,
+            options=("--max-failures", "0", "--job", job),
+            env={"MUSTER_CHECKPOINT_DIR": str(world.directory / job)},
+        )
         killed = number % 2
         nodes = await_that(
             "steps of both ranks",

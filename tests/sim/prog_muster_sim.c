@@ -5,6 +5,7 @@
  *   --focused                               nearly every world is one made for rare outcomes
  *   --put-back                              every world's database is restored from an older copy
  *   --hasty                                 what is on disk is imported then while the job runs
+ *   --power-cuts                            hosts lose their power, and what was not synced
  *   --lasting                               loops outlast the faults
  *   --healthy --nodes N --layout sharded|replicated --async 0|1 --keeps 0|1 --mutant N
  *                                           fix what a seed decides
@@ -34,8 +35,9 @@ static double now_s(void)
 static int usage(FILE *to)
 {
     fputs("usage: muster-sim --seed N | --seeds A..B [--minutes M] [--focused] [--put-back] "
-          "[--hasty] [--slow-disk] [--lasting] [--healthy]\n"
-          "                  [--nodes N] [--layout sharded|replicated] [--async 0|1] [--keeps 0|1] "
+          "[--hasty] [--slow-disk] [--power-cuts] [--lasting]\n"
+          "                  [--healthy] [--nodes N] [--layout sharded|replicated] [--async 0|1] "
+          "[--keeps 0|1] "
           "[--mutant N] "
           "[--sqlite] [--keep-going]\n",
           to);
@@ -174,6 +176,8 @@ static bool parse(int argc, char **argv, struct arguments *args)
             args->options.hasty = true;
         else if (strcmp(argv[i], "--slow-disk") == 0)
             args->options.slow_disk = true;
+        else if (strcmp(argv[i], "--power-cuts") == 0)
+            args->options.power_cuts = true;
         else if (strcmp(argv[i], "--lasting") == 0)
             args->options.lasting = true;
         else if (strcmp(argv[i], "--sqlite") == 0)

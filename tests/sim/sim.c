@@ -298,6 +298,7 @@ void sim_arguments(const struct sim_options *options, char *text, size_t size)
         {options->put_back, " --put-back"},
         {options->hasty, " --hasty"},
         {options->slow_disk, " --slow-disk"},
+        {options->power_cuts, " --power-cuts"},
         {options->lasting, " --lasting"},
         {options->healthy, " --healthy"},
         {options->layout == LAYOUT_SHARDED, " --layout sharded"},

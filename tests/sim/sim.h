@@ -57,6 +57,7 @@ enum sim_fault {
     FAULT_TWIN,       /* a second process comes for a rank whose first one still lives */
     FAULT_SAVE_LONG,  /* for minutes, and goes on all the while: in worlds made for it alone */
     FAULT_DISK_SLOW,  /* a transaction of the broker takes seconds, again and again: likewise */
+    FAULT_HOST_CUT,   /* the power of a host with ranks, with what they had not synced: likewise */
     /* In worlds with policies alone. */
     FAULT_DELETE_FAILS,       /* EIO */
     FAULT_HAND_DIES,          /* the process that deletes, somewhere in it */
@@ -165,6 +166,9 @@ enum sim_mutation {
     MUTANT_NEVER_DELETED,    /* nobody says that something was deleted */
     MUTANT_LOSES_IMPORT,     /* what was imported is not written */
     MUTANT_NEVER_AGAIN,      /* rank 1 is not started again */
+    MUTANT_SAVED_UNSYNCED,   /* under power cuts: SAVED is said before the shard is synced, ... */
+    MUTANT_NAMED_UNSYNCED,   /* ... MANIFEST_DONE before the checkpoint's name is, ... */
+    MUTANT_REMOVED_UNSYNCED, /* ... its files go before the name that it lost is */
     MUTANT_COUNT
 };
 
@@ -198,6 +202,7 @@ struct sim_options {
     bool hasty; /* what is on disk is imported at once then, whoever runs, and lost databases stop
                    nobody */
     bool slow_disk;          /* every world's broker has one, for a while */
+    bool power_cuts;         /* of every world's hosts, now and then (sim_power.c) */
     bool lasting;            /* loops outlast the faults, but in worlds whose matter is their end */
     bool healthy;            /* no faults but notices and saves that are asked for */
     unsigned nodes;          /* 0 = the seed decides */
@@ -250,6 +255,7 @@ struct sim_stats {
     uint64_t keeping;                    /* worlds with policies */
     uint64_t deletions, deletions_asked; /* decided, and those of them that somebody asked for */
     uint64_t deleted, drops, pins, imports;
+    uint64_t cut_shards, cut_names, cut_deletions; /* that power cuts took back */
     uint64_t faults_planned, faults_met;
     uint64_t thaws;
     uint64_t snapshots;

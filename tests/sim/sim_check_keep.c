@@ -26,7 +26,7 @@ static size_t committed(const struct sim *sim, const char *job, struct item *ite
     for (size_t i = 0; i < table->count && count < ITEMS_MAX; i++) {
         const struct record_checkpoint *row = &table->rows[i].record.u.checkpoint;
         size_t at = count;
-        if (row->state != CHECKPOINT_COMMITTED || strcmp(row->job, job) != 0)
+        if (strcmp(row->job, job) != 0 || !disk_counts(sim, row))
             continue;
         for (; at > 0 && (items[at - 1].step > row->step ||
                           (items[at - 1].step == row->step && items[at - 1].round > row->round));
@@ -445,6 +445,10 @@ void check_listing(struct sim *sim, const struct sim_job *job)
         const struct sim_dir *dir = &sim->dirs[i];
         if (dir->job != job->index || dir->path[0] == '\0')
             continue;
+        const struct record_checkpoint *row = disk_checkpoint(sim, job->name, dir->round);
+        if (row != NULL && row->state == CHECKPOINT_DELETED && row->generation == dir->generation &&
+            !is_of_lost_history(job, dir->generation))
+            sim_broken(sim, "I11", "'%s' lists, and was called deleted", dir->path);
         for (size_t s = 0; s < sim->shards_count; s++) {
             const struct sim_shard *shard = &sim->shards[s];
             const struct record_participant *part =

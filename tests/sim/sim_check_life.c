@@ -145,7 +145,7 @@ void check_restored(struct sim *sim, struct sim_proc *proc, uint64_t checkpoint,
 void check_end(struct sim *sim, struct sim_proc *proc)
 {
     const char *name = sim->jobs[proc->job].name;
-    const struct record_generation *row = disk_generation(sim, name, proc->view.generation);
+    const struct record_generation *row = disk_generation(sim, name, proc->end_generation);
     const struct member_view *view = &proc->view;
 
     if (view->mode == VIEW_END && view->end.status == MUSTER_E_PEER && !proc->lost_history &&

@@ -20,6 +20,9 @@ static void answer(struct sim *sim, struct sim_proc *proc, uint64_t checkpoint,
 static void removed(struct sim *sim, struct sim_event *event)
 {
     sim->stats->deleted++;
+    if (sim->options.mutation != MUTANT_REMOVED_UNSYNCED)
+        fs_sync_names(sim, event->proc->job);
+    power_moment(sim, event->proc, POWER_REMOVED);
     answer(sim, event->proc, (uint64_t)event->number, MUSTER_OK);
 }
 
@@ -27,8 +30,10 @@ static void remove_shards(struct sim *sim, const struct sim_dir *dir)
 {
     for (size_t i = 0; i < sim->shards_count; i++)
         if (sim->shards[i].job == dir->job && sim->shards[i].round == dir->round &&
-            sim->shards[i].generation == dir->generation)
+            sim->shards[i].generation == dir->generation && !sim->shards[i].deleted) {
+            sim->shards[i].taken = sim->options.mutation != MUTANT_REMOVED_UNSYNCED;
             sim->shards[i].deleted = sim->unchecked = true;
+        }
 }
 
 static void thaw(struct sim *sim, struct sim_event *event)
@@ -59,9 +64,11 @@ static void take_out_of_place(struct sim *sim, struct sim_proc *proc, struct sim
     check_taken_out(sim, &sim->jobs[proc->job], dir);
     SIM_TELL(sim, "%s/%u takes checkpoint %llu out of '%s'", sim->jobs[proc->job].name, proc->slot,
              (unsigned long long)dir->round, dir->path);
+    fs_moves(sim, proc, dir);
     dir->path = "";
     dir->out = true;
     remove_shards(sim, dir);
+    power_moment(sim, proc, POWER_TAKEN_OUT);
 }
 
 static void take_out(struct sim *sim, struct sim_event *event)
@@ -71,6 +78,7 @@ static void take_out(struct sim *sim, struct sim_event *event)
     struct sim_dir *dir = fs_dir(sim, proc->job, event->stamp, checkpoint);
 
     if (dir->out) {
+        fs_sync_names(sim, proc->job);
         answer(sim, proc, checkpoint, MUSTER_OK); /* another hand was quicker */
         return;
     }

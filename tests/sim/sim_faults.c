@@ -227,6 +227,9 @@ static bool next_time(struct sim *sim, const struct sim_fault_plan *plan)
     case FAULT_DATABASE_LOST:
         import_lose_database(sim);
         return true;
+    case FAULT_HOST_CUT:
+        power_fault(sim, plan);
+        return true;
     case FAULT_STEP_FAILS:
         sim->fail_steps++;
         return true;
@@ -385,6 +388,7 @@ void faults_stop(struct sim *sim, struct sim_event *event)
     sim->fail_saves = sim->fail_restores = sim->fail_manifests = sim->fail_steps = 0;
     sim->slow_saves_until_us = sim->hung_saves_until_us = sim->long_saves_until_us = 0;
     sim->slow_disk_until_us = 0;
+    memset(sim->cuts, 0, sizeof sim->cuts);
     sim->pub_loss_percent = sim->pub_drop_percent = 0;
     sim->broker.crash_at = FAULT_NOTHING;
     sim->broker.crash_deletes = false;

@@ -85,6 +85,90 @@ size_t fs_manifest_bytes(uint64_t round, uint8_t *buffer, size_t offset, size_t 
     return size;
 }
 
+/* --- what is not synced ----------------------------------------------------------------------- */
+
+void fs_moves(struct sim *sim, const struct sim_proc *proc, struct sim_dir *dir)
+{
+    dir->was = dir->path;
+    dir->mover = power_host(sim, proc->rank);
+}
+
+/* Those that were taken out of their place with it are gone for good, or there again. */
+static void settle_shards(struct sim *sim, const struct sim_dir *dir, bool back)
+{
+    for (size_t i = 0; i < sim->shards_count; i++) {
+        struct sim_shard *shard = &sim->shards[i];
+        if (!shard->taken || shard->job != dir->job || shard->round != dir->round ||
+            shard->generation != dir->generation)
+            continue;
+        shard->taken = false;
+        shard->deleted = !back;
+    }
+}
+
+static void settle_name(struct sim *sim, struct sim_dir *dir, bool back)
+{
+    if (dir->out)
+        settle_shards(sim, dir, back);
+    if (back) {
+        *(dir->out ? &sim->stats->cut_deletions : &sim->stats->cut_names) += 1;
+        SIM_TELL(sim, "POWER: '%s' of round %llu is '%s' again", dir->path,
+                 (unsigned long long)dir->round, dir->was);
+        dir->path = dir->was;
+        dir->out = false;
+    }
+    dir->was = NULL;
+}
+
+void fs_sync_names(struct sim *sim, uint64_t job)
+{
+    for (size_t i = 0; i < sim->dirs_count; i++)
+        if (sim->dirs[i].job == job && sim->dirs[i].was != NULL)
+            settle_name(sim, &sim->dirs[i], false);
+}
+
+static bool is_used(const struct sim *sim, const char *path)
+{
+    bool used = false;
+
+    for (size_t i = 0; i < sim->dirs_count && path[0] != '\0'; i++)
+        used |= strcmp(sim->dirs[i].path, path) == 0;
+    return used;
+}
+
+static void forget_shard(struct sim *sim, struct sim_shard *shard)
+{
+    enum { GONE, TORN, WHOLE };
+    int64_t left = side_range(sim, GONE, WHOLE);
+
+    shard->deleted = left == GONE;
+    shard->complete = left == WHOLE;
+    shard->synced = true;
+    sim->unchecked = true;
+    sim->stats->cut_shards += left != WHOLE;
+    SIM_TELL(sim, "POWER: the shard of rank %llu of round %llu is %s",
+             (unsigned long long)shard->rank, (unsigned long long)shard->round,
+             left == GONE   ? "gone"
+             : left == TORN ? "torn"
+                            : "whole");
+}
+
+void fs_forget(struct sim *sim, unsigned host)
+{
+    for (size_t i = 0; i < sim->shards_count; i++) {
+        struct sim_shard *shard = &sim->shards[i];
+        if (!shard->synced && !shard->deleted && power_host(sim, shard->rank) == host)
+            forget_shard(sim, shard);
+    }
+    for (size_t i = 0; i < sim->dirs_count; i++) {
+        struct sim_dir *dir = &sim->dirs[i];
+        if (dir->was != NULL && dir->mover == host)
+            settle_name(sim, dir, side_chance(sim, 50) && !is_used(sim, dir->was));
+    }
+}
+
+/* --- names ------------------------------------------------------------------------------------ */
+
 static const char *final_name(struct sim *sim, const struct sim_job *job, uint64_t generation,
                               uint64_t round, int64_t step)
 {
@@ -118,6 +202,43 @@ static void check_manifest(struct sim *sim, struct sim_proc *proc, uint64_t roun
     free(wanted);
 }
 
+static void tell_manifest(struct sim *sim, struct sim_proc *proc, struct member_input *input)
+{
+    proc->manifests--;
+    SIM_TELL(sim, "%s/%u manifest of %llu: %s", sim->jobs[proc->job].name, proc->slot,
+             (unsigned long long)input->checkpoint, input->text);
+    power_moment(sim, proc, POWER_NAMED);
+    proc_feed(sim, proc, input);
+    thread_look(sim, proc);
+}
+
+static void name_synced(struct sim *sim, struct sim_event *event)
+{
+    struct member_input input = {.kind = MEMBER_MANIFEST_WRITTEN,
+                                 .checkpoint = (uint64_t)event->number,
+                                 .text = (const char *)event->data};
+
+    fs_sync_names(sim, event->proc->job);
+    tell_manifest(sim, event->proc, &input);
+}
+
+/* As dir_commit_as(): renamed by an earlier try or not, the name is synced before it is told. */
+static void sync_name(struct sim *sim, struct sim_proc *proc, struct member_input *input)
+{
+    struct sim_event *event;
+
+    power_moment(sim, proc, POWER_RENAMED);
+    if (!sim->options.power_cuts || sim->options.mutation == MUTANT_NAMED_UNSYNCED) {
+        tell_manifest(sim, proc, input);
+        return;
+    }
+    event = sim_after(sim, side_range(sim, 200, 40000), name_synced, proc);
+    event->number = (int64_t)input->checkpoint;
+    event->size = strlen(input->text) + 1;
+    event->data = malloc(event->size);
+    memcpy(event->data, input->text, event->size);
+}
+
 static void manifest_done(struct sim *sim, struct sim_event *event)
 {
     struct sim_proc *proc = event->proc;
@@ -126,7 +247,6 @@ static void manifest_done(struct sim *sim, struct sim_event *event)
     struct member_input input = {.kind = MEMBER_MANIFEST_WRITTEN, .checkpoint = round};
     struct sim_dir *dir = fs_dir(sim, proc->job, generation, round);
 
-    proc->manifests--;
     if (!proc->view.started && import_is_gone(sim, proc, round))
         import_missing(sim, proc, round); /* the launch resumes from it: it was to be repaired */
     if (sim->fail_manifests > 0 || dir->out) {
@@ -136,15 +256,17 @@ static void manifest_done(struct sim *sim, struct sim_event *event)
         input.kind = MEMBER_MANIFEST_FAILED;
         input.code = MUSTER_E_IO;
         input.text = dir->out ? "the shard file is not there" : "the disk said no";
-    } else {
-        if (dir->path[0] == '\0')
-            dir->path = final_name(sim, job, generation, round, dir->step);
-        input.text = dir->path;
+        tell_manifest(sim, proc, &input);
+        return;
     }
-    SIM_TELL(sim, "%s/%u manifest of %llu: %s", job->name, proc->slot, (unsigned long long)round,
-             input.text);
-    proc_feed(sim, proc, &input);
-    thread_look(sim, proc);
+    if (dir->path[0] == '\0') {
+        fs_moves(sim, proc, dir);
+        dir->path = final_name(sim, job, generation, round, dir->step);
+    } else if (dir->mover != power_host(sim, proc->rank)) {
+        dir->was = NULL; /* what another host sees is no longer in the first one's memory alone */
+    }
+    input.text = dir->path;
+    sync_name(sim, proc, &input);
 }
 
 /* Its writer was frozen meanwhile. */
@@ -163,6 +285,7 @@ void fs_manifest(struct sim *sim, struct sim_proc *proc, uint64_t generation, ui
     const struct record_checkpoint *row = disk_checkpoint(sim, job->name, round);
 
     check_manifest(sim, proc, round, bytes, size);
+    power_moment(sim, proc, POWER_COMMITTED);
     if (row == NULL || (row->state != CHECKPOINT_COMMITTED && !is_of_the_past(sim, row)))
         sim_broken(sim, "I1", "a manifest is written for round %llu, which is not committed",
                    (unsigned long long)round);

@@ -105,6 +105,7 @@ void job_plan(struct sim *sim)
 {
     static const int64_t delays_us[] = {200, 200, 1000, 5000, 5000, 30000, 300000};
 
+    sim->host_ranks = 1;
     sim->delay_min_us = 20;
     sim->delay_max_us = pick(sim, delays_us, sim->options.healthy || sim->focus != NULL ? 6 : 7);
     sim->post_max_us = sim_chance(sim, 50) ? 20 : 2000;

@@ -66,6 +66,8 @@ static int64_t tail_us(enum sim_fault kind)
 {
     if (kind == FAULT_DATABASE_LOST)
         return 60000000;
+    if (kind == FAULT_HOST_CUT)
+        return 20000000;
     if (kind == FAULT_SAVE_HANGS)
         return 95000000;
     if (kind == FAULT_SAVE_LONG)
@@ -237,6 +239,18 @@ static void add_slow_disk(struct sim *sim, int64_t work)
     }
 }
 
+static void add_power_cuts(struct sim *sim, int64_t work)
+{
+    power_plan(sim);
+    for (int64_t count = side_range(sim, 2, 6); count > 0; count--) {
+        struct sim_fault_plan plan = {.kind = FAULT_HOST_CUT,
+                                      .at_us = side_range(sim, 0, work + 2000000),
+                                      .target = (unsigned)side_range(sim, 0, 0xffff),
+                                      .slot = -1};
+        add(sim, &plan);
+    }
+}
+
 #define LASTING_NODES_MAX 16
 #define LASTING_STEPS_MAX 300 /* of one rank; steps that are shorter take longer then */
 
@@ -288,6 +302,8 @@ void plan_faults(struct sim *sim)
         add_put_back(sim, work);
     if (sim->options.slow_disk)
         add_slow_disk(sim, work);
+    if (sim->options.power_cuts)
+        add_power_cuts(sim, work);
     if (sim->keeps && !sim->options.healthy)
         add_in_keeps(sim, work);
     if (sim->options.sqlite && !sim->options.healthy)

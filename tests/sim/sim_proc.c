@@ -68,8 +68,10 @@ static void publish_view(struct sim *sim, struct sim_proc *proc)
 
     proc->view = *member_get_view(proc->member);
     claims_outcomes(sim, proc);
-    if (view->mode == VIEW_END && former != VIEW_END)
+    if (view->mode == VIEW_END && former != VIEW_END) {
+        proc->end_generation = view->generation;
         claims_ends(sim, proc);
+    }
     if (view->mode != former || view->round != before.round || view->step != before.step)
         proc->undecided_us = sim->now_us;
     SIM_TELL(sim, "%s/%u view %s round %llu step %lld%s%s%s%s (begun %lld done %lld) %s",
@@ -330,7 +332,7 @@ struct sim_proc *proc_start(struct sim *sim, struct sim_job *job, unsigned slot,
     proc->restored_checkpoint = UINT64_MAX;
     proc->timer_at_us = NEVER;
     proc->since_us = sim->now_us;
-    snprintf(host, sizeof host, "host%u", rank);
+    snprintf(host, sizeof host, "host%u", power_host(sim, rank));
     snprintf(dir, sizeof dir, "/ck/%s", job->name);
     struct member_options options = {.job = job->name,
                                      .role = proc->role,

@@ -44,6 +44,7 @@ static const char *const fault_names[FAULT_COUNT] = {
     [FAULT_TWIN] = "second process for a rank",
     [FAULT_SAVE_LONG] = "saves of minutes",
     [FAULT_DISK_SLOW] = "disk slow",
+    [FAULT_HOST_CUT] = "power cut of a host",
     [FAULT_DELETE_FAILS] = "deletion fails",
     [FAULT_HAND_DIES] = "death in a deletion",
     [FAULT_HAND_FREEZES] = "freeze in a deletion",
@@ -196,6 +197,9 @@ void sim_stats_print(const struct sim_stats *s, FILE *out)
             ", pins %" PRIu64 ", imports %" PRIu64,
             s->keeping, s->commits_of[CAUSE_PERIOD], s->deletions, s->deletions_asked, s->deleted,
             s->pins, s->imports);
+    fprintf(out,
+            "\npower cuts took back: shards %" PRIu64 ", names %" PRIu64 ", deletions %" PRIu64,
+            s->cut_shards, s->cut_names, s->cut_deletions);
     fprintf(out,
             "\nsupervisors said of %" PRIu64 " that they are gone, %" PRIu64
             " were asked; terminations frozen:",

@@ -81,8 +81,8 @@ uint64_t task_incarnation(void)
 }
 
 enum muster_status task_identity(const char *broker, const char *job,
-                                 char ret_broker[BROKERS_TEXT_MAX + 1], char ret_job[JOB_NAME_MAX + 1],
-                                 struct muster_error *err)
+                                 char ret_broker[BROKERS_TEXT_MAX + 1],
+                                 char ret_job[JOB_NAME_MAX + 1], struct muster_error *err)
 {
     (void)broker, (void)job, (void)err;
     snprintf(ret_broker, ENDPOINT_MAX + 1, "ipc:///none");

@@ -148,6 +148,7 @@ static void run_fresh(const struct sim_options *kind, const char *what, double c
         options.seed = seed;
         options.lasting = seed % 4 == 1;
         options.slow_disk = seed % 5 == 2;
+        options.power_cuts = seed % 3 == 1;
         double before = sim_cpu_seconds();
         assert_true(sim_run_told(&options, &stats));
         sim_longest_note(&longest, &options, sim_cpu_seconds() - before);

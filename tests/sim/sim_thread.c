@@ -253,6 +253,8 @@ static struct member_input save_result(struct sim *sim, struct sim_proc *proc, u
         input.text = "no room for the shard";
     } else {
         shard->complete = true;
+        shard->synced = sim->options.mutation != MUTANT_SAVED_UNSYNCED;
+        power_moment(sim, proc, POWER_SAVED);
         proc->saved_us = sim->now_us;
         input.files = job_files(sim, job);
         input.files_count = (size_t)(round % 9 == 0 && !sim->keeps ? FILES : 1 + round % 3);

@@ -38,12 +38,16 @@ struct sim_shard {
     int64_t begun, done;
     size_t older; /* the place of the one before it with the same head, + 1; 0 = none */
     bool complete, deleted;
+    bool synced; /* what a power cut leaves alone */
+    bool taken;  /* deleted with its directory, whose name may still come back */
 };
 struct sim_dir { /* of a round */
     uint64_t job, generation, round;
     int64_t step;
     const char *path; /* "" until renamed */
     bool out;         /* taken out of its place, to be removed */
+    const char *was;  /* its path before a rename that is not synced; NULL: there is none such */
+    unsigned mover;   /* the host of that rename */
     char *manifest;   /* owned; NULL: it has none */
     size_t manifest_size;
 };
@@ -136,6 +140,7 @@ struct sim_proc {
     int64_t
         saved_long_us; /* when the next save began behind such a one, whose SAVED is on its way */
     enum sim_end end;
+    uint64_t end_generation; /* when its view ended it: who leaves may hear of the next one */
     /* network */
     uint64_t route; /* 0 = not connected */
     bool connected_once;
@@ -241,6 +246,17 @@ struct sim_fault_plan {
     unsigned target; /* job and slot, by chance */
     int slot;        /* of job 0; -1 = by target */
     int64_t left_ms; /* notices: the time left, 0 = by for_us */
+};
+
+/* Of what one says to others behind a sync, and where a power cut tries whether it was one. */
+enum sim_power_moment {
+    POWER_SAVED, /* a shard is to be told */
+    POWER_COMMITTED,
+    POWER_RENAMED,
+    POWER_NAMED,
+    POWER_TAKEN_OUT, /* a checkpoint that is to be deleted */
+    POWER_REMOVED,
+    POWER_MOMENT_COUNT
 };
 
 /* Worlds made for what chance alone meets too seldom. */
@@ -374,6 +390,8 @@ struct sim {
     int64_t delay_min_us, delay_max_us;
     int64_t post_max_us;
     int64_t fsync_max_us;
+    unsigned host_ranks; /* so many ranks of each job are on one host */
+    bool broker_beside;  /* the broker is on the first of them */
     unsigned pub_loss_percent;
     uint64_t journal_max;
     struct sim_fault_plan faults[SIM_FAULTS_MAX];
@@ -393,6 +411,7 @@ struct sim {
     int64_t asks_until_us; /* a tool asks and asks */
     unsigned fail_saves, fail_restores, fail_manifests, fail_steps;
     unsigned fail_deletes, kill_hands, freeze_hands;
+    unsigned cuts[POWER_MOMENT_COUNT]; /* of a host's power, that wait for such a moment */
     int64_t wall_offset_ms;
 };
 
@@ -566,6 +585,20 @@ size_t fs_manifest_bytes(uint64_t round, uint8_t *buffer, size_t offset, size_t 
  * there is no whole checkpoint at `path`. */
 const struct sim_shard *fs_restore(struct sim *sim, const struct sim_job *job, const char *path,
                                    uint64_t checkpoint, int rank, int64_t told_us);
+
+/* What a power cut of that host makes of what was not synced: it is there, or not, or torn. */
+void fs_forget(struct sim *sim, unsigned host);
+/* All names of a job's directories are on the disk. */
+void fs_sync_names(struct sim *sim, uint64_t job);
+/* Before a rename of one: by whom. */
+void fs_moves(struct sim *sim, const struct sim_proc *proc, struct sim_dir *dir);
+
+/* sim_power.c */
+void power_plan(struct sim *sim);
+unsigned power_host(const struct sim *sim, uint64_t rank);
+void power_fault(struct sim *sim, const struct sim_fault_plan *plan);
+/* This process has come to it: a cut that waits for that comes now, or soon. */
+void power_moment(struct sim *sim, const struct sim_proc *proc, enum sim_power_moment moment);
 
 /* sim_job.c */
 struct sim_job *sim_job_named(struct sim *sim, const char *name); /* NULL: none of them */

@@ -133,7 +133,8 @@ static void put_row(struct line *line, const struct record *row)
             (long long)row->u.launch.began_step);
         break;
     case RECORD_HOST:
-        put(line, "+host %s", row->u.host.name);
+        put(line, "+host %s %llu %d", row->u.host.name, (unsigned long long)row->u.host.launch,
+            (int)row->u.host.state);
         break;
     case RECORD_SHARD:
         put(line, "+shard %llu.%llu", (unsigned long long)row->u.shard.round,

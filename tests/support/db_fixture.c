@@ -1,11 +1,15 @@
 #include "tests/support/db_fixture.h"
 
 #include "schema/sql/sql.h"
+#include "tests/support/scratch.h"
 
+#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 static void run(struct db_fixture *db, const char *sql)
 {
@@ -35,6 +39,31 @@ void db_close(struct db_fixture *db)
     if (sqlite3_close(db->sqlite) != SQLITE_OK)
         abort();
     db->sqlite = NULL;
+}
+
+pid_t db_broker(const char *musterd, const char *directory)
+{
+    const char *db = scratch_path(directory, "muster.db"), *log = scratch_path(directory, "log");
+    const char *listen = scratch_path("ipc:/", "%s/s", directory);
+    const char *port = scratch_path(directory, "port");
+    pid_t broker = fork();
+
+    if (broker == 0) {
+        if (freopen(log, "w", stderr) == NULL)
+            _exit(98);
+        execl(musterd, "musterd", "--db", db, "--listen", listen, "--allow-network-fs",
+              "--port-file", port, (char *)NULL);
+        _exit(99);
+    }
+    while (!scratch_exists(port)) {
+        if (broker < 0 || waitpid(broker, NULL, WNOHANG) != 0) {
+            fprintf(stderr, "fixture: musterd did not start: see %s\n", log);
+            abort();
+        }
+        poll(NULL, 0, 5);
+    }
+    unlink(port); /* it may be started once more */
+    return broker;
 }
 
 void db_sql(struct db_fixture *db, const char *format, ...)

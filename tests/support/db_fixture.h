@@ -9,6 +9,7 @@
 
 #include <sqlite3.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #define DB_T0 1767614403000LL  /* 2026-01-05 12:00:03 */
 #define DB_NOW 1767614463000LL /* a minute later */
@@ -23,6 +24,10 @@ struct db_fixture {
 /* Makes the file (which must not exist) with all tables. */
 void db_open(struct db_fixture *db, const char *path);
 void db_close(struct db_fixture *db);
+/* The program musterd on DIRECTORY/muster.db at ipc://DIRECTORY/s, with its lines in DIRECTORY/log.
+ * It can be asked already: who asks before is told at once that there is no broker. The caller ends
+ * it. */
+pid_t db_broker(const char *musterd, const char *directory);
 void db_sql(struct db_fixture *db, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 struct db_text {

@@ -26,7 +26,7 @@ static const struct key keys[RECORD_KIND_COUNT] = {
     [RECORD_SHARD] = {AT(shard.job), 0, AT(shard.round), AT(shard.rank), true},
     [RECORD_FILE] = {AT(file.job), AT(file.path), AT(file.round), AT(file.rank), true},
     [RECORD_POLICY] = {AT(policy.job), .is = true},
-    [RECORD_HOST] = {AT(host.job), 0, AT(host.launch), AT(host.place), true},
+    [RECORD_HOST] = {AT(host.job), 0, AT(host.launch), AT(host.id), true},
     [RECORD_LAUNCH] = {AT(launch.job), 0, AT(launch.generation), .is = true},
     [RECORD_PIN] = {AT(pin.job), AT(pin.id), AT(pin.checkpoint), .is = true},
     [RECORD_CUSTOM] = {AT(custom.job), 0, AT(custom.round), .is = true},

@@ -13,7 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/statvfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -130,12 +129,11 @@ static int bench_read_options(struct bench *b)
 static int bench_make_places(struct bench *b)
 {
     char full[PATH_MAX];
-    ssize_t length = readlink("/proc/self/exe", b->exe, sizeof b->exe - 1);
 
-    if (length < 0 || realpath(b->place, full) == NULL)
+    setup_self(b->exe);
+    if (realpath(b->place, full) == NULL)
         return tool_fail(TOOL_NO, "cannot use %s: %s; name another place with --dir", b->place,
                          strerror(errno));
-    b->exe[length] = '\0';
     snprintf(b->dir, sizeof b->dir, "%s/muster-bench-XXXXXX", full);
     if (mkdtemp(b->dir) == NULL) {
         b->dir[0] = '\0';
@@ -161,50 +159,6 @@ static int bench_make_places(struct bench *b)
 
 /* --- the processes ---------------------------------------------------------------------------- */
 
-/* In a child: what it says goes to the log, and it ends with this process. */
-static void bench_child(const struct bench *b)
-{
-    FILE *log = freopen(b->log_path, "a", stderr);
-
-    prctl(PR_SET_PDEATHSIG, SIGTERM);
-    if (log == NULL || dup2(STDERR_FILENO, STDOUT_FILENO) < 0)
-        _exit(126);
-}
-
-static void bench_exec_broker(const struct bench *b)
-{
-    char db[PATH_MAX + 48], program[] = "musterd", db_option[] = "--db", listen[] = "--listen";
-    char address[sizeof b->broker];
-    char *words[] = {program, db_option, db, listen, address, NULL};
-
-    snprintf(db, sizeof db, "%s/muster.db", b->dir);
-    snprintf(address, sizeof address, "%s", b->broker);
-    execv(b->musterd, words);
-    _exit(127);
-}
-
-/* MUSTERD, and no other then; else where `muster demo` finds it. */
-static bool bench_find_broker(struct bench *b)
-{
-    const char *named = getenv("MUSTERD");
-
-    if (named == NULL || named[0] == '\0')
-        return setup_find("musterd", b->musterd);
-    snprintf(b->musterd, sizeof b->musterd, "%s", named);
-    return access(named, X_OK) == 0;
-}
-
-static int bench_no_broker(void)
-{
-    const char *named = getenv("MUSTERD");
-
-    if (named != NULL && named[0] != '\0')
-        return tool_fail(TOOL_NO, "MUSTERD is %s, which cannot be started; correct or unset it",
-                         named);
-    return tool_fail(TOOL_NO, "there is no musterd beside this program or in PATH; install the "
-                              "package muster-broker, or set MUSTERD");
-}
-
 static bool bench_broker_answers(const struct bench *b, struct muster_error *ret_error)
 {
     muster_client_t *client = NULL;
@@ -222,14 +176,9 @@ static int bench_start_broker(struct bench *b)
     struct muster_error err = {0};
     int status = 0;
 
-    if (!bench_find_broker(b))
-        return bench_no_broker();
-    b->broker_pid = fork();
-    if (b->broker_pid == 0) {
-        bench_child(b);
-        setpgid(0, 0); /* a terminal's SIGINT would end it before the ranks */
-        bench_exec_broker(b);
-    }
+    if (trial_find_broker(b->musterd) != TOOL_DONE)
+        return TOOL_NO;
+    b->broker_pid = trial_start_broker(b->log_path, b->musterd, b->broker, b->dir);
     if (b->broker_pid < 0)
         return tool_fail(TOOL_NO, "cannot start a broker: %s", strerror(errno));
     for (double until = bench_clock_ms() + BROKER_TIMEOUT_MS;;) {
@@ -245,40 +194,21 @@ static int bench_start_broker(struct bench *b)
     }
 }
 
-static void bench_exec_job(const struct bench *b)
+static int bench_run_job(const struct bench *b)
 {
-    char ranks[16], broker[sizeof b->broker], exe[PATH_MAX], checkpoints[PATH_MAX + 48];
-    char *words[] = {"muster",         "run", "-n", ranks, "-j",    BENCH_JOB, "-b", broker,
-                     "--max-failures", "0",   "--", exe,   "bench", NULL};
+    char ranks[16], checkpoints[PATH_MAX + 48];
+    pid_t pid;
 
     snprintf(ranks, sizeof ranks, "%" PRId64, b->ranks);
-    snprintf(broker, sizeof broker, "%s", b->broker);
-    snprintf(exe, sizeof exe, "%s", b->exe);
     snprintf(checkpoints, sizeof checkpoints, "%s/checkpoints", b->dir);
     setenv("MUSTER_CHECKPOINT_DIR", checkpoints, 1);
     setenv(BENCH_PLAN_ENV, b->plan_path, 1);
-    unsetenv("MUSTER_RESTART_CODE");
-    execv(exe, words);
-    _exit(127);
-}
-
-static int bench_run_job(struct bench *b)
-{
-    pid_t pid = fork();
-    int status = 0;
-
-    if (pid == 0) {
-        bench_child(b);
-        signal(SIGINT, SIG_DFL);
-        bench_exec_job(b);
-    }
+    pid = trial_start(b->log_path, (const char *const[]){
+                                       b->exe, "run", "-n", ranks, "-j", BENCH_JOB, "-b", b->broker,
+                                       "--max-failures", "0", "--", b->exe, "bench", NULL});
     if (pid < 0)
         return tool_fail(TOOL_NO, "cannot start the ranks: %s", strerror(errno));
-    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-        continue;
-    if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
-        return TOOL_DONE;
-    return tool_fail(TOOL_NO, "the ranks of this run failed");
+    return trial_wait(pid) == 0 ? TOOL_DONE : tool_fail(TOOL_NO, "the ranks of this run failed");
 }
 
 static void bench_tell_log(const struct bench *b)
@@ -294,11 +224,7 @@ static void bench_tell_log(const struct bench *b)
 
 static void bench_clear(struct bench *b)
 {
-    if (b->broker_pid > 0) {
-        kill(b->broker_pid, SIGTERM);
-        while (waitpid(b->broker_pid, NULL, 0) < 0 && errno == EINTR)
-            continue;
-    }
+    trial_stop(b->broker_pid);
     if (b->plan != NULL)
         munmap(b->plan, sizeof *b->plan);
     if (b->dir[0] != '\0')
@@ -452,6 +378,7 @@ int cmd_bench(struct tool *tool)
     b->tool = tool;
     signal(SIGINT, SIG_IGN); /* the ranks end, and then this cleans up */
     code = bench_read_options(b);
+    trial_clear_environment();
     if (code == TOOL_DONE)
         code = bench_make_places(b);
     if (code == TOOL_DONE)

@@ -10,11 +10,14 @@ set(sbom_relations "")
 foreach(library "libzmq MUSTER_ZMQ LGPL-3.0-or-later" "libczmq MUSTER_CZMQ MPL-2.0"
         "libmsgpackc MUSTER_MSGPACK BSL-1.0" "libsqlite3 MUSTER_SQLITE blessing" "libjansson MUSTER_JANSSON MIT"
         "libxxhash MUSTER_XXHASH BSD-2-Clause" "libsodium MUSTER_SODIUM ISC" "libcurl MUSTER_CURL curl"
-        "libmicrohttpd MUSTER_MICROHTTPD LGPL-2.1-or-later")
+        "libmicrohttpd MUSTER_MICROHTTPD LGPL-2.1-or-later" "libpq MUSTER_PQ PostgreSQL")
     separate_arguments(words UNIX_COMMAND "${library}")
     list(GET words 0 name)
     list(GET words 1 variable)
     list(GET words 2 license)
+    if(NOT ${variable}_FOUND)
+        continue() # an option is off
+    endif()
     string(APPEND sbom_packages ",
     {
       \"name\": \"${name}\",

@@ -22,8 +22,6 @@
 
 #define HOSTS_STOP_MS 2000
 #define HOSTS_NAP_MS 10
-/* A host that was killed is still there so long: what contradicts it may be its own next start. */
-#define HOSTS_CONTRADICT_MS (LOST_MS + HEARTBEAT_MS)
 
 /* What `muster run` tells the small process; the end of the socket says: leave. */
 struct hosts_order {
@@ -40,7 +38,6 @@ struct speaker {
     struct wire_host host;
     char name[HOST_MAX + 1];
     char address[HOST_MAX + 1];
-    int64_t began_ms;
     int64_t told;                     /* the newest launch that was told */
     int64_t gone_told;                /* ... and the one of which a host is gone */
     int64_t grow_asked;               /* ... and the one that was asked to save and end */
@@ -157,8 +154,6 @@ static void speaker_ask(struct speaker *s)
     if (speaker_waits(s))
         s->host.port = (uint64_t)rank_free_port(INADDR_ANY);
     status = client_host(s->client, s->options->job, &s->host, &launch, &err);
-    if (status == MUSTER_E_ARGUMENT && clock_ms(CLOCK_BOOTTIME) - s->began_ms < HOSTS_CONTRADICT_MS)
-        status = MUSTER_E_BUSY;
     switch (status) {
     case MUSTER_OK:
     case MUSTER_PREEMPTED:
@@ -206,7 +201,7 @@ static void speaker_main(int fd, const struct hosts_options *o, pid_t parent)
 
 static void speaker_main(int fd, const struct hosts_options *o, pid_t parent)
 {
-    struct speaker s = {.fd = fd, .options = o, .began_ms = clock_ms(CLOCK_BOOTTIME)};
+    struct speaker s = {.fd = fd, .options = o};
     struct muster_error err = {.text = ""};
 
     prctl(PR_SET_PDEATHSIG, SIGKILL);

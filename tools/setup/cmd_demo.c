@@ -9,12 +9,9 @@
 #include "node/shard/fs.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -22,8 +19,6 @@
 
 #define DEMO_PATIENCE_MS 60000
 #define DEMO_LOOK_MS 50
-
-extern char **environ;
 
 struct demo {
     char dir[PATH_MAX / 2];
@@ -34,61 +29,13 @@ struct demo {
 
 /* --- processes -------------------------------------------------------------------------------- */
 
-/* This job's identity comes from here, not from around us. */
-static void demo_clear_environment(void)
-{
-    for (size_t i = 0; environ[i] != NULL;) {
-        char name[64];
-
-        snprintf(name, sizeof name, "%.*s", (int)strcspn(environ[i], "="), environ[i]);
-        if (strncmp(name, "MUSTER_", 7) == 0 && unsetenv(name) == 0)
-            i = 0;
-        else
-            i++;
-    }
-}
-
-/* log NULL: it speaks on our own outputs. -1: it could not be started. */
-static pid_t demo_start(const struct demo *demo, const char *log, const char *const *words)
-{
-    char path[PATH_MAX];
-    pid_t pid;
-
-    fflush(stdout);
-    pid = fork();
-    if (pid != 0)
-        return pid;
-    prctl(PR_SET_PDEATHSIG, SIGTERM);
-    if (log != NULL) {
-        int fd;
-
-        snprintf(path, sizeof path, "%s/%s", demo->dir, log);
-        fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-        dup2(fd, STDOUT_FILENO);
-        dup2(fd, STDERR_FILENO);
-    }
-    execv(words[0], (char *const *)words);
-    fprintf(stderr, "muster: cannot start %s: %s\n", words[0], strerror(errno));
-    _exit(127);
-}
-
-/* Its exit code; -1: it was killed. */
-static int demo_wait(pid_t pid)
-{
-    int status;
-
-    while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
-        ;
-    return pid > 0 && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-}
-
-static int demo_run(const struct demo *demo, const char *const *words)
+static int demo_run(const char *const *words)
 {
     printf("\n$ muster");
     for (size_t i = 1; words[i] != NULL; i++)
         printf(strchr(words[i], ' ') != NULL ? " \"%s\"" : " %s", words[i]);
     puts("");
-    return demo_wait(demo_start(demo, NULL, words));
+    return trial_wait(trial_start(NULL, words));
 }
 
 static void demo_pause(void)
@@ -103,32 +50,29 @@ static void demo_pause(void)
 static int demo_begin(struct demo *demo)
 {
     const char *tmp = getenv("TMPDIR");
-    char db[PATH_MAX], self[PATH_MAX], checkpoints[PATH_MAX];
-    ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
+    char checkpoints[PATH_MAX], log[PATH_MAX];
 
-    if (!setup_find("musterd", demo->musterd))
-        return tool_fail(TOOL_NO, "there is no musterd beside this program or in PATH: install the "
-                                  "package muster-broker, or add its folder to PATH");
-    snprintf(demo->self, sizeof demo->self, "%.*s", length > 0 ? (int)length : 0, self);
+    if (trial_find_broker(demo->musterd) != TOOL_DONE)
+        return TOOL_NO;
+    setup_self(demo->self);
     snprintf(demo->dir, sizeof demo->dir, "%s/muster-demo-XXXXXX",
              tmp != NULL && strlen(tmp) < 40 ? tmp : "/tmp"); /* a socket's path is short */
     if (mkdtemp(demo->dir) == NULL)
         return tool_fail(TOOL_NO, "cannot make a directory %s: %s; set TMPDIR to one with room",
                          demo->dir, strerror(errno));
-    demo_clear_environment();
+    trial_clear_environment();
     snprintf(demo->broker, sizeof demo->broker, "ipc://%s/broker.sock", demo->dir);
-    snprintf(db, sizeof db, "%s/muster.db", demo->dir);
     snprintf(checkpoints, sizeof checkpoints, "%s/checkpoints", demo->dir);
     setenv("MUSTER_CHECKPOINT_DIR", checkpoints, 1);
     setenv("MUSTER_BROKER", demo->broker, 1);
     printf("A broker starts in %s, and %d ranks train a small model for %d steps.\n", demo->dir,
            DEMO_RANKS, DEMO_STEPS);
-    demo->broker_pid = demo_start(
-        demo, "musterd.log",
-        (const char *const[]){demo->musterd, "--listen", demo->broker, "--db", db, NULL});
-    demo->job_pid = demo_start(demo, "job.log",
-                               (const char *const[]){demo->self, "run", "-n", "4", "--job", "demo",
-                                                     "--", demo->self, "demo", "rank", NULL});
+    snprintf(log, sizeof log, "%s/musterd.log", demo->dir);
+    demo->broker_pid = trial_start_broker(log, demo->musterd, demo->broker, demo->dir);
+    snprintf(log, sizeof log, "%s/job.log", demo->dir);
+    demo->job_pid =
+        trial_start(log, (const char *const[]){demo->self, "run", "-n", "4", "--job", "demo", "--",
+                                               demo->self, "demo", "rank", NULL});
     return TOOL_DONE;
 }
 
@@ -169,16 +113,16 @@ static int demo_await(struct demo *demo)
 
 static int demo_preempt(const struct demo *demo)
 {
-    int code = demo_run(demo, (const char *const[]){demo->self, "notify", "2", "--text",
-                                                    "this machine is taken away", NULL});
+    int code = demo_run((const char *const[]){demo->self, "notify", "2", "--text",
+                                              "this machine is taken away", NULL});
 
     if (code == 0)
-        code = demo_wait(demo->job_pid);
+        code = trial_wait(demo->job_pid);
     if (code != 0)
         return tool_fail(TOOL_NO, "the job ended with exit code %d: read %s/job.log", code,
                          demo->dir);
-    demo_run(demo, (const char *const[]){demo->self, "status", "demo", NULL});
-    demo_run(demo, (const char *const[]){demo->self, "why", NULL});
+    demo_run((const char *const[]){demo->self, "status", "demo", NULL});
+    demo_run((const char *const[]){demo->self, "why", NULL});
     return TOOL_DONE;
 }
 
@@ -229,14 +173,9 @@ static int demo_prove(const struct demo *demo)
 
 static void demo_end(struct demo *demo, int code)
 {
-    if (demo->job_pid > 0 && waitpid(demo->job_pid, NULL, WNOHANG) == 0) {
-        kill(demo->job_pid, SIGTERM);
-        demo_wait(demo->job_pid);
-    }
-    if (demo->broker_pid > 0) {
-        kill(demo->broker_pid, SIGTERM);
-        demo_wait(demo->broker_pid);
-    }
+    if (demo->job_pid > 0 && waitpid(demo->job_pid, NULL, WNOHANG) == 0)
+        trial_stop(demo->job_pid);
+    trial_stop(demo->broker_pid);
     if (code == TOOL_DONE)
         (void)fs_remove_tree(demo->dir, NULL);
 }

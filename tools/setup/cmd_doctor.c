@@ -4,6 +4,8 @@
 
 #include "tools/render.h"
 
+#include "node/notice/sources.h"
+
 #include <muster/node.h>
 
 #include <inttypes.h>
@@ -128,8 +130,7 @@ static bool doctor_broker(struct doctor *doctor)
         doctor_say(doctor, "broker", "start `musterd`", "none runs here; %s is its database",
                    tool->address);
     } else if (status != MUSTER_OK) {
-        doctor_say(doctor, "broker", "`man musterd` tells how to run one", "%s",
-                   said[0] != '\0' ? said : err.text);
+        doctor_say(doctor, "broker", "see `man musterd`", "%s", said[0] != '\0' ? said : err.text);
     } else {
         doctor_say(doctor, "broker", "",
                    "%s, musterd %s, %" PRId64 " jobs running, answers in %" PRId64 " ms",
@@ -234,8 +235,14 @@ static const char *doctor_cloud(void)
 static void doctor_notices(struct doctor *doctor)
 {
     const char *told = getenv("MUSTER_NOTICE_SOURCES"), *cloud = doctor_cloud();
+    struct muster_error err = {.status = MUSTER_OK};
+    struct source_list ignored;
 
-    if (told != NULL && told[0] != '\0')
+    if (sources_parse(told, &ignored, &err) != MUSTER_OK ||
+        sources_check_environment(&err) != MUSTER_OK)
+        doctor_say(doctor, "notices", "correct the variable, see `man muster-notices`", "%s",
+                   err.text);
+    else if (told != NULL && told[0] != '\0')
         doctor_say(doctor, "notices", "", "SIGTERM, `muster notify`, and %s", told);
     else if (cloud[0] != '\0')
         doctor_say(doctor, "notices", "set MUSTER_NOTICE_SOURCES=auto",
@@ -267,7 +274,7 @@ static int doctor_print(struct doctor *doctor)
 
         fprintf(tool->out, "%-4s  %-9s  %s%s%s\n", mend[0] == '\0' ? "ok" : "MEND",
                 json_string_value(json_object_get(finding, "what")),
-                json_string_value(json_object_get(finding, "text")), mend[0] == '\0' ? "" : ": ",
+                json_string_value(json_object_get(finding, "text")), mend[0] == '\0' ? "" : "; ",
                 mend);
     }
     return TOOL_DONE;

@@ -168,8 +168,10 @@ static int init_batch(const struct init *init)
     fprintf(file,
             "[ $# -gt 0 ] || set -- '%s' demo rank\n"
             "export MUSTER_JOB='%s'\n"
-            "srun \"$@\"\n"
-            "[ $? != 42 ] || scontrol requeue \"$SLURM_JOB_ID\"\n",
+            "srun --kill-on-bad-exit=0 \"$@\"\n"
+            "code=$?\n"
+            "[ $code != 42 ] || scontrol requeue \"$SLURM_JOB_ID\"\n"
+            "exit $code\n",
             init->muster, init->job);
     return init_close(init, "job.sbatch", file, "the same by Slurm");
 }
@@ -198,7 +200,7 @@ static int init_directory(struct init *init)
     char *real;
 
     if (mkdir(name, 0755) != 0 && errno != EEXIST)
-        return tool_fail(TOOL_NO, "cannot make %s: %s; name another directory: muster init DIR",
+        return tool_fail(TOOL_NO, "cannot make \"%s\": %s; name another directory: muster init DIR",
                          name, strerror(errno));
     real = realpath(name, NULL);
     if (real == NULL || strlen(real) >= sizeof init->dir || strpbrk(real, "'\"\n%") != NULL) {
@@ -227,8 +229,10 @@ static int init_take_places(struct init *init)
     const char *broker = init_told(init, OPTION_BROKER), *db = init_told(init, OPTION_DB);
 
     if (db != NULL && (db[0] != '/' || strlen(db) >= sizeof init->db))
-        return tool_fail(TOOL_USAGE, "--db %s is to be the whole path of the database, from /", db);
-    if (broker != NULL && (strstr(broker, "://") == NULL || strlen(broker) > ENDPOINT_MAX || strchr(broker, ',') != NULL))
+        return tool_fail(TOOL_USAGE, "--db is \"%s\"; give a whole path, as in /var/lib/muster.db",
+                         db);
+    if (broker != NULL && (strstr(broker, "://") == NULL || strlen(broker) > ENDPOINT_MAX ||
+                           strchr(broker, ',') != NULL))
         return tool_fail(TOOL_USAGE,
                          "\"%s\" is not one broker's address: give tcp://host:port or ipc://path",
                          broker);
@@ -273,8 +277,7 @@ static int init_job_name(struct init *init)
         strspn(init->job, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.") !=
             strlen(init->job))
         return tool_fail(TOOL_USAGE,
-                         "the example's name, \"%s\", is to be of letters, digits, - "
-                         "_ and . alone",
+                         "--job is \"%s\"; an example's name has letters, digits, - _ and . only",
                          init->job);
     return TOOL_DONE;
 }
@@ -283,9 +286,9 @@ static void init_next(const struct init *init)
 {
     fprintf(init->tool->out,
             "\nNext, in three terminals or with & behind the first:\n"
-            "  musterd --config %s/musterd.conf\n"
-            "  %s/job.sh\n"
-            "  MUSTER_BROKER=%s muster top\n"
+            "  musterd --config '%s/musterd.conf'\n"
+            "  '%s/job.sh'\n"
+            "  MUSTER_BROKER='%s' muster top\n"
             "muster doctor tells what is still missing.\n",
             init->dir, init->dir, init->broker);
 }
@@ -305,6 +308,8 @@ int cmd_init(struct tool *tool)
         code = init_places(&init);
     if (code == TOOL_DONE)
         code = init_directory(&init);
+    if (code == TOOL_DONE && init.hosts)
+        code = init_key(&init); /* first: it may be refused, and a file would be in the way then */
     if (code == TOOL_DONE)
         code = init_config(&init);
     if (code == TOOL_DONE)
@@ -313,8 +318,6 @@ int cmd_init(struct tool *tool)
         code = init_script(&init);
     if (code == TOOL_DONE && init.slurm)
         code = init_batch(&init);
-    if (code == TOOL_DONE && init.hosts)
-        code = init_key(&init);
     if (code == TOOL_DONE)
         init_next(&init);
     return code;

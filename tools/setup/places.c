@@ -12,16 +12,20 @@ static bool places_try(const char *folder, size_t length, const char *name, char
            access(path, X_OK) == 0;
 }
 
+void setup_self(char ret_path[PATH_MAX])
+{
+    ssize_t length = readlink("/proc/self/exe", ret_path, PATH_MAX - 1);
+
+    ret_path[length > 0 ? length : 0] = '\0';
+}
+
 /* In the folder of this program. */
 static bool places_beside(const char *name, char path[PATH_MAX])
 {
     char own[PATH_MAX];
-    ssize_t length = readlink("/proc/self/exe", own, sizeof own - 1);
     const char *slash;
 
-    if (length <= 0)
-        return false;
-    own[length] = '\0';
+    setup_self(own);
     slash = strrchr(own, '/');
     return slash != NULL && places_try(own, (size_t)(slash - own), name, path);
 }

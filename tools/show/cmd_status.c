@@ -410,17 +410,50 @@ static json_t *json_failed_saves(const muster_rows_t *rows)
     return array;
 }
 
+#define HOSTS_SHOWN 16
+
+static void print_host(struct tool *tool, const struct muster_host_row *host)
+{
+    struct shown age = render_age(host->state_unix_ms, tool->now_unix_ms);
+
+    if (host->launch == 0)
+        fprintf(tool->out, "  host          %s, %" PRId64 " rank%s", host->host, host->ranks,
+                host->ranks == 1 ? "" : "s");
+    else if (host->ranks == 1)
+        fprintf(tool->out, "  host %-7" PRId64 "  %s, rank %" PRId64, host->place, host->host,
+                host->first_rank);
+    else
+        fprintf(tool->out, "  host %-7" PRId64 "  %s, ranks %" PRId64 " to %" PRId64, host->place,
+                host->host, host->first_rank, host->first_rank + host->ranks - 1);
+    fprintf(tool->out,
+            strcmp(host->state, "lost") == 0 ? ": %s, last heard %s\n" : ": %s, since %s\n",
+            host->state, age.text);
+}
+
+/* Of `muster run --nodes`. */
+static void print_hosts(struct tool *tool, const muster_rows_t *rows)
+{
+    size_t count = muster_rows_count(rows);
+
+    for (size_t i = 0; i < count && i < HOSTS_SHOWN; i++)
+        print_host(tool, &muster_rows_hosts(rows)[i]);
+    if (count > HOSTS_SHOWN)
+        fprintf(tool->out, "  hosts         and %zu more: --json\n", count - HOSTS_SHOWN);
+}
+
 static void print_job(struct tool *tool, const struct muster_job_row *job,
                       const muster_rows_t *members, const muster_rows_t *notices,
                       const muster_rows_t *nodes, const muster_rows_t *generations,
-                      const muster_rows_t *rounds)
+                      const muster_rows_t *rounds, const muster_rows_t *hosts)
 {
     const struct muster_generation_row *failed =
         restored_in_the_way(generations, muster_rows_count(generations));
     FILE *out = tool->out;
 
     if (strcmp(status_outcome(job), "not launched") == 0) {
-        fprintf(out, "job %s: not launched; `muster tasks` shows its tasks\n", job->job);
+        fprintf(out, "job %s: not launched%s\n", job->job,
+                muster_rows_count(hosts) > 0 ? "" : "; `muster tasks` shows its tasks");
+        print_hosts(tool, hosts);
         return;
     }
     fprintf(out, "job %s: %s%s%s%s %s\n", job->job, paint(paint_of_state(status_outcome(job))),
@@ -441,6 +474,7 @@ static void print_job(struct tool *tool, const struct muster_job_row *job,
         print_missing(out, job, nodes);
     if (strcmp(job->state, "ending") == 0)
         print_staying(out, nodes);
+    print_hosts(tool, hosts);
     print_stuck(out, nodes);
     if (failed != NULL && failed->generation < job->generation)
         fprintf(out,
@@ -497,7 +531,7 @@ static void print_task_queues(FILE *out, const muster_rows_t *rows)
 
 static int print_job_json(struct tool *tool, const muster_rows_t *job, const muster_rows_t *members,
                           const muster_rows_t *notices, const muster_rows_t *nodes,
-                          const muster_rows_t *rounds)
+                          const muster_rows_t *rounds, const muster_rows_t *hosts)
 {
     json_t *document = render_document();
 
@@ -505,6 +539,7 @@ static int print_job_json(struct tool *tool, const muster_rows_t *job, const mus
     json_object_set_new(document, "participants", render_rows(members));
     json_object_set_new(document, "notices", render_rows(notices));
     json_object_set_new(document, "stuck", render_stuck_rows(nodes));
+    json_object_set_new(document, "hosts", render_rows(hosts));
     json_object_set_new(document, "failed_saves", json_failed_saves(rounds));
     return render_json(document, tool->out, false) ? TOOL_DONE
                                                    : tool_fail(TOOL_NO, "no memory for the answer");
@@ -512,19 +547,15 @@ static int print_job_json(struct tool *tool, const muster_rows_t *job, const mus
 
 #define EXIT_RUNS 5 /* beyond the codes that every verb has */
 
-/* Of a launch whose ranks left before it started, which ends without an error, too: it has finished
- * where each of them found nothing left to do. */
-static int unstarted_exit_code(const struct muster_job_row *job, const muster_rows_t *rows)
+/* Of a launch whose ranks left before it started, which ends without an error, too. */
+static int unstarted_exit_code(const muster_rows_t *rows)
 {
     const struct muster_node_row *nodes = muster_rows_nodes(rows);
-    int64_t finished = 0;
 
-    for (size_t i = 0; i < muster_rows_count(rows); i++) {
-        if (strcmp(nodes[i].leave_why, "preempted") == 0)
+    for (size_t i = 0; i < muster_rows_count(rows); i++)
+        if (tool_node_is_rank(&nodes[i]) && strcmp(nodes[i].leave_why, "preempted") == 0)
             return muster_status_exit_code(MUSTER_PREEMPTED);
-        finished += strcmp(nodes[i].leave_why, "finished") == 0;
-    }
-    return finished >= job->world_size ? TOOL_DONE : TOOL_NO;
+    return TOOL_NO;
 }
 
 /* For scripts around a launcher whose own exit code does not tell. */
@@ -535,7 +566,7 @@ static int status_exit_code(const struct muster_job_row *job, const muster_rows_
     if (job->end_status == MUSTER_PREEMPTED || job->end_status == MUSTER_E_NOT_SAVED)
         return muster_status_exit_code(MUSTER_PREEMPTED);
     if (job->end_status == MUSTER_OK && job->started_unix_ms == 0)
-        return unstarted_exit_code(job, nodes);
+        return unstarted_exit_code(nodes);
     return job->end_status == MUSTER_OK ? TOOL_DONE : TOOL_NO;
 }
 
@@ -546,6 +577,7 @@ static int one_job(struct tool *tool, const char *name)
     muster_rows_t *notices = NULL;
     muster_rows_t *nodes = NULL;
     muster_rows_t *queues = NULL;
+    muster_rows_t *hosts = NULL;
     muster_rows_t *generations = NULL;
     muster_rows_t *rounds = NULL;
     const struct muster_job_row *job;
@@ -571,15 +603,17 @@ static int one_job(struct tool *tool, const char *name)
         status = muster_client_rounds(tool->client, name, job->newest_checkpoint, &rounds, &err);
     if (status == MUSTER_OK)
         status = muster_client_task_queues(tool->client, name, &queues, &err);
+    if (status == MUSTER_OK)
+        status = muster_client_hosts(tool->client, name, 0, &hosts, &err);
     if (status == MUSTER_OK && strcmp(job->state, "ended") == 0 && job->started_unix_ms == 0)
         status = muster_client_generations(tool->client, name, 0, &generations, &err);
     if (status != MUSTER_OK)
         code = tool_fail_status(status, &err);
     else if (tool_json(tool))
-        code = print_job_json(tool, rows, members, notices, nodes, rounds);
+        code = print_job_json(tool, rows, members, notices, nodes, rounds, hosts);
     else {
         tool_print_as_of(tool);
-        print_job(tool, job, members, notices, nodes, generations, rounds);
+        print_job(tool, job, members, notices, nodes, generations, rounds, hosts);
         print_task_queues(tool->out, queues);
     }
     if (code == TOOL_DONE && tool->values[OPTION_EXIT_CODE] != NULL)
@@ -589,6 +623,7 @@ static int one_job(struct tool *tool, const char *name)
     muster_rows_destroy(&notices);
     muster_rows_destroy(&nodes);
     muster_rows_destroy(&queues);
+    muster_rows_destroy(&hosts);
     muster_rows_destroy(&generations);
     muster_rows_destroy(&rounds);
     return code;

@@ -6,8 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define TASK_NUMBER_MAX (((int64_t)1 << 40) - 1)
-
 /* The job that is meant: tasks need no launch, so the list of jobs need not have it. A list for a
  * program may be empty. */
 static int find_queues(struct tool *tool, bool for_list, muster_rows_t **ret_rows)
@@ -213,7 +211,7 @@ static int show_queues(struct tool *tool, const muster_rows_t *queues)
 static int tasks_read_number(const char *word, int64_t *ret_number)
 {
     if (strspn(word, "+-0123456789") > 0)
-        return tool_number(word, "a task", 1, TASK_NUMBER_MAX, ret_number);
+        return tool_number(word, "a task", 1, (int64_t)TASK_NUMBER_MAX, ret_number);
     return tool_fail(TOOL_USAGE,
                      "tasks does not know \"%s\": give a state (queued, leased, done, failed, "
                      "cancelled), `all`, `workers` or the number of a task",

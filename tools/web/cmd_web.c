@@ -29,9 +29,12 @@ static int web_parse_listen(struct web *web, const char *text)
 int cmd_web(struct tool *tool)
 {
     const char *listen = tool->values[OPTION_LISTEN];
-    struct web *web = calloc(1, sizeof *web);
+    struct web *web;
     int code;
 
+    if (tool_json(tool))
+        return tool_fail(TOOL_USAGE, "web is a page: `muster status --json` has the figures");
+    web = calloc(1, sizeof *web);
     if (web == NULL)
         return tool_fail(TOOL_NO, "no memory for the page");
     web->tool = tool;

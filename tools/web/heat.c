@@ -14,11 +14,6 @@ const char *const web_cell_words[CELL_COUNT] = {
     "not there", "joining", "training", "in a save", "stuck", "silent", "left", "lost",
 };
 
-static bool heat_is_rank(const struct muster_node_row *node)
-{
-    return strcmp(node->role, "chief") == 0 || strcmp(node->role, "worker") == 0;
-}
-
 enum web_cell web_cell_of(const struct muster_node_row *node, int64_t now_unix_ms)
 {
     if (node == NULL)
@@ -46,7 +41,7 @@ int web_world_find(const muster_rows_t *nodes, int64_t world_size, int64_t now_u
 
     *ret_world = (struct web_world){.count = world_size < 0 ? 0 : (size_t)world_size};
     for (size_t i = 0; i < muster_rows_count(nodes); i++)
-        if (heat_is_rank(&node[i]) && node[i].rank >= (int64_t)ret_world->count &&
+        if (tool_node_is_rank(&node[i]) && node[i].rank >= (int64_t)ret_world->count &&
             node[i].rank < 1000000)
             ret_world->count = (size_t)node[i].rank + 1;
     ret_world->rank = calloc(ret_world->count + 1, sizeof *ret_world->rank);
@@ -56,7 +51,8 @@ int web_world_find(const muster_rows_t *nodes, int64_t world_size, int64_t now_u
         const struct muster_node_row **place =
             &ret_world->rank[node[i].rank < 0 ? 0 : node[i].rank];
 
-        if (!heat_is_rank(&node[i]) || node[i].rank < 0 || (size_t)node[i].rank >= ret_world->count)
+        if (!tool_node_is_rank(&node[i]) || node[i].rank < 0 ||
+            (size_t)node[i].rank >= ret_world->count)
             continue;
         if (*place == NULL || !tool_node_is_live(*place) || tool_node_is_live(&node[i]))
             *place = &node[i];

@@ -443,7 +443,14 @@ static int nothing_to_tell(struct tool *tool)
     const struct muster_job_row *job = muster_rows_jobs(rows);
 
     if (code == TOOL_DONE && strcmp(job->state, "ended") == 0 && job->end_status == MUSTER_OK &&
-        strcmp(job->end_text, "found on disk") != 0)
+        job->end_text[0] == '\0' && job->started_unix_ms == 0)
+        code = tool_fail(TOOL_NO,
+                         "job %s ended before it started: its ranks left before all %" PRId64
+                         " had joined and restored, so there is no checkpoint of it; `muster nodes "
+                         "--job %s` shows how each left",
+                         tool->job, job->world_size, tool->job);
+    else if (code == TOOL_DONE && strcmp(job->state, "ended") == 0 &&
+             job->end_status == MUSTER_OK && job->started_unix_ms > 0)
         code = tool_fail(TOOL_NO,
                          "job %s finished, and nobody asked for a save before: there was no notice "
                          "and no round, so it made no checkpoint; `muster events --job %s` shows "

@@ -273,11 +273,11 @@ void story_fell_back(struct story *story, const struct muster_event_row *told)
                   newest, newest - generation->resume_step == 1 ? "is" : "are");
 }
 
-/* As `muster status` has it: an imported launch is one of which nobody knows how it ended. */
+/* As `muster status` has it. Of an imported launch nobody knows whether it started. */
 static bool story_cost_has_finished(const struct muster_generation_row *generation)
 {
     return strcmp(generation->state, "ended") == 0 && generation->end_status == MUSTER_OK &&
-           strcmp(generation->end_text, "found on disk") != 0;
+           generation->started_unix_ms > 0;
 }
 
 /* Nothing is to go on: what is saved of it, and what is not. */

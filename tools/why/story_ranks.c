@@ -6,11 +6,6 @@
 
 #define STUCK_NAMED_MAX 4
 
-static bool is_trainer(const struct muster_node_row *node)
-{
-    return strcmp(node->role, "chief") == 0 || strcmp(node->role, "worker") == 0;
-}
-
 static bool story_ranks_has_finished(const struct muster_node_row *node)
 {
     return strcmp(node->state, "left") == 0 && strcmp(node->leave_why, "finished") == 0;
@@ -41,8 +36,9 @@ void story_stuck(struct story *story)
         story_say(story, "All %zu ranks are stuck, the longest first:", stuck.count);
     for (size_t i = 0; i < stuck.count && i < STUCK_NAMED_MAX; i++)
         story_say(story, "%s %" PRId64 " (host %s, pid %" PRId64 ") is stuck: it has been %s.",
-                  is_trainer(stuck.nodes[i]) ? "Rank" : stuck.nodes[i]->role, stuck.nodes[i]->rank,
-                  stuck.nodes[i]->host, stuck.nodes[i]->pid, render_stuck(stuck.nodes[i]).text);
+                  tool_node_is_rank(stuck.nodes[i]) ? "Rank" : stuck.nodes[i]->role,
+                  stuck.nodes[i]->rank, stuck.nodes[i]->host, stuck.nodes[i]->pid,
+                  render_stuck(stuck.nodes[i]).text);
     if (stuck.count > STUCK_NAMED_MAX)
         story_say(story, "And %zu more are stuck: `muster nodes --job %s` shows them.",
                   stuck.count - STUCK_NAMED_MAX, story->job);
@@ -58,8 +54,9 @@ bool story_came_out(const struct story *story, const struct muster_event_row *st
         stuck_of(story, stuck->rank) != NULL)
         return false;
     for (size_t i = 0; i < muster_rows_count(story->nodes); i++)
-        if (node[i].rank == stuck->rank && is_trainer(&node[i]) && node[i].done >= stuck->step &&
-            node[i].joined_unix_ms <= stuck->unix_ms && strcmp(node[i].phase, "ended") != 0)
+        if (node[i].rank == stuck->rank && tool_node_is_rank(&node[i]) &&
+            node[i].done >= stuck->step && node[i].joined_unix_ms <= stuck->unix_ms &&
+            strcmp(node[i].phase, "ended") != 0)
             return true;
     return false;
 }
@@ -72,7 +69,7 @@ static const struct muster_node_row *silent_before(const struct story *story,
     const struct muster_node_row *node = muster_rows_nodes(story->nodes), *found = NULL;
 
     for (size_t i = 0; i < muster_rows_count(story->nodes); i++) {
-        if (!is_trainer(&node[i]) || node[i].rank == failure->rank ||
+        if (!tool_node_is_rank(&node[i]) || node[i].rank == failure->rank ||
             strcmp(node[i].state, "lost") != 0 || node[i].applied_seq >= failure->seq ||
             node[i].heard_unix_ms > failure->unix_ms ||
             story_broker_was_away(story, failure->unix_ms, node[i].ended_unix_ms))
@@ -112,7 +109,7 @@ bool story_fell(const muster_rows_t *nodes, const struct muster_event_row *cance
     const struct muster_node_row *node = muster_rows_nodes(nodes);
 
     for (size_t i = 0; i < muster_rows_count(nodes); i++)
-        if (node[i].rank == cancelled->rank && is_trainer(&node[i]) &&
+        if (node[i].rank == cancelled->rank && tool_node_is_rank(&node[i]) &&
             story_ranks_has_finished(&node[i]) && node[i].ended_unix_ms == cancelled->unix_ms)
             return true;
     return false;
@@ -126,7 +123,7 @@ struct who story_trains_on(const struct story *story)
     size_t live = 0, finished = 0;
 
     for (size_t i = 0; i < muster_rows_count(story->nodes); i++) {
-        if (!is_trainer(&node[i]))
+        if (!tool_node_is_rank(&node[i]))
             continue;
         live += tool_node_is_live(&node[i]);
         finished += story_ranks_has_finished(&node[i]);

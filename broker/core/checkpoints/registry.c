@@ -178,7 +178,7 @@ struct answer registry_manifest_done(struct core *core, struct peer *peer,
     event.path = m->path;
     event_emit(core, job, event, 0);
     if ((job->gen.state == GENERATION_JOINING || job->gen.state == GENERATION_RUNNING) &&
-        !job->gen.resume_ready && job->gen.resume_checkpoint == m->checkpoint)
+        job->gen.resume_checkpoint == m->checkpoint)
         registry_announce_resume(core, job);
     job_timer(job, core->now); /* deletions may have waited for it */
     return ok;

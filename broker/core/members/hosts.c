@@ -3,7 +3,7 @@
  * a generation; the ranks say HELLO as under any launcher.
  * Always: a launch has rows before a host is told of it; no launch is formed while a host that is
  * heard is in the one before. A host repeats HOST each second, which is its request and its sign
- * of life, so nothing is lost with a broker but the time until it is heard again. */
+ * of life. A start of the broker takes each host of the rows for heard, until it was silent. */
 #include "broker/core/members/members.h"
 
 #include "schema/room.h"
@@ -62,32 +62,34 @@ static bool hosts_waited(const struct core *core, const struct hosts *hosts)
     return came_ms != INT64_MIN && core->now - came_ms >= wait_ms;
 }
 
-/* A host that left the newest launch before its end; NULL: none has. After a start nobody is
- * gone before there was time to be heard. */
-static const struct host_place *hosts_gone(const struct core *core, const struct hosts *hosts)
+/* A host that left the newest launch before its end; NULL: none has. */
+static const struct host_place *hosts_gone(const struct hosts *hosts)
 {
-    if (core->now - core->start_boot_ms < LOST_MS)
-        return NULL;
     for (size_t i = 0; i < hosts->places_count; i++)
-        if (!hosts->places[i].over && !hosts->places[i].here)
+        if (hosts->places[i].gone)
             return &hosts->places[i];
     return NULL;
 }
 
-static bool hosts_all_back(const struct core *core, const struct hosts *hosts)
+static bool hosts_all_back(const struct hosts *hosts)
 {
-    return hosts->places_count > 0 && hosts_gone(core, hosts) == NULL;
+    return hosts->places_count > 0 && hosts_gone(hosts) == NULL;
+}
+
+/* Before that, one may be there that no row tells of, and another be dead that a row tells of. */
+static bool hosts_are_known(const struct core *core)
+{
+    return core->now - core->start_boot_ms >= LOST_MS;
 }
 
 static bool hosts_enough(const struct core *core, const struct hosts *hosts)
 {
     size_t waiting = hosts_waiting(hosts);
 
-    if (waiting < hosts->count || waiting == 0 || core->now - core->start_boot_ms < LOST_MS)
-        return false; /* one is in a launch, or may be and was not heard yet */
+    if (waiting < hosts->count || waiting == 0 || !hosts_are_known(core))
+        return false;
     return waiting >= hosts->items[0].max ||
-           (waiting >= hosts->items[0].min &&
-            (hosts_waited(core, hosts) || hosts_all_back(core, hosts)));
+           (waiting >= hosts->items[0].min && (hosts_waited(core, hosts) || hosts_all_back(hosts)));
 }
 
 /* Hosts wait that the running launch has room for. */
@@ -96,7 +98,49 @@ static bool hosts_grows(const struct core *core, const struct hosts *hosts)
     size_t waiting = hosts_waiting(hosts), max = hosts->items[0].max;
 
     return waiting > 0 && waiting < hosts->count && hosts->places_count < max &&
+           hosts_are_known(core) &&
            (hosts_waited(core, hosts) || hosts->places_count + waiting >= max);
+}
+
+/* --- rows ------------------------------------------------------------------------------------- */
+
+/* The job's own row comes first, and a job may begin with its hosts. */
+static void hosts_persist_job(struct core *core, struct job *job, const struct host *host)
+{
+    struct wire_event event = event_make(job, EVENT_ORDER);
+
+    event.text = out_printf(core, "muster run: host %s is the first one of the job", host->name);
+    event_emit(core, job, event, 0);
+}
+
+static void hosts_persist(struct core *core, struct job *job, const struct host *host,
+                          enum host_state state)
+{
+    const bool placed = host->place < job->hosts->places_count;
+    int64_t since_ms = state == HOST_LOST ? core->now - host->heard_boot_ms : 0;
+    struct action *action;
+
+    if (!job_has_row(job))
+        hosts_persist_job(core, job, host);
+    action = action_add(core, ACTION_PERSIST);
+    action->record.kind = RECORD_HOST;
+    action->record.u.host =
+        (struct record_host){.job = out_text(core, job->name),
+                             .launch = placed ? job->hosts->launch : 0,
+                             .id = host->id,
+                             .place = placed ? (int64_t)host->place : -1,
+                             .name = out_text(core, host->name),
+                             .address = out_text(core, host->address),
+                             .port = host->port,
+                             .first_rank = placed ? job->hosts->places[host->place].first_rank : 0,
+                             .ranks = host->ranks,
+                             .min_hosts = host->min,
+                             .max_hosts = host->max,
+                             .wait_ms = host->wait_ms,
+                             .node_rank = host->node_rank,
+                             .ended = host->ended,
+                             .state = state,
+                             .state_unix_ms = core->now_unix - since_ms};
 }
 
 /* --- forming a launch ------------------------------------------------------------------------- */
@@ -140,26 +184,7 @@ static void hosts_seat_all(struct host **seats, size_t count, struct host **list
     }
 }
 
-static void hosts_persist(struct core *core, const struct job *job, size_t at,
-                          const struct host *host)
-{
-    const struct host_place *place = &job->hosts->places[at];
-    struct action *action = action_add(core, ACTION_PERSIST);
-
-    action->record.kind = RECORD_HOST;
-    action->record.u.host = (struct record_host){.job = out_text(core, job->name),
-                                                 .launch = job->hosts->launch,
-                                                 .place = at,
-                                                 .id = place->id,
-                                                 .name = out_text(core, place->name),
-                                                 .address = out_text(core, host->address),
-                                                 .port = host->port,
-                                                 .first_rank = place->first_rank,
-                                                 .ranks = place->ranks,
-                                                 .formed_unix_ms = core->now_unix};
-}
-
-/* The journal tells of it, which gives the job its row before those of its hosts. */
+/* The journal tells of it, too. */
 static void hosts_tell(struct core *core, struct job *job, struct host *const *seats,
                        uint64_t ranks)
 {
@@ -178,11 +203,17 @@ static void hosts_tell(struct core *core, struct job *job, struct host *const *s
     event_emit(core, job, event, 0);
 }
 
-static void hosts_forget_places(struct hosts *hosts)
+/* The rows of those that had none tell no more that they wait. */
+static void hosts_forget_places(struct core *core, struct job *job)
 {
-    for (size_t i = 0; i < hosts->count; i++)
-        hosts->items[i].place = HOSTS_MAX;
+    struct hosts *hosts = job->hosts;
+
     hosts->places_count = 0;
+    for (size_t i = 0; i < hosts->count; i++) {
+        if (hosts->items[i].place == HOSTS_MAX)
+            hosts_persist(core, job, &hosts->items[i], HOST_RUNNING);
+        hosts->items[i].place = HOSTS_MAX;
+    }
 }
 
 static void hosts_place_all(struct core *core, struct job *job, struct host *const *seats,
@@ -191,21 +222,21 @@ static void hosts_place_all(struct core *core, struct job *job, struct host *con
     struct hosts *hosts = job->hosts;
     uint64_t ranks = 0;
 
-    hosts_forget_places(hosts);
+    hosts_forget_places(core, job);
     free(hosts->places);
     hosts->places = places;
     hosts->places_count = count;
     hosts->launch++;
     for (size_t i = 0; i < count; i++) {
-        places[i] = (struct host_place){
-            .id = seats[i]->id, .first_rank = ranks, .ranks = seats[i]->ranks, .here = true};
+        places[i] =
+            (struct host_place){.id = seats[i]->id, .first_rank = ranks, .ranks = seats[i]->ranks};
         memcpy(places[i].name, seats[i]->name, sizeof places[i].name);
         seats[i]->place = i;
         ranks += seats[i]->ranks;
     }
     hosts_tell(core, job, seats, ranks);
     for (size_t i = 0; i < count; i++)
-        hosts_persist(core, job, i, seats[i]);
+        hosts_persist(core, job, seats[i], HOST_RUNNING);
 }
 
 /* All that wait, and no more than fit. Without memory it is tried again with the next word. */
@@ -223,6 +254,9 @@ static void hosts_form(struct core *core, struct job *job)
         qsort(list, hosts->count, sizeof(struct host *), hosts_order);
         hosts_seat_all(seats, count, list);
         hosts_place_all(core, job, seats, places, count);
+        for (size_t i = 0; i < hosts->count; i++)
+            if (list[i] != NULL)
+                hosts_persist(core, job, list[i], HOST_WAITING);
         places = NULL;
     }
     free(list);
@@ -230,10 +264,13 @@ static void hosts_form(struct core *core, struct job *job)
     free(places);
 }
 
-static void hosts_drop(struct hosts *hosts, struct host *host)
+static void hosts_drop(struct core *core, struct job *job, struct host *host, enum host_state state)
 {
+    struct hosts *hosts = job->hosts;
+
+    hosts_persist(core, job, host, state);
     if (host->place < hosts->places_count)
-        hosts->places[host->place].here = false;
+        hosts->places[host->place].gone = host->ended < hosts->launch;
     *host = hosts->items[--hosts->count];
 }
 
@@ -243,10 +280,10 @@ static void hosts_consider(struct core *core, struct job *job)
     struct hosts *hosts = job->hosts;
 
     for (size_t i = hosts->count; i-- > 0;)
-        if (core->now - hosts->items[i].heard_boot_ms > LOST_MS)
-            hosts_drop(hosts, &hosts->items[i]);
+        if (core->now - hosts->items[i].heard_boot_ms >= LOST_MS)
+            hosts_drop(core, job, &hosts->items[i], HOST_LOST);
     for (size_t i = 0; i < hosts->count; i++)
-        job_timer(job, hosts->items[i].heard_boot_ms + LOST_MS + 1);
+        job_timer(job, hosts->items[i].heard_boot_ms + LOST_MS);
     if (hosts_enough(core, hosts))
         hosts_form(core, job);
 }
@@ -270,24 +307,10 @@ struct answer hosts_refusal(struct core *core, const struct input *in, const str
     return (struct answer){MUSTER_OK, "", 0};
 }
 
-static bool hosts_differ(const struct host *one, const struct wire_host *other)
-{
-    return one->min != other->min || one->max != other->max ||
-           (one->node_rank >= 0 && one->node_rank == other->node_rank);
-}
-
-/* A host of the newest launch is heard again, behind a start of the broker: who came in between and
- * contradicts it is told so when it asks again. */
-static void hosts_make_way(struct hosts *hosts, const struct wire_host *m)
-{
-    for (size_t i = hosts->count; i-- > 0;)
-        if (hosts->items[i].place == HOSTS_MAX && hosts_differ(&hosts->items[i], m))
-            hosts_drop(hosts, &hosts->items[i]);
-}
-
-/* MUSTER_OK: it goes together with those that are there. */
-static struct answer hosts_contradiction(struct core *core, const struct hosts *hosts,
-                                         const struct wire_host *m)
+/* NULL: it goes together with those that are there. Else it waits: who of them is wrong, and who is
+ * dead and not known to be, shows later. */
+static const char *hosts_contradiction(struct core *core, const struct hosts *hosts,
+                                       const struct wire_host *m)
 {
     uint64_t ranks = m->ranks;
 
@@ -295,35 +318,26 @@ static struct answer hosts_contradiction(struct core *core, const struct hosts *
         const struct host *other = &hosts->items[i];
 
         ranks += other->ranks;
-        if (!hosts_differ(other, m))
-            continue;
         if (other->min != m->min || other->max != m->max)
-            return (struct answer){
-                MUSTER_E_ARGUMENT,
-                out_printf(core,
-                           "host %s runs this job with --nodes %llu:%llu, this one with %llu:%llu: "
-                           "give all hosts the same",
-                           other->name, (unsigned long long)other->min,
-                           (unsigned long long)other->max, (unsigned long long)m->min,
-                           (unsigned long long)m->max),
-                0};
-        return (struct answer){
-            MUSTER_E_ARGUMENT,
-            out_printf(core,
-                       "host %s has --node-rank %lld already: give each host a number of its "
-                       "own, or none",
-                       other->name, (long long)m->node_rank),
-            0};
+            return out_printf(
+                core,
+                "host %s runs this job with --nodes %llu:%llu, this one with %llu:%llu: give all "
+                "hosts the same",
+                other->name, (unsigned long long)other->min, (unsigned long long)other->max,
+                (unsigned long long)m->min, (unsigned long long)m->max);
+        if (other->node_rank >= 0 && other->node_rank == m->node_rank)
+            return out_printf(core,
+                              "host %s has --node-rank %lld already: give each host a number of "
+                              "its own, or none",
+                              other->name, (long long)m->node_rank);
     }
     if (ranks > WORLD_SIZE_MAX || hosts->count >= HOSTS_MAX)
-        return (struct answer){
-            MUSTER_E_ARGUMENT,
-            out_printf(core, "a job has at most %d ranks on %d hosts", WORLD_SIZE_MAX, HOSTS_MAX),
-            0};
-    return (struct answer){MUSTER_OK, "", 0};
+        return out_printf(core, "a job has at most %d ranks on %d hosts", WORLD_SIZE_MAX,
+                          HOSTS_MAX);
+    return NULL;
 }
 
-static struct host *hosts_add(struct core *core, struct hosts *hosts, const struct wire_host *m)
+static struct host *hosts_add(struct hosts *hosts, const struct host *host)
 {
     struct host *items =
         room_for_one(hosts->items, hosts->count, &hosts->capacity, 4, sizeof *items);
@@ -331,22 +345,30 @@ static struct host *hosts_add(struct core *core, struct hosts *hosts, const stru
     if (items == NULL)
         return NULL;
     hosts->items = items;
-    items[hosts->count] = (struct host){.id = m->id,
-                                        .ranks = m->ranks,
-                                        .min = m->min,
-                                        .max = m->max,
-                                        .wait_ms = m->wait_ms,
-                                        .node_rank = m->node_rank,
-                                        .place = hosts_place(hosts, m->id),
-                                        .came_boot_ms = core->now};
-    if (items[hosts->count].place < HOSTS_MAX)
-        hosts->places[items[hosts->count].place].here = true;
-    snprintf(items[hosts->count].name, sizeof items->name, "%s", m->name);
+    items[hosts->count] = *host;
     return &items[hosts->count++];
 }
 
-static void hosts_hear(struct core *core, struct hosts *hosts, struct host *host,
-                       const struct wire_host *m)
+static struct host *hosts_come(struct core *core, struct hosts *hosts, const struct wire_host *m)
+{
+    struct host host = {.id = m->id,
+                        .ranks = m->ranks,
+                        .min = m->min,
+                        .max = m->max,
+                        .wait_ms = m->wait_ms,
+                        .node_rank = m->node_rank,
+                        .ended = m->ended,
+                        .place = hosts_place(hosts, m->id),
+                        .came_boot_ms = core->now};
+
+    if (host.place < HOSTS_MAX)
+        hosts->places[host.place].gone = false;
+    snprintf(host.name, sizeof host.name, "%s", m->name);
+    return hosts_add(hosts, &host);
+}
+
+static void hosts_hear(struct core *core, struct job *job, struct host *host,
+                       const struct wire_host *m, bool is_new)
 {
     host->heard_boot_ms = core->now;
     host->port = m->port;
@@ -354,11 +376,20 @@ static void hosts_hear(struct core *core, struct hosts *hosts, struct host *host
     if (m->ended > host->ended) {
         host->ended = m->ended;
         host->came_boot_ms = core->now;
+        is_new = true;
     }
-    if (m->ended > hosts->launch) { /* a database of before that launch: no number is used twice */
-        hosts->launch = m->ended;
-        hosts_forget_places(hosts);
-    }
+    if (is_new)
+        hosts_persist(core, job, host, hosts_waits(job->hosts, host) ? HOST_WAITING : HOST_RUNNING);
+}
+
+/* The database is of before a launch that a host saw end. What it tells of hosts is old, and no
+ * number is used twice. Who is there says so within a second. */
+static void hosts_begin_behind(struct core *core, struct job *job, uint64_t launch)
+{
+    while (job->hosts->count > 0)
+        hosts_drop(core, job, &job->hosts->items[0], HOST_LOST);
+    job->hosts->places_count = 0;
+    job->hosts->launch = launch;
 }
 
 static struct answer hosts_wait_for(struct core *core, const struct hosts *hosts)
@@ -385,7 +416,7 @@ static struct answer hosts_wait_for(struct core *core, const struct hosts *hosts
 static struct answer hosts_answer(struct core *core, const struct hosts *hosts,
                                   const struct host *host)
 {
-    const struct host_place *gone = hosts_gone(core, hosts);
+    const struct host_place *gone = hosts_gone(hosts);
     size_t more = hosts_waiting(hosts);
 
     if (hosts_waits(hosts, host))
@@ -403,39 +434,46 @@ static struct answer hosts_answer(struct core *core, const struct hosts *hosts,
     return (struct answer){MUSTER_OK, "", hosts->launch};
 }
 
-static void hosts_leave(struct hosts *hosts, struct host *host, const struct wire_host *m)
+/* Who was silent before that may have seen the launch end, too. */
+static void hosts_leave(struct core *core, struct job *job, const struct wire_host *m)
 {
-    size_t place = hosts_place(hosts, m->id);
+    struct host *host = hosts_find(job->hosts, m->id);
 
-    if (place < hosts->places_count && m->ended >= hosts->launch)
-        hosts->places[place].over = true;
-    if (host != NULL)
-        hosts_drop(hosts, host);
+    if (host == NULL && hosts_place(job->hosts, m->id) < HOSTS_MAX)
+        host = hosts_come(core, job->hosts, m);
+    if (host == NULL)
+        return;
+    if (m->ended > host->ended)
+        host->ended = m->ended;
+    hosts_drop(core, job, host, HOST_LEFT);
 }
 
 struct answer hosts_take(struct core *core, struct job *job, const struct wire_host *m)
 {
-    struct answer answer = {MUSTER_OK, "", 0};
+    const char *why;
     struct host *host;
+    bool is_new;
 
     if (job->hosts == NULL && (job->hosts = calloc(1, sizeof *job->hosts)) == NULL)
         return hosts_no_memory;
-    host = hosts_find(job->hosts, m->id);
     if (m->leaving) {
-        hosts_leave(job->hosts, host, m);
+        hosts_leave(core, job, m);
         hosts_consider(core, job);
-        return answer;
+        return (struct answer){MUSTER_OK, "", 0};
     }
-    if (host == NULL) {
-        if (hosts_place(job->hosts, m->id) < HOSTS_MAX)
-            hosts_make_way(job->hosts, m);
-        else if ((answer = hosts_contradiction(core, job->hosts, m)).code != MUSTER_OK)
-            return answer;
-        host = hosts_add(core, job->hosts, m);
-        if (host == NULL)
-            return hosts_no_memory;
+    if (m->ended > job->hosts->launch)
+        hosts_begin_behind(core, job, m->ended);
+    host = hosts_find(job->hosts, m->id);
+    is_new = host == NULL;
+    if (is_new) {
+        why = hosts_contradiction(core, job->hosts, m);
+        if (why != NULL)
+            return (struct answer){MUSTER_E_BUSY, why, 0};
+        host = hosts_come(core, job->hosts, m);
     }
-    hosts_hear(core, job->hosts, host, m);
+    if (host == NULL)
+        return hosts_no_memory;
+    hosts_hear(core, job, host, m, is_new);
     hosts_consider(core, job);
     host = hosts_find(job->hosts, m->id); /* those that were dropped may have moved it */
     MUST(host != NULL);
@@ -450,24 +488,61 @@ void hosts_tick(struct core *core, struct job *job)
         hosts_consider(core, job);
 }
 
+void hosts_take_for_heard(struct core *core, struct job *job)
+{
+    for (size_t i = 0; job->hosts != NULL && i < job->hosts->count; i++)
+        job->hosts->items[i].came_boot_ms = job->hosts->items[i].heard_boot_ms = core->now;
+}
+
+/* They come in the order of their places. */
+static void hosts_load_place(struct hosts *hosts, const struct record_host *row)
+{
+    size_t count = hosts->places_count;
+    struct host_place *places = realloc(hosts->places, (count + 1) * sizeof *places);
+
+    MUST(places != NULL);
+    hosts->places = places;
+    hosts->places_count++;
+    hosts->launch = row->launch;
+    places[count] = (struct host_place){
+        .id = row->id,
+        .first_rank = row->first_rank,
+        .ranks = row->ranks,
+        .gone = (row->state == HOST_LEFT || row->state == HOST_LOST) && row->ended < row->launch};
+    snprintf(places[count].name, sizeof places->name, "%s", row->name);
+}
+
+static void hosts_load_host(struct hosts *hosts, const struct record_host *row)
+{
+    struct host host = {.id = row->id,
+                        .port = row->port,
+                        .ranks = row->ranks,
+                        .min = row->min_hosts,
+                        .max = row->max_hosts,
+                        .wait_ms = row->wait_ms,
+                        .node_rank = row->node_rank,
+                        .ended = row->ended,
+                        .place = row->launch > 0 ? (size_t)row->place : HOSTS_MAX};
+
+    snprintf(host.name, sizeof host.name, "%s", row->name);
+    snprintf(host.address, sizeof host.address, "%s", row->address);
+    MUST(hosts_add(hosts, &host) != NULL);
+}
+
 void hosts_load(struct core *core, const struct record_host *row)
 {
     struct job *job = job_find(core, row->job);
-    struct host_place *places;
 
-    if (job == NULL || row->place >= HOSTS_MAX)
+    if (job == NULL)
         return;
     if (job->hosts == NULL)
         job->hosts = calloc(1, sizeof *job->hosts);
     MUST(job->hosts != NULL);
-    if (row->place != job->hosts->places_count)
+    if (row->launch > 0 ? row->place != (int64_t)job->hosts->places_count || row->place >= HOSTS_MAX
+                        : row->state != HOST_WAITING)
         return;
-    places = realloc(job->hosts->places, (row->place + 1) * sizeof *places);
-    MUST(places != NULL);
-    job->hosts->places = places;
-    job->hosts->launch = row->launch;
-    job->hosts->places_count++;
-    places[row->place] =
-        (struct host_place){.id = row->id, .first_rank = row->first_rank, .ranks = row->ranks};
-    snprintf(places[row->place].name, sizeof places->name, "%s", row->name);
+    if (row->launch > 0)
+        hosts_load_place(job->hosts, row);
+    if (row->state == HOST_WAITING || row->state == HOST_RUNNING)
+        hosts_load_host(job->hosts, row);
 }

@@ -44,6 +44,8 @@ struct answer hosts_refusal(struct core *core, const struct input *in, const str
 /* A host that has ranks for the job's next launch, or is in the one that hosts formed last. */
 struct answer hosts_take(struct core *core, struct job *job, const struct wire_host *m);
 void hosts_load(struct core *core, const struct record_host *row);
+/* Behind a start each of its rows counts as heard. */
+void hosts_take_for_heard(struct core *core, struct job *job);
 void hosts_tick(struct core *core, struct job *job);
 
 /* restore.c */

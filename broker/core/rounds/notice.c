@@ -476,11 +476,9 @@ void notices_taken_back(struct core *core, const struct peer *peer, struct wire_
 void notices_settle(struct core *core, struct job *job)
 {
     for (struct notice *notice = job->notices; notice != NULL; notice = notice->next) {
-        const struct peer *peer = peer_find(core, notice->incarnation);
-        bool finished = peer != NULL
-                            ? role_is_trainer(peer->role) && peer_has_finished(peer)
-                            : notice->incarnation == 0 && peer_of_rank(job, notice->rank) == NULL &&
-                                  generation_rank_finished(job, (uint64_t)notice->rank);
+        const struct peer *teller = peer_find(core, notice->incarnation); /* NULL: a tool */
+        bool finished = teller != NULL ? role_is_trainer(teller->role) && peer_has_finished(teller)
+                                       : generation_rank_finished(job, (uint64_t)notice->rank);
         if (finished && notice->state == RECORD_NOTICE_ACTIVE)
             notice_withdraw(core, job, notice, notice->incarnation);
     }

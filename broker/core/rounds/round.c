@@ -286,10 +286,6 @@ void round_try_open(struct core *core, struct job *job)
             unchanged_at_once(core, job);
         return; /* other causes wait for the first step */
     }
-    if (job->gen.state != GENERATION_RUNNING) {
-        round_want_nothing(job);
-        return;
-    }
     round = round_new(core, job, job->want.cause, job->want.attempt);
     if (round == NULL)
         return; /* three are being written: when one ends this is tried again */

@@ -55,6 +55,8 @@ size_t generation_live_count(const struct job *job)
 /* Nobody waits for a rank that restored and had nothing left to do: it joined, and is done. */
 bool generation_rank_finished(const struct job *job, uint64_t rank)
 {
+    if (peer_of_rank(job, (int64_t)rank) != NULL)
+        return false; /* another life of it came back */
     for (size_t i = 0; i < job->peers_count; i++) {
         const struct peer *peer = job->peers[i];
         if (role_is_trainer(peer->role) && peer->rank == rank && peer_has_finished(peer))

@@ -9,7 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* One that is heard. It waits for the next launch, or is in the newest one: hosts_waits. */
+/* One that is heard; behind a start all that its rows name, until they are silent. It waits for the
+ * next launch, or is in the newest one: hosts_waits. */
 struct host {
     uint64_t id; /* of that life of `muster run` */
     char name[HOST_MAX + 1];
@@ -25,13 +26,12 @@ struct host {
     int64_t heard_boot_ms;
 };
 
-struct host_place { /* in the newest launch, as its row */
+struct host_place { /* in the newest launch */
     uint64_t id;
     char name[HOST_MAX + 1];
     uint64_t first_rank;
     uint64_t ranks;
-    bool here; /* its host is heard */
-    bool over; /* it saw that launch to its end, and left */
+    bool gone; /* its host left or was lost before the launch's end */
 };
 
 struct hosts {

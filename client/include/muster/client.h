@@ -29,12 +29,12 @@ typedef struct muster_rows muster_rows_t;
 
 /* Opens address_or_path: "tcp://host:port" or "ipc://path" is a broker, anything else the path of
  * its database. Of several brokers' addresses with commas between them it asks the one that
- * answers; an error names each. Does not speak to the broker yet, so an absent one shows at the first question.
- * A database is opened and checked at once. timeout_ms: of each later call; 0 = 5000.
- * *ret_client is owned by the caller: muster_client_close.
- * MUSTER_E_ARGUMENT the address is none · MUSTER_E_NOT_FOUND no such file · MUSTER_E_CORRUPT not a
- * muster database, or damaged · MUSTER_E_SCHEMA written by a newer (or much older) muster ·
- * MUSTER_E_IO it cannot be read; the text says what to do · MUSTER_E_NOMEM. */
+ * answers; an error names each. Does not speak to the broker yet, so an absent one shows at the
+ * first question. A database is opened and checked at once. timeout_ms: of each later call; 0 =
+ * 5000. *ret_client is owned by the caller: muster_client_close. MUSTER_E_ARGUMENT the address is
+ * none · MUSTER_E_NOT_FOUND no such file · MUSTER_E_CORRUPT not a muster database, or damaged ·
+ * MUSTER_E_SCHEMA written by a newer (or much older) muster · MUSTER_E_IO it cannot be read; the
+ * text says what to do · MUSTER_E_NOMEM. */
 MUSTER_API enum muster_status muster_client_open(const char *address_or_path, int timeout_ms,
                                                  muster_client_t **ret_client,
                                                  struct muster_error *ret_error);
@@ -322,17 +322,18 @@ struct muster_task_worker_row {
     int64_t unix_ms;   /* since when it is in that state */
 };
 
-/* A host of a launch that hosts formed by themselves. */
+/* A host of a launch that hosts formed by themselves, or one that waits for the next. */
 struct muster_host_row {
-    int64_t launch; /* 1, 2, ... */
-    int64_t place;  /* 0, 1, ...: what torchrun calls the node's rank */
+    int64_t launch; /* 1, 2, ...; 0: it has no place yet */
+    int64_t place;  /* 0, 1, ...: what torchrun calls the node's rank; -1: none */
     const char *host;
     const char *address; /* where the other hosts reach it */
     int64_t port;        /* that it found free, for rank 0 if that is one of its ranks */
     int64_t first_rank;
     int64_t ranks;
-    const char *id; /* of that life of `muster run`, 16 hexadecimal digits */
-    int64_t formed_unix_ms;
+    const char *id;        /* of that life of `muster run`, 16 hexadecimal digits */
+    const char *state;     /* running, waiting for the next launch, left, lost */
+    int64_t state_unix_ms; /* since then; lost: when it was last heard */
 };
 /* One fact of the broker's own process; the names are those of muster-broker(1). */
 struct muster_broker_row {
@@ -423,8 +424,9 @@ MUSTER_API enum muster_status muster_client_task_workers(muster_client_t *client
                                                          muster_rows_t **ret_rows,
                                                          struct muster_error *ret_error);
 
-/* The hosts of a launch that hosts formed by themselves (`muster run --nodes`), by place; none
- * where a scheduler or one host started the ranks. */
+/* The hosts of a launch that hosts formed by themselves (`muster run --nodes`), by place, and
+ * behind the newest those that wait for the next. None where a scheduler or one host started the
+ * ranks. */
 MUSTER_API enum muster_status muster_client_hosts(muster_client_t *client, const char *job,
                                                   int64_t launch, /* 0 = the newest */
                                                   muster_rows_t **ret_rows,

@@ -211,7 +211,10 @@ class Client:
         return self._ask("task_worker", lib.muster_client_task_workers, _text(job))
 
     def hosts(self, job: str, launch: int = 0) -> list[Any]:
-        """Hosts of a launch that they formed by themselves (``muster run --nodes``); 0: the newest."""
+        """Hosts of a launch that they formed by themselves (``muster run --nodes``).
+
+        0: those of the newest, and those that wait for the next.
+        """
         return self._ask("host", lib.muster_client_hosts, _text(job), launch)
 
     def broker(self) -> dict[str, float | str]:

@@ -1,5 +1,6 @@
-"""What muster.jax and muster.orbax share: checkpoints that the program writes where it likes, at
-steps of its own. muster's checkpoint of such a step is a small file that points to it.
+"""What muster.jax, muster.orbax and muster.transformers share: checkpoints that the program writes
+where it likes, at steps of its own. muster's checkpoint of such a step is a small file that points
+to it.
 """
 
 from __future__ import annotations
@@ -7,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import pathlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from . import _framework, _progress
@@ -19,10 +20,14 @@ _POINTER = "pointer.json"
 
 @dataclasses.dataclass(frozen=True)
 class Saved:
-    """A committed checkpoint of the program's own: what it counts as step, and where it wrote."""
+    """A committed checkpoint of the program's own: what it counts as step, and where it wrote.
+
+    generation: the launch that saved it.
+    """
 
     step: int
     path: str
+    generation: int = 0
 
 
 def local(path: str) -> pathlib.Path | None:
@@ -35,8 +40,8 @@ def read_pointer(checkpoint: pathlib.Path) -> Saved:
     found = {path.read_text(encoding="utf-8") for path in checkpoint.glob(f"*/{_POINTER}")}
     if len(found) != 1:
         raise ValueError(
-            f"{checkpoint} points to {len(found)} checkpoints instead of one; was it saved by "
-            "muster.jax or muster.orbax? Start another job, or restore an older one"
+            f"{checkpoint} points to {len(found)} checkpoints instead of one; was it saved by this "
+            "module of muster's? Start another job, or restore an older one"
         )
     return Saved(**json.loads(found.pop()))
 
@@ -46,10 +51,11 @@ class Elsewhere:
 
     A program may leave steps out. So muster numbers the calls: the first one has the program's own
     step, and each later one has one more. Opening joins the job, and waits for the other ranks.
-    options: those of muster.Manager.
+    check: raises when what the program wrote is not what was committed.
+    options: those of muster.Manager. Any number of ranks restores, unless they say otherwise.
     """
 
-    def __init__(self, **options: Any) -> None:
+    def __init__(self, *, check: Callable[[Saved], object] | None = None, **options: Any) -> None:
         self.latest: Saved | None = None  # the newest committed one, the same on all ranks
         self.asked: int | None = None  # the program's step whose boundary was passed last
         self.saves = False  # whether that one is saved
@@ -57,9 +63,11 @@ class Elsewhere:
         self.number = -1  # of the last boundary
         self._counted = False  # number is the job's own
         self._written: Saved | None = None
-        fixed = {"layout": "sharded", "restore_any_world_size": True}
+        self._check = check
         self._manager: Manager | None = Manager(
-            save_fn=self._save, restore_fn=self._restore, **{**options, **fixed}
+            save_fn=self._save,
+            restore_fn=self._restore,
+            **{"restore_any_world_size": True, **_framework.own_parts(options)},
         )
         try:
             restored = self._manager.restore()
@@ -100,19 +108,30 @@ class Elsewhere:
         """
         return self.leaves_at is not None and step >= self.leaves_at
 
-    def writes(self, path: str) -> None:
-        """The program begins to write what ask() said is saved; until commit, or leave."""
+    def writes(self, path: str, *, later: bool = False) -> None:
+        """The program begins to write what ask() said is saved; until commit, or leave.
+
+        later: it may do something else first, for as long as it likes.
+        """
         place = local(path)
-        patience = None if place is None else _progress.PATIENCE
+        patience = None if place is None or later else _progress.PATIENCE
         self.manager._watch(place, patience)
 
-    def commit(self, step: int, path: str, *, writer: bool, metrics: Mapping[str, float]) -> bool:
+    def commit(
+        self,
+        step: int,
+        path: str,
+        *,
+        writer: bool,
+        metrics: Mapping[str, float],
+        epoch: int | None = None,
+    ) -> bool:
         """The program has written `step`. Is it committed, by all ranks? Raises Preempted behind
         a save that ends the job.
 
         writer: this process makes the files durable, and tells their size.
         """
-        written = Saved(step, path)
+        written = Saved(step, path, self.manager.generation)
         self.saves = False
         metadata: dict[str, Any] = dataclasses.asdict(written)
         place = local(path)
@@ -122,7 +141,9 @@ class Elsewhere:
         self._written = written  # not before: leaving commits what is written
         saved = False
         with _framework.Leaving(self.leave):
-            saved = self.manager.save(self.number, force=True, metrics=metrics, metadata=metadata)
+            saved = self.manager.save(
+                self.number, force=True, metrics=metrics, metadata=metadata, epoch=epoch
+            )
         if saved:
             self.latest = written
         return saved
@@ -160,3 +181,5 @@ class Elsewhere:
                 f"{place}, which muster's checkpoint in {context.checkpoint_directory} names, is "
                 "gone; put it back, or start another job"
             )
+        if self._check is not None:
+            self._check(self.latest)

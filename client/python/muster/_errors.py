@@ -92,6 +92,9 @@ class Preempted(SystemExit):
         super().__init__(code)
         self.text = text
 
+    def __reduce__(self) -> tuple[type[Preempted], tuple[Any, str]]:
+        return type(self), (self.code, self.text)  # a pickle of SystemExit's knows the code alone
+
     def __str__(self) -> str:
         return self.text
 

@@ -451,9 +451,6 @@ class Manager(Member):
         self._handle()
         return self._box[0]
 
-    def _is_unclosed(self) -> None:
-        lib.muster_manager_keep_newest(self._box[0])
-
     def _close_c(self, box: Any, code: int, error: Any) -> int:
         return int(lib.muster_manager_close(box, code, error))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import dataclasses
 import functools
+import logging
 import os
 import pathlib
 import sys
@@ -214,14 +215,8 @@ def node_options(
 def _close_at_exit(reference: weakref.ref[Member]) -> None:
     """Before the interpreter ends, and its threads with it: what is open is closed."""
     node = reference()
-    if node is None or not node.is_open:
-        return
-    failure = getattr(sys, "last_value", None)
-    try:
-        node._is_unclosed()
-        node._leave(failure)
-    except (Error, Preempted):
-        pass  # the process ends as it was going to
+    if node is not None and node.is_open:
+        node._abandon(getattr(sys, "last_value", None))
 
 
 Self = TypeVar("Self", bound="Member")
@@ -241,6 +236,7 @@ class Member:
         self._state = state  # its memory is borrowed until close
         self._hooks = hooks
         self._error = new_error()
+        self._preempted = False
 
     def _opened(self, box: Any) -> None:
         """From here on the interpreter closes it before its own end."""
@@ -373,17 +369,24 @@ class Member:
     def __del__(self) -> None:
         if getattr(self, "_box", None) is None or self._pid != os.getpid():
             return
-        warnings.warn(
-            f"{self!r} was not closed; use it as a context manager", ResourceWarning, source=self
-        )
-        try:
-            self._is_unclosed()
-            self.close()
-        except (Error, Preempted):
-            pass
+        self._abandon(None)
 
-    def _is_unclosed(self) -> None:
-        """The program did not close it, and may end with any code: sys.exit leaves no trace."""
+    def _abandon(self, failure: BaseException | None) -> None:
+        """Leaves the job for a program that did not. It may end with any code, for sys.exit leaves
+        no trace: so this rank has failed, and not finished, unless it was preempted.
+        """
+        text = f"the program never closed {self!r}; use it in a with block, or call close()"
+        try:
+            if failure is None and not self._preempted:
+                logging.getLogger("muster").error("%s: this rank counts as failed", text)
+                if self._c != ffi.NULL:
+                    lib.muster_node_fail(self._c, 1, text.encode())
+                self.close(1)
+            else:
+                self._leave(failure)
+        except (Error, Preempted):
+            pass  # the process ends as it was going to
+        warnings.warn(text, ResourceWarning, source=self)
 
     def __repr__(self) -> str:
         if not self.is_open:
@@ -419,6 +422,7 @@ class Member:
         if status == lib.MUSTER_OK:
             return _hooks.raise_pending(self._hooks, None)
         if status == lib.MUSTER_PREEMPTED:
+            self._preempted = True
             raised: BaseException = Preempted(
                 self._restart_code or lib.muster_status_exit_code(status),
                 ffi.string(error.text).decode(),

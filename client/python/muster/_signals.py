@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import signal
+import sys
 import threading
+from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
@@ -21,6 +24,52 @@ def shield(worker_id: int = 0) -> None:
     code = lib.muster_py_shield()
     if code != 0:
         raise OSError(code, f"SIGTERM cannot be handled: {os.strerror(code)}")
+    if _start.waits:  # what came since the fork is heard by the shield
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGTERM,))
+
+
+def shield_behind(init: Callable[[int], object] | None, worker_id: int) -> None:
+    """A worker_init_fn: the program's own, and then the shield."""
+    if init is not None:
+        init(worker_id)
+    shield(worker_id)
+
+
+class _Start:
+    """A worker has no shield before its worker_init_fn runs. So SIGTERM waits from its fork until
+    then: of a process that multiprocessing starts with the shield among its arguments, as a
+    DataLoader's worker is. Of all others nothing changes.
+    """
+
+    def __init__(self) -> None:
+        self.waits = False  # of the newest fork
+        self._before: Any = None
+        os.register_at_fork(before=self._begins, after_in_parent=self._ends)
+
+    @staticmethod
+    def _has_shield() -> bool:
+        frame: FrameType | None = sys._getframe(2)
+        while frame is not None and frame.f_code.co_name != "_launch":
+            frame = frame.f_back
+        process = None if frame is None else frame.f_locals.get("process_obj")
+        for argument in getattr(process, "_args", ()):
+            function = argument.func if isinstance(argument, functools.partial) else argument
+            if function is shield or function is shield_behind:
+                return True
+        return False
+
+    def _begins(self) -> None:
+        self.waits = self._has_shield()
+        if self.waits:
+            self._before = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGTERM,))
+
+    def _ends(self) -> None:
+        if self.waits:
+            signal.pthread_sigmask(signal.SIG_SETMASK, self._before)
+        self.waits = False
+
+
+_start = _Start()
 
 
 def hear_instead_of(displaced: Any, before: Any) -> None:

@@ -3,13 +3,13 @@
 import muster.jax as mj
 
 mj.initialize()                                    # under muster run
-sync = mj.PreemptionSync("checkpoints")            # joins the job
-first = sync.latest.step + 1 if sync.latest else 0
-for step in range(first, 10_000):
-    ...
-    if sync.reached(step):
-        write(path)                                # by all processes, as you do today
-        sync.saved(step, path)                     # commits; raises muster.Preempted
+with mj.PreemptionSync("checkpoints") as sync:     # joins the job
+    first = sync.latest.step + 1 if sync.latest else 0
+    for step in range(first, 10_000):
+        ...
+        if sync.reached(step):
+            write(path)                            # by all processes, as you do today
+            sync.saved(step, path)                 # commits; raises muster.Preempted
 
 With Orbax use muster.orbax instead, which does all this by itself.
 """

@@ -25,6 +25,14 @@ each_has resumed "$saved"
 each_has done 120 0 1
 sums_right
 
+# Nobody has anything left to do: they come one after another, and the job has finished.
+launch=3 pids=()
+for rank in 0 2 1; do
+    rank_start $rank --steps "$saved"
+    ranks_end 0 $rank
+done
+"$muster" status "$job" --exit-code --broker "$broker" >"$dir/answer" || fail "exit code $? of a job that has finished: $(cat "$dir/answer")"
+
 # Of the rank that has finished nothing is to be told; its host may go.
 job=told
 options=(--early-rank 2 --early-steps 20)

@@ -20,6 +20,7 @@ host_start() { # NAME ARGS... - what it prints is in NAME.log
     host_pid[$name]=$!
     started+=("$!")
 }
+hosts_shown() { "$muster" status "$job" --broker "$broker"; }
 declare -A host_pid
 supervisor() { pgrep -P "${host_pid[$1]}" -x muster; } # below `timeout`
 host_ends() { # NAME CODE
@@ -58,20 +59,29 @@ host_start d --node-rank 1
 await "both hosts in launch 4" trains 4 4
 says "$(<"$dir/d.log")" 'waiting for hosts: host .* has --node-rank 1 already: give each host a number of its own, or none'
 
+says "$(hosts_shown)" '^  host 0 .*, ranks 0 to 1: running, since' '^  host 1 .*, ranks 2 to 3: running, since'
+
 # The broker is killed: nobody ends for that.
 broker_kill
 broker_start
 await "the launch after the broker's" trains 4 4
 
+# Who contradicts them waits, and is told why.
+"$muster" run --nodes 2:3 -n 1 --job "$job" --broker "$broker" -- true >"$dir/other.log" 2>&1 &
+other=$!
+started+=("$other")
+await "the reason for which a host with other --nodes waits" grep -Eq \
+    'waiting for hosts: host .* runs this job with --nodes 1:2, this one with 2:3: give all hosts the same' "$dir/other.log"
+kill -TERM "$other"
 code=0
-"$muster" run --nodes 2:3 -n 1 --job "$job" --broker "$broker" -- true >"$dir/other.log" 2>&1 || code=$?
-same "exit code of a host with other --nodes" "$code" 93
-says "$(<"$dir/other.log")" 'this host cannot take part in job .*: host .* runs this job with --nodes 1:2, this one with 2:3'
+wait "$other" || code=$?
+same "exit code of a host with other --nodes" "$code" 42
 
 # Both are told to end: the weights are those of a run that nobody interrupted, however often it was split.
 kill -TERM "$(supervisor a)" "$(supervisor d)"
 host_ends a 42
 host_ends d 42
+says "$(hosts_shown)" '^  host 0 .*: left, since' '^  host 1 .*: left, since'
 saved=$(committed)
 saved=${saved##* }
 sum=0
@@ -88,7 +98,7 @@ host_start f
 host_ends e 0
 host_ends f 0
 job=job
-same "rows of hosts" "$(query "SELECT COUNT(*) FROM host WHERE job = '$job'")" 7
+same "hosts that had places" "$(query "SELECT COUNT(*) FROM host WHERE job = '$job' AND launch > 0")" 7
 "$muster" forget "$job" --broker "$broker" >"$dir/forget.log" 2>&1 || fail "muster forget: $(<"$dir/forget.log")"
 same "rows of hosts of a job that is forgotten" "$(query "SELECT COUNT(*) FROM host WHERE job = '$job'")" 0
 

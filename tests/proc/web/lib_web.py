@@ -2,7 +2,8 @@
 
   lib_web.py stream URL SECONDS              what a stream tells in that time
   lib_web.py deaf URL COUNT                  opens COUNT streams and never reads; ends with its input
-  lib_web.py often URL EVERY_MS COUNT        COUNT requests in that rhythm; prints how many were answered
+  lib_web.py often URL EVERY_MS COUNT        COUNT requests in that rhythm; prints how many were answered,
+                                             how many different answers there were, and the milliseconds it took
   lib_web.py metrics                         checks OpenMetrics on stdin
 """
 import http.client
@@ -44,15 +45,15 @@ def deaf(url, count):
 
 
 def often(url, every_ms, count):
-    answered = 0
+    answered, different, begun = 0, set(), time.monotonic()
     for _ in range(count):
         connection, parts = connect(url)
         connection.request("GET", parts.path)
         answer = connection.getresponse()
-        answer.read()
+        different.add(answer.read())
         answered += answer.status == 200
         time.sleep(every_ms / 1000)
-    print(answered)
+    print(answered, len(different), int((time.monotonic() - begun) * 1000))
 
 
 SAMPLE = re.compile(r'([a-z0-9_]+)(\{([a-z_]+="([^"\\\n]|\\.)*",?)*\})? -?[0-9.e+-]+|[a-z_]+_bucket\{.*\} [0-9]+')

@@ -84,6 +84,7 @@ refused() { # CODE TEXT OPTIONS...
 }
 refused 1 'in use by another program' --listen "${url#http://}"
 refused 2 'give HOST:PORT' --listen 7780
+refused 2 'status --json. has the figures' --json
 refused 2 'whole number from 0 to 65535' --listen 127.0.0.1:70000
 refused 2 'address of this host' --listen no.such.host.invalid:0
 refused 1 'cannot listen' --listen 192.0.2.1:0

@@ -40,7 +40,6 @@ noticed() { get /jobs/job && grep -q 'Rank 1 (.*) will be ended' <<<"$body" && g
 await "the page to show the notice and the planned freeze" noticed
 
 # --- a scrape each 100 ms asks the broker no more often than answers grow old; pages that never read keep nobody away
-messages() { "$muster" broker --json --broker "$broker" | sed -n 's/.*"messages_received": \([0-9]*\).*/\1/p'; }
 python3 "$client" deaf "$url/api/v1/jobs/job/stream" 40 < <(exec tail --pid=$$ -f /dev/null 2>/dev/null) >"$dir/deaf" & # its input ends with this script
 deaf_pid=$!
 started+=("$deaf_pid")
@@ -56,7 +55,9 @@ stream_is() { # STATUS - of one stream more; what it tells goes on for ever, so 
 is_full() { stream_is 503; }
 await "the streams to be taken" is_full
 gets 200 /jobs/job 'What happened'
-same "scrapes that were answered" "$(python3 "$client" often "$url/metrics" 100 20)" 20
+read -r answered made took_ms < <(python3 "$client" often "$url/metrics" 100 20)
+same "scrapes that were answered" "$answered" 20
+holds "answers made in $took_ms ms, each of which counts the broker's messages" "$made" -le $((took_ms / 400 + 2))
 holds "resident kB of muster web" "$(sed -n 's/^VmRSS:[[:space:]]*\([0-9]*\).*/\1/p' "/proc/$web_pid/status")" -lt 400000
 kill "$deaf_pid"
 has_room() { stream_is 200; }

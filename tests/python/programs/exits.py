@@ -20,6 +20,8 @@ while time.monotonic() < end:
     state["w"] += 1
     node.step()
     time.sleep(0.001)
+if kind == "close":
+    node.close()
 if kind == "exit":
     sys.exit(3)
 if kind == "raise":

@@ -1,4 +1,4 @@
-"""Blocks in one call of muster's until Ctrl-C: wait.py open | step | client | close"""
+"""Blocks in one call of muster's until Ctrl-C: wait.py open | step | manager | client"""
 
 import sys
 import time
@@ -14,10 +14,15 @@ try:
         client.jobs()
     if what == "open":
         print("blocks")
-    with muster.Node(state=muster.TrainingState(), connect_timeout=120) as node:
+    state = muster.TrainingState()
+    if what == "manager":
+        with muster.Manager(state=state) as manager:
+            print("blocks")
+            manager.restore()  # rank 1 never comes
+    with muster.Node(state=state, connect_timeout=120) as node:
         print("blocks")
         if what == "step":
-            node.step()  # rank 1 never comes
+            node.step()
 except KeyboardInterrupt as interrupt:
     print(f"KeyboardInterrupt after {time.monotonic() - began:.3f} s: {interrupt.__notes__}")
     sys.exit(130)

@@ -84,18 +84,23 @@ static void of_two_checkpoints_of_one_step_the_later_round_is_newer_in_whatever_
     }
 }
 
+static void the_next_life_joins(struct core_fixture *f)
+{
+    core_leave(f, 0, LEAVE_FINISHED, 0);
+    f->nodes[0].incarnation += 100;
+    f->nodes[0].generation = f->nodes[0].request = f->nodes[0].applied_seq = 0;
+    core_hello(f, 0);
+    assert_false(core_job(f)->gen.resume_ready);
+}
+
 /* The broker was away while rank 0 mended the choice, and the others restored it meanwhile. */
 static void a_choice_that_is_mended_when_all_run_already_is_told_all_the_same(void **state)
 {
     struct core_fixture *f = *state;
 
     core_commit_at(f, 5); /* and its manifest is not written */
-    core_leave(f, 0, LEAVE_FINISHED, 0);
-    f->nodes[0].incarnation += 100;
-    f->nodes[0].generation = f->nodes[0].request = f->nodes[0].applied_seq = 0;
-    core_hello(f, 0);
+    the_next_life_joins(f);
     assert_int_equal(core_job(f)->gen.resume_step, 5);
-    assert_false(core_job(f)->gen.resume_ready);
     core_restart(f, false);
     f->nodes[0].generation = 2;
     f->nodes[0].begun = f->nodes[0].done = 7;
@@ -108,16 +113,28 @@ static void a_choice_that_is_mended_when_all_run_already_is_told_all_the_same(vo
     assert_events(f, "manifest r1 S5 c1; resume S5 c1");
 }
 
+/* R3.2 */
+static void the_manifest_of_an_older_checkpoint_announces_no_choice(void **state)
+{
+    struct core_fixture *f = *state;
+
+    core_commit_at(f, 5);
+    core_commit_at(f, 6);
+    the_next_life_joins(f);
+    assert_int_equal(core_job(f)->gen.resume_step, 6);
+    core_manifest_done(f, 1, 5);
+    assert_events(f, "manifest r1 S5 c1");
+    assert_false(core_job(f)->gen.resume_ready);
+    core_manifest_done(f, 2, 6);
+    assert_events(f, "manifest r2 S6 c2; resume S6 c2");
+}
+
 static void a_launch_that_ends_is_told_of_no_choice_any_more(void **state)
 {
     struct core_fixture *f = *state;
 
     core_commit_at(f, 5);
-    core_leave(f, 0, LEAVE_FINISHED, 0);
-    f->nodes[0].incarnation += 100;
-    f->nodes[0].generation = f->nodes[0].request = f->nodes[0].applied_seq = 0;
-    core_hello(f, 0);
-    assert_false(core_job(f)->gen.resume_ready);
+    the_next_life_joins(f);
     core_job(f)->gen.state = GENERATION_ENDING; /* as if its time to join was over */
     core_manifest_done(f, core_job(f)->gen.resume_checkpoint, 5);
     assert_events(f, "manifest r1 S5 c1");
@@ -153,6 +170,7 @@ int main(void)
         ONE(the_rounds_of_a_launch_before_end_with_the_next_ones_opening),
         ONE(a_lease_of_a_wall_clock_that_went_back_is_no_longer_than_the_longest),
         ONE(of_two_checkpoints_of_one_step_the_later_round_is_newer_in_whatever_order),
+        ONE(the_manifest_of_an_older_checkpoint_announces_no_choice),
         ONE(a_launch_that_ends_is_told_of_no_choice_any_more),
         ONE(a_choice_that_is_mended_when_all_run_already_is_told_all_the_same),
     };

@@ -218,6 +218,8 @@ static void a_worker_that_finished_takes_no_notice_of_a_ps_with_it(void **state)
     core_leave(f, 0, LEAVE_FINISHED, 0);
     assert_events(f, "");
     assert_true(notice_any_active(core_job(f)));
+    core_leave(f, EVALUATOR, LEAVE_FINISHED, 0); /* at its notice: the workers have to go with it */
+    assert_true(notice_any_active(core_job(f)));
 }
 
 static void an_evaluator_asks_for_no_policy_save(void **state)

@@ -79,7 +79,7 @@ static const struct record_host *row_of(const struct core_fixture *f, uint64_t l
 {
     for (size_t i = 0; i < f->rows_count; i++)
         if (f->rows[i].kind == RECORD_HOST && f->rows[i].u.host.launch == launch &&
-            f->rows[i].u.host.place == place)
+            f->rows[i].u.host.place == (int64_t)place)
             return &f->rows[i].u.host;
     return NULL;
 }
@@ -92,6 +92,19 @@ static void assert_place(const struct core_fixture *f, uint64_t launch, uint64_t
     assert_int_equal(row->id, id);
     assert_int_equal(row->first_rank, 4 * place);
     assert_int_equal(row->port, 7000 + id);
+}
+
+static const struct record_host *assert_row(const struct core_fixture *f, uint64_t launch,
+                                            uint64_t id, enum host_state expected)
+{
+    for (size_t i = 0; i < f->rows_count; i++)
+        if (f->rows[i].kind == RECORD_HOST && f->rows[i].u.host.launch == launch &&
+            f->rows[i].u.host.id == id) {
+            assert_int_equal(f->rows[i].u.host.state, expected);
+            return &f->rows[i].u.host;
+        }
+    fail_msg("no row of host %d in launch %d", (int)id, (int)launch);
+    return NULL;
 }
 
 static void later(struct core_fixture *f, int64_t ms)
@@ -262,15 +275,17 @@ static void hosts_that_contradict_each_other_are_named(void **state)
     first.node_rank = second.node_rank = 1;
     say(f, first);
     told = say(f, second);
-    assert_int_equal(told.code, MUSTER_E_ARGUMENT);
+    assert_int_equal(told.code, MUSTER_E_BUSY); /* who of them is wrong is not known */
     assert_non_null(strstr(told.text, "host host-1 has --node-rank 1 already"));
     told = hears(f, 3, 2, 3);
-    assert_int_equal(told.code, MUSTER_E_ARGUMENT);
+    assert_int_equal(told.code, MUSTER_E_BUSY);
     assert_non_null(strstr(told.text, "host host-1 runs this job with --nodes 2:4"));
     assert_int_equal(hears(f, 4, 3, 2).code, MUSTER_E_ARGUMENT); /* least above most */
     assert_int_equal(hears(f, 5, 0, 2).code, MUSTER_E_ARGUMENT);
     assert_int_equal(ended(f, 1, 2, 4, UINT64_MAX).code, MUSTER_E_ARGUMENT); /* none follows it */
     assert_null(row_of(f, 1, 0));
+    later(f, LOST_MS); /* the first one is gone */
+    assert_string_equal(hears(f, 3, 2, 3).text, "1 is here, a launch has 2 to 3");
 }
 
 /* R15.4 */
@@ -332,9 +347,9 @@ static void who_comes_behind_a_start_shuts_no_host_of_the_launch_out(void **stat
 
     hears(f, 1, 1, 1);
     core_restart(f, false);
-    assert_int_equal(hears(f, 2, 2, 3).code, MUSTER_E_BUSY);
+    assert_non_null(strstr(hears(f, 2, 2, 3).text, "host host-1 runs this job with --nodes 1:1"));
     assert_int_equal(hears(f, 1, 1, 1).launch, 1);
-    assert_int_equal(hears(f, 2, 2, 3).code, MUSTER_E_ARGUMENT);
+    assert_int_equal(hears(f, 2, 2, 3).code, MUSTER_E_BUSY);
     assert_int_equal(ended(f, 1, 1, 1, 1).code, MUSTER_E_BUSY); /* the start was just now */
     later(f, LOST_MS - 1000);
     assert_int_equal(ended(f, 1, 1, 1, 1).code, MUSTER_E_BUSY);
@@ -365,7 +380,97 @@ static void hosts_keep_their_job_awake_until_they_are_silent(void **state)
         core_tick(f);
     }
     assert_null(core_job(f));
-    assert_int_equal(f->rows_count, 1); /* the broker's own: nobody formed anything */
+    assert_row(f, 0, 1, HOST_LOST);
+}
+
+/* R15.5: what `muster status` shows */
+static void rows_tell_who_is_there(void **state)
+{
+    struct core_fixture *f = *state;
+    struct wire_host leaves = host(2, 1, 2);
+    uint64_t stays[] = {3};
+
+    hears(f, 1, 1, 2);
+    assert_row(f, 0, 1, HOST_WAITING);
+    hears(f, 2, 1, 2);
+    assert_row(f, 0, 1, HOST_RUNNING); /* no more of one that waits */
+    assert_row(f, 1, 1, HOST_RUNNING);
+    assert_row(f, 1, 2, HOST_RUNNING);
+    hears(f, 3, 1, 2);
+    assert_row(f, 0, 3, HOST_WAITING);
+    ended(f, 1, 1, 2, 1);
+    assert_row(f, 1, 1, HOST_WAITING);
+    leaves.leaving = true;
+    say(f, leaves);
+    assert_row(f, 1, 2, HOST_LEFT);
+    assert_row(f, 2, 1, HOST_RUNNING);
+    assert_row(f, 2, 3, HOST_RUNNING);
+    int64_t heard = 1700000000000 + f->now;
+    pass(f, LOST_MS, stays, 1, 1, 2);
+    assert_int_equal(assert_row(f, 2, 1, HOST_LOST)->state_unix_ms, heard);
+    hears(f, 1, 1, 2);
+    assert_row(f, 2, 1, HOST_RUNNING); /* its network was cut, and is there again */
+}
+
+/* R15.5: a launch that has no room for one */
+static void a_host_beyond_the_most_waits_on(void **state)
+{
+    struct core_fixture *f = *state;
+
+    hears(f, 1, 2, 2);
+    hears(f, 2, 2, 2);
+    hears(f, 3, 2, 2);
+    ended(f, 1, 2, 2, 1);
+    ended(f, 2, 2, 2, 1);
+    assert_row(f, 2, 1, HOST_RUNNING);
+    assert_row(f, 0, 3, HOST_WAITING);
+    assert_int_equal(hears(f, 3, 2, 2).code, MUSTER_E_BUSY);
+}
+
+/* R15.5 */
+static void a_host_that_finished_first_is_not_gone_behind_a_start(void **state)
+{
+    struct core_fixture *f = *state;
+    struct wire_host quick = host(2, 2, 2);
+    uint64_t stays[] = {1};
+
+    hears(f, 1, 2, 2);
+    hears(f, 2, 2, 2);
+    quick.ended = 1;
+    quick.leaving = true;
+    say(f, quick);
+    core_restart(f, false);
+    pass(f, 2 * LOST_MS, stays, 1, 2, 2);
+    assert_int_equal(hears(f, 1, 2, 2).code, MUSTER_OK);
+}
+
+/* R15.5: whoever died with the broker makes no launch grow */
+static void a_start_asks_no_launch_to_grow_for_a_row(void **state)
+{
+    struct core_fixture *f = *state;
+    uint64_t one[] = {1};
+
+    pass(f, WAIT_MS + 1000, one, 1, 1, 2);
+    assert_int_equal(hears(f, 2, 1, 2).code, MUSTER_E_BUSY);
+    core_restart(f, false);
+    assert_int_equal(hears(f, 1, 1, 2).code, MUSTER_OK);
+    pass(f, 2 * LOST_MS, one, 1, 1, 2);
+    assert_int_equal(hears(f, 1, 1, 2).code, MUSTER_OK);
+    assert_row(f, 0, 2, HOST_LOST);
+}
+
+/* R15.5 */
+static void hosts_of_an_older_database_are_in_no_launch(void **state)
+{
+    struct core_fixture *f = *state;
+
+    hears(f, 1, 1, 2);
+    hears(f, 2, 1, 2);
+    assert_int_equal(ended(f, 2, 1, 2, 7).code, MUSTER_E_BUSY);
+    assert_row(f, 1, 1, HOST_LOST);
+    assert_row(f, 1, 2, HOST_LOST);
+    assert_row(f, 0, 2, HOST_WAITING);
+    assert_int_equal(ended(f, 1, 1, 2, 7).launch, 8);
 }
 
 int main(void)
@@ -387,6 +492,11 @@ int main(void)
         TEST(who_comes_behind_a_start_shuts_no_host_of_the_launch_out),
         TEST(no_number_of_a_launch_is_used_twice),
         TEST(hosts_keep_their_job_awake_until_they_are_silent),
+        TEST(rows_tell_who_is_there),
+        TEST(a_host_beyond_the_most_waits_on),
+        TEST(a_host_that_finished_first_is_not_gone_behind_a_start),
+        TEST(a_start_asks_no_launch_to_grow_for_a_row),
+        TEST(hosts_of_an_older_database_are_in_no_launch),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,12 +10,20 @@
 
 #define LOOK_MS 30000
 
+/* Longer than a pass: the broker's clock stands still meanwhile. */
+static void broker_is_away(struct core_fixture *f)
+{
+    f->now += LOOP_GAP_MS + 100;
+    core_tick(f);
+}
+
 /* Round 1 at step 4 of two ranks, which both write; rank 1 has arrived. */
 static int writing(void **state)
 {
     static struct core_fixture f;
 
     core_fixture_running(&f, 2, LAYOUT_SHARDED);
+    broker_is_away(&f); /* the bounds below are on its clock, which is not the machine's */
     core_save_now(&f, "a");
     for (int n = 0; n < 2; n++)
         core_report(&f, n, 1, 4, 4);
@@ -76,6 +84,18 @@ static void one_that_stands_still_is_given_up(void **state)
     assert_string_equal(
         aborted(f)->text,
         "rank 1 did not finish its save in 90 s (it stands still at 2000 bytes since 60 s)");
+}
+
+static void the_brokers_own_absence_is_no_time_of_a_save(void **state)
+{
+    struct core_fixture *f = *state;
+
+    goes_on(f, 1, 1000);
+    broker_is_away(f);
+    core_pass(f, STUCK_MS - LOOK_MS - 1);
+    assert_null(aborted(f));
+    core_pass(f, 1);
+    assert_non_null(aborted(f));
 }
 
 static void what_is_told_of_another_round_does_not_count(void **state)
@@ -159,6 +179,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         T(a_save_that_goes_on_is_waited_for),
         T(one_that_stands_still_is_given_up),
+        T(the_brokers_own_absence_is_no_time_of_a_save),
         T(what_is_told_of_another_round_does_not_count),
         T(where_saves_are_long_one_may_stand_still_three_times_as_long),
         T(nothing_keeps_a_round_for_longer_than_a_day),

@@ -17,6 +17,15 @@ static int three_running(void **state)
     return 0;
 }
 
+static int two_open(void **state)
+{
+    static struct core_fixture f;
+
+    core_fixture_open(&f, 2, LAYOUT_REPLICATED);
+    *state = &f;
+    return 0;
+}
+
 static int close_core(void **state)
 {
     core_fixture_close(*state);
@@ -433,6 +442,41 @@ static void a_rank_that_has_finished_is_not_ended_by_a_notice(void **state)
     assert_true(notice_any_active(core_job(f)));
 }
 
+/* Nobody is left to withdraw what a tool told of it (R7.4). */
+static void a_rank_that_finishes_takes_what_a_tool_told_of_it_along(void **state)
+{
+    struct core_fixture *f = *state;
+
+    plan_saves_add(&core_job(f)->saves, 40);
+    core_job(f)->step_p95_ms = 100;
+    core_tool(f, of_a_tool("op-1", 0, 3600000, ""), 1);
+    assert_events(f, "termination rank 0");
+    core_leave(f, 1, LEAVE_FINISHED, 0);
+    assert_true(notice_any_active(core_job(f)));
+    core_leave(f, 0, LEAVE_FINISHED, 0);
+    assert_events(f, "notice cancelled rank 0");
+    assert_false(notice_any_active(core_job(f)));
+}
+
+/* It came and went before the others, and there is another life of it, on a host of its own. */
+static void a_rank_that_came_back_is_told_of_its_end(void **state)
+{
+    struct core_fixture *f = *state;
+
+    core_hello(f, 0);
+    core_restored(f, 0, 0, 0);
+    core_leave(f, 0, LEAVE_FINISHED, 0);
+    core_tool(f, of_a_tool("op-1", 0, 3600000, ""), 1);
+    assert_answers(f, "@500:ack #1 MUSTER_E_NOT_FOUND");
+    f->nodes[0].incarnation += 1000;
+    f->nodes[0].generation = 0;
+    core_hello(f, 0);
+    core_tool(f, of_a_tool("op-2", 0, 3600000, ""), 2);
+    assert_answers(f, "@500:ack #2 MUSTER_OK");
+    core_tick(f);
+    assert_true(notice_any_active(core_job(f)));
+}
+
 /* The notice was lost on its way and is repeated, behind the LEAVE (R7.4). */
 static void what_a_node_told_before_it_finished_is_answered_and_dropped(void **state)
 {
@@ -527,6 +571,8 @@ int main(void)
         T(a_snapshot_tells_a_node_which_of_its_notices_an_operator_took_back, three_running),
         T(a_start_does_not_forget_that_a_notice_was_withdrawn, three_running),
         T(a_rank_that_has_finished_is_not_ended_by_a_notice, three_running),
+        T(a_rank_that_finishes_takes_what_a_tool_told_of_it_along, three_running),
+        T(a_rank_that_came_back_is_told_of_its_end, two_open),
         T(what_a_node_told_before_it_finished_is_answered_and_dropped, three_running),
         T(each_answer_to_a_heartbeat_says_which_end_comes_first, three_running),
         T(what_a_rank_that_has_finished_tells_again_falls_in_the_same_input, three_running),

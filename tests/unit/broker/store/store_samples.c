@@ -207,14 +207,20 @@ const struct record samples[] = {
     {.kind = RECORD_HOST,
      .u.host = {.job = SAMPLE_JOB,
                 .launch = 1201,
-                .place = 1202,
                 .id = 1203,
+                .place = 1202,
                 .name = "node-a",
                 .address = "192.0.2.7",
                 .port = 1204,
                 .first_rank = 1205,
                 .ranks = 1206,
-                .formed_unix_ms = 1207}},
+                .min_hosts = 1207,
+                .max_hosts = 1208,
+                .wait_ms = 1209,
+                .node_rank = -1,
+                .ended = 1210,
+                .state = HOST_WAITING,
+                .state_unix_ms = 1211}},
 };
 const size_t samples_count = sizeof samples / sizeof *samples;
 
@@ -477,14 +483,20 @@ void assert_record_same(const struct record *a, const struct record *b)
     case RECORD_HOST:
         TEXT(host, job);
         NUMBER(host, launch);
-        NUMBER(host, place);
         NUMBER(host, id);
+        NUMBER(host, place);
         TEXT(host, name);
         TEXT(host, address);
         NUMBER(host, port);
         NUMBER(host, first_rank);
         NUMBER(host, ranks);
-        NUMBER(host, formed_unix_ms);
+        NUMBER(host, min_hosts);
+        NUMBER(host, max_hosts);
+        NUMBER(host, wait_ms);
+        NUMBER(host, node_rank);
+        NUMBER(host, ended);
+        NUMBER(host, state);
+        NUMBER(host, state_unix_ms);
         return;
     case RECORD_PIN:
         TEXT(pin, job);

@@ -426,6 +426,27 @@ static void commits_are_synced_again_before_the_next_batch(void **state)
     assert_false(f->store->unsynced);
 }
 
+static int no_pragma(void *arg, int action, const char *a, const char *b, const char *c,
+                     const char *d)
+{
+    (void)arg, (void)a, (void)b, (void)c, (void)d;
+    return action == SQLITE_PRAGMA ? SQLITE_DENY : SQLITE_OK;
+}
+
+static void no_batch_is_written_where_commits_cannot_be_synced_again(void **state)
+{
+    struct fixture *f = *state;
+    const struct record *row = sample_of(RECORD_JOB);
+
+    f->store->unsynced = true;
+    sqlite3_set_authorizer(f->store->db, no_pragma, NULL);
+    assert_int_not_equal(fixture_apply(f, row, 1), MUSTER_OK);
+    sqlite3_set_authorizer(f->store->db, NULL, NULL);
+    assert_int_equal(fixture_look(f, "SELECT count(*) FROM job"), 0);
+    assert_int_equal(fixture_apply(f, row, 1), MUSTER_OK);
+    assert_int_equal(fixture_look(f, "SELECT count(*) FROM job"), 1);
+}
+
 static void a_full_disk_can_be_tried_again_and_leaves_nothing_half(void **state)
 {
     static char text[TEXT_MAX + 1];
@@ -724,6 +745,7 @@ int main(void)
         TEST(lazy_progress_rides_along_with_a_batch_that_matters),
         TEST(held_progress_is_written_at_close_and_sync_is_full_again),
         TEST(commits_are_synced_again_before_the_next_batch),
+        TEST(no_batch_is_written_where_commits_cannot_be_synced_again),
         TEST(a_full_disk_can_be_tried_again_and_leaves_nothing_half),
         TEST(lazy_progress_on_a_full_disk_is_dropped_not_fatal),
         TEST(a_second_broker_is_refused_with_the_pid_of_the_first),

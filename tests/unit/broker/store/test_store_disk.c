@@ -369,17 +369,43 @@ static void fail_behind_progress(struct machine *m, sqlite3 *reader, bool transa
         assert_int_equal(log_size(m), synced);
 }
 
+static void begin_on_real_files(struct machine *m, int checkpoint_frames)
+{
+    *m = (struct machine){
+        .options = {.allow_network_fs = true, .checkpoint_frames = checkpoint_frames}};
+    scratch_make(m->dir);
+    snprintf(m->db, sizeof m->db, "%s", scratch_path(m->dir, "muster.db"));
+    m->faults = fault_vfs_create(sqlite3_vfs_find(NULL), NULL);
+    assert_int_equal(start(m), MUSTER_OK);
+    write_samples(m);
+}
+
+/* Progress begins the log again, and the checkpoint behind it cannot sync that (R2.5). */
+static void what_a_checkpoint_could_not_sync_is_cut_off(void **state)
+{
+    struct machine m;
+    struct action item;
+    struct record moved;
+    struct actions batch = batch_of_progress(&moved, &item);
+
+    (void)state;
+    begin_on_real_files(&m, 1);
+    fault_vfs_plan(m.faults, FAULT_CALL_SYNC, FAULT_IO, 2, false); /* the first: its new header */
+    assert_int_equal(store_apply(m.store, &batch, NOW + 60000, &m.err), MUSTER_E_IO);
+    assert_int_equal(fault_vfs_hits(m.faults), 1);
+    store_close(&m.store);
+    assert_int_equal(log_size(&m), 0);
+    fault_vfs_destroy(&m.faults);
+    scratch_remove(m.dir);
+}
+
 static void a_failed_sync_beside_a_reader(bool transaction, bool reads_between)
 {
-    struct machine m = {.options.allow_network_fs = true};
+    struct machine m;
     sqlite3 *reader;
     uint64_t seq;
 
-    scratch_make(m.dir);
-    snprintf(m.db, sizeof m.db, "%s", scratch_path(m.dir, "muster.db"));
-    m.faults = fault_vfs_create(sqlite3_vfs_find(NULL), NULL);
-    assert_int_equal(start(&m), MUSTER_OK);
-    write_samples(&m);
+    begin_on_real_files(&m, 0);
     seq = store_job_seq(m.store, SAMPLE_JOB);
     reader = reader_open(&m);
     fail_behind_progress(&m, reader, transaction);
@@ -418,6 +444,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(no_sync_of_a_first_start_may_fail_unnoticed),
         cmocka_unit_test(a_checkpoint_whose_sync_fails_ends_the_broker),
+        cmocka_unit_test(what_a_checkpoint_could_not_sync_is_cut_off),
         cmocka_unit_test(what_a_start_has_read_survives),
         cmocka_unit_test(what_no_sync_acknowledged_is_never_copied),
         cmocka_unit_test(what_a_failed_sync_gave_up_takes_nothing_later_along),

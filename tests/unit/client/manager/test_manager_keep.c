@@ -83,6 +83,39 @@ static void the_newest_stays_for_who_comes_after_a_failed_save(void **state)
     assert_string_equal(managed_steps(), "0");
 }
 
+static int fails_once(const struct muster_save_context *context)
+{
+    static bool failed;
+    struct muster_save_context other = *context;
+
+    if (context->step > 1 && !failed) {
+        failed = true;
+        return 5;
+    }
+    other.step = 1;
+    return fails_after_0(&other);
+}
+
+static void it_goes_where_the_failed_save_was_made_good(void **state)
+{
+    struct muster_save_request request = MUSTER_SAVE_REQUEST_INIT;
+
+    (void)state;
+    keep[0] = (struct muster_keep_policy){.kind = MUSTER_KEEP_LATEST, .number = 0};
+    policies(1, 1);
+    managed.node.state = NULL;
+    managed.node.termination.save_fn = fails_once;
+    managed.node.termination.restore_fn = restores_anything;
+    managed_begin();
+    assert_true(managed_save(0));
+    assert_int_equal(muster_manager_save(managed.manager, 1, &request, NULL, NULL), MUSTER_E_SAVE);
+    request.force = true; /* the same step once more */
+    assert_int_equal(muster_manager_save(managed.manager, 1, &request, NULL, NULL), MUSTER_OK);
+    managed_close();
+    managed_open_reader();
+    assert_string_equal(managed_steps(), "");
+}
+
 static void the_newest_stays_where_a_finalizer_closes(void **state)
 {
     (void)state;
@@ -453,6 +486,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(keep_2_over_5_saves),
         TEST(the_newest_stays_for_who_comes_after_a_failed_save),
+        TEST(it_goes_where_the_failed_save_was_made_good),
         TEST(the_newest_stays_where_a_finalizer_closes),
         TEST(keep_2_and_every_4_with_interval_2_over_12_steps),
         TEST(every_3_counted_from_the_last_kept),

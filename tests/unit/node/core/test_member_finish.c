@@ -118,6 +118,25 @@ static void a_rank_without_a_part_to_write_leaves_at_the_verdict(void **state)
     assert_non_null(member_sent(f, WIRE_LEAVE));
 }
 
+/* R8.5: what it captured is written by another rank; its own state is that of no step. */
+static void who_closes_inside_a_step_waits_for_no_verdict(void **state)
+{
+    struct member_fixture *f = *state;
+
+    for (int broken = 0; broken <= 1; broken++) {
+        member_anew(f);
+        member_stand(f, 5);
+        member_freeze(f, 1, CAUSE_OPERATOR, false);
+        member_decision(f, 1, CAUSE_OPERATOR, 5, 1);
+        member_arrive(f);
+        member_ack_all(f);
+        member_in_step(f, 6);
+        member_feed(
+            f, (struct member_input){.kind = MEMBER_CLOSE, .why = LEAVE_FAILED, .broken = broken});
+        assert_int_equal(member_sent(f, WIRE_LEAVE) != NULL, broken);
+    }
+}
+
 static void a_program_that_closes_is_not_called_preempted_by_its_own_deadline(void **state)
 {
     struct member_fixture *f = *state;
@@ -142,6 +161,7 @@ int main(void)
             member_tear_down),
         T(who_closes_waits_for_no_verdict_for_ever),
         T(a_rank_without_a_part_to_write_leaves_at_the_verdict),
+        T(who_closes_inside_a_step_waits_for_no_verdict),
         T(who_has_finished_leaves_so_when_nothing_was_saved),
         T(who_has_not_finished_is_preempted),
         T(only_a_terminations_save_keeps_who_closes_without_a_broker),

@@ -107,6 +107,27 @@ static void what_follows_is_waited_for_after_an_abort_too(void **state)
     assert_int_equal(member_sent(f, WIRE_REPORT)->u.report.round, 2);
 }
 
+/* Its own wait for a decision, or for another try, was nearly over. */
+static void what_follows_is_waited_for_from_the_error_on(void **state)
+{
+    struct member_fixture *f = *state;
+
+    for (int aborted = 0; aborted < 2; aborted++) {
+        member_stand(f, 5);
+        member_freeze(f, 1, CAUSE_TERMINATION, false);
+        if (aborted)
+            member_abort(f, 1, true);
+        member_pass(f, THAW_MS - 100, true);
+        member_peer_error(f, 2, true);
+        member_pass(f, THAW_MS - 1, true);
+        assert_int_equal(member_seen(f)->mode, VIEW_WAIT);
+        member_pass(f, 1, true);
+        assert_int_equal(member_seen(f)->mode, VIEW_END);
+        assert_int_equal(member_seen(f)->end.status, MUSTER_E_PEER);
+        member_anew(f);
+    }
+}
+
 #define T(test) cmocka_unit_test_setup_teardown(test, member_set_up, member_tear_down)
 
 int main(void)
@@ -117,6 +138,7 @@ int main(void)
         T(what_follows_the_end_of_another_round_is_waited_for_with_a_bound),
         T(the_end_of_the_round_that_was_announced_ends_the_wait),
         T(what_follows_is_waited_for_after_an_abort_too),
+        T(what_follows_is_waited_for_from_the_error_on),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

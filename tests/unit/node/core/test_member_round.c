@@ -509,6 +509,7 @@ static void no_wait_of_a_round_is_without_end_when_the_broker_is_gone(void **sta
         assert_int_equal(member_seen(f)->mode, VIEW_OPEN);
         member_anew(f);
     }
+    member_pass(f, HEARTBEAT_MS / 3, true); /* no heartbeat wakes it at the bound */
     bring(f, CAPTURED, CAUSE_TERMINATION);
     member_pass(f, GIVE_UP_MS - 1, false);
     assert_int_equal(member_seen(f)->mode, VIEW_WAIT);

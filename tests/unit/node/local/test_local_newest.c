@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #define TEN_YEARS_MS (INT64_C(10) * 365 * 86400 * 1000)
 
@@ -140,6 +141,29 @@ static void of_one_launch_the_later_round_counts(void **state)
     assert_int_equal(live(4, 1), 400);
 }
 
+static void copy_to(const char *to, const char *name)
+{
+    size_t size;
+    char *text = scratch_read(scratch_path(directory, "4/%s", name), &size);
+
+    scratch_write(scratch_path(to, "%s", name), text, size);
+    free(text);
+}
+
+/* It was listed where it was made, and under its name a moment later. */
+static void one_that_gets_its_name_meanwhile_is_restored_from_there(void **state)
+{
+    char made[FS_PATH_MAX];
+
+    (void)state;
+    live(5, 1); /* saves 2 and 4 */
+    assert_int_equal(dir_round_path(directory, 1, round_of("4"), made, NULL), MUSTER_OK);
+    assert_int_equal(mkdir(made, 0777), 0);
+    copy_to(made, "ROUND");
+    copy_to(made, "manifest.json"); /* and its shards are gone from there */
+    assert_int_equal(live(5, 1), 4);
+}
+
 /* So a broker that is there again gives none of these numbers to another (R11.8). */
 static void rounds_are_numbered_far_above_those_that_are_there(void **state)
 {
@@ -175,6 +199,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         T(of_equal_steps_the_later_launch_counts_whatever_the_clock_was),
         T(of_one_launch_the_later_round_counts),
+        T(one_that_gets_its_name_meanwhile_is_restored_from_there),
         T(rounds_are_numbered_far_above_those_that_are_there),
         T(the_generation_of_a_damaged_checkpoint_is_not_used_again),
     };

@@ -1,0 +1,233 @@
+/* prog_fenced ADDRESS - two brokers' ends of one log in the PostgreSQL database there, as they
+ * never meet in a musterd that asks before it writes: each promise of fenced_log.h, broken off
+ * where it hurts. */
+#include "broker/store/fenced_log.h"
+
+#include <libpq-fe.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+#define LEASE_MS 60000
+
+static const char *address;
+static PGconn *other; /* the test's own hand */
+static struct muster_error why;
+
+static void do_sql(const char *sql)
+{
+    PGresult *result = PQexec(other, sql);
+
+    if (PQresultStatus(result) != PGRES_COMMAND_OK && PQresultStatus(result) != PGRES_TUPLES_OK)
+        fail_msg("%s: %s", sql, PQerrorMessage(other));
+    PQclear(result);
+}
+
+static long ask_sql(const char *sql)
+{
+    PGresult *result = PQexec(other, sql);
+    long value = PQntuples(result) == 1 ? strtol(PQgetvalue(result, 0, 0), NULL, 10) : -1;
+
+    PQclear(result);
+    return value;
+}
+
+static void lease_ends(void)
+{
+    do_sql("UPDATE muster_lease SET ends = '-infinity'");
+}
+
+struct two {
+    struct fenced_log *a, *b;
+    struct fenced_log_head head;
+};
+
+static int set_up(void **state)
+{
+    static struct two two;
+
+    do_sql("DROP TABLE IF EXISTS muster_lease, muster_batch, muster_snapshot");
+    two = (struct two){0};
+    assert_int_equal(fenced_log_open(address, "a", &two.a, &why), MUSTER_OK);
+    assert_int_equal(fenced_log_open(address, "b", &two.b, &why), MUSTER_OK);
+    assert_int_equal(fenced_log_take(two.a, LEASE_MS, &two.head, &why), MUSTER_OK);
+    *state = &two;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct two *two = *state;
+
+    fenced_log_close(&two->a);
+    fenced_log_close(&two->b);
+    return 0;
+}
+
+static void one_has_the_lease_and_the_other_learns_who(void **state)
+{
+    struct two *two = *state;
+    struct fenced_log_head head;
+
+    assert_int_equal(two->head.epoch, 1);
+    assert_false(two->head.has_snapshot);
+    assert_int_equal(fenced_log_take(two->b, LEASE_MS, &head, &why), MUSTER_E_LOCKED);
+    assert_non_null(strstr(why.text, "a is the active broker"));
+    fenced_log_release(two->b); /* it has none */
+    assert_int_equal(fenced_log_take(two->b, LEASE_MS, &head, &why), MUSTER_E_LOCKED);
+    fenced_log_release(two->a);
+    assert_int_equal(fenced_log_take(two->b, LEASE_MS, &head, &why), MUSTER_OK);
+    assert_int_equal(head.epoch, 2);
+    assert_string_equal(head.id, two->head.id);
+    assert_int_equal(fenced_log_renew(two->a, LEASE_MS, &why), MUSTER_E_LOCKED);
+}
+
+/* It asked nothing before: as after a SIGSTOP between its look at the lease and this statement. */
+static void who_was_overtaken_adds_nothing(void **state)
+{
+    struct two *two = *state;
+    struct fenced_log_head head;
+
+    assert_int_equal(fenced_log_append(two->a, "one", 3, &why), MUSTER_OK);
+    lease_ends();
+    assert_int_equal(fenced_log_take(two->b, LEASE_MS, &head, &why), MUSTER_OK);
+    assert_int_equal(head.seq, 1);
+    assert_int_equal(fenced_log_append(two->a, "late", 4, &why), MUSTER_E_LOCKED);
+    assert_int_equal(fenced_log_append(two->a, "late", 4, &why), MUSTER_E_LOCKED);
+    assert_int_equal(fenced_log_snapshot_part(two->a, 1, 0, "old", 3, &why), MUSTER_OK);
+    assert_int_equal(fenced_log_snapshot_end(two->a, 1, &why), MUSTER_E_LOCKED);
+    assert_int_equal(ask_sql("SELECT count(*) FROM muster_batch"), 1);
+    assert_int_equal(ask_sql("SELECT snapshot FROM muster_lease"), -1);
+    assert_int_equal(fenced_log_append(two->b, "two", 3, &why), MUSTER_OK);
+    assert_int_equal(ask_sql("SELECT count(*) FROM muster_batch WHERE epoch = 2 AND seq = 2"), 1);
+}
+
+/* The take-over waits in the row's lock until that statement is over, or the other way round. */
+static void a_fence_is_no_look_at_a_row_that_changes_meanwhile(void **state)
+{
+    struct two *two = *state;
+
+    do_sql("BEGIN");
+    do_sql("UPDATE muster_lease SET epoch = epoch + 1"); /* a take-over that is not committed yet */
+    assert_int_equal(fenced_log_append(two->a, "late", 4, &why), MUSTER_E_STORAGE); /* it waits */
+    do_sql("COMMIT");
+    assert_int_equal(fenced_log_append(two->a, "late", 4, &why), MUSTER_E_LOCKED);
+    assert_int_equal(ask_sql("SELECT count(*) FROM muster_batch"), 0);
+}
+
+static void cut_its_connections(void)
+{
+    do_sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid() "
+           "AND application_name = 'musterd'");
+}
+
+static void a_connection_that_is_lost_loses_nothing(void **state)
+{
+    struct two *two = *state;
+
+    assert_int_equal(fenced_log_append(two->a, "one", 3, &why), MUSTER_OK);
+    cut_its_connections();
+    assert_int_equal(fenced_log_append(two->a, "two", 3, &why), MUSTER_E_STORAGE);
+    assert_int_equal(fenced_log_append(two->a, "two", 3, &why), MUSTER_OK);
+    assert_int_equal(ask_sql("SELECT count(*) FROM muster_batch"), 2);
+}
+
+static void a_batch_whose_answer_is_lost_is_not_written_again(void **state)
+{
+    struct two *two = *state;
+
+    do_sql("BEGIN; LOCK TABLE muster_batch IN SHARE MODE"); /* the statement waits at its end */
+    assert_int_equal(fenced_log_append(two->a, "one", 3, &why), MUSTER_E_STORAGE);
+    do_sql("COMMIT");
+    for (int i = 0; i < 200 && ask_sql("SELECT seq FROM muster_lease") == 0; i++)
+        do_sql("SELECT pg_sleep(0.01)");
+    if (ask_sql("SELECT seq FROM muster_lease") == 1) { /* or the server saw the client go */
+        assert_int_equal(fenced_log_append(two->a, "one", 3, &why), MUSTER_E_IO);
+        assert_non_null(strstr(why.text, "the answer to the last one was lost"));
+        assert_int_equal(ask_sql("SELECT count(*) FROM muster_batch"), 1);
+    }
+}
+
+static void a_log_that_was_put_back_is_seen(void **state)
+{
+    struct two *two = *state;
+
+    assert_int_equal(fenced_log_append(two->a, "one", 3, &why), MUSTER_OK);
+    do_sql("UPDATE muster_lease SET seq = 0; DELETE FROM muster_batch");
+    assert_int_equal(fenced_log_append(two->a, "two", 3, &why), MUSTER_E_IO);
+    assert_non_null(strstr(why.text, "put back to an earlier state"));
+}
+
+static void a_lease_by_a_clock_that_was_set_back_ends(void **state)
+{
+    struct two *two = *state;
+    struct fenced_log_head head;
+
+    do_sql("UPDATE muster_lease SET ends = clock_timestamp() + interval '1 day'");
+    assert_int_equal(fenced_log_take(two->b, LEASE_MS, &head, &why), MUSTER_OK);
+}
+
+struct heard {
+    char text[256];
+};
+
+static enum muster_status hear(void *arg, const void *data, size_t size, struct muster_error *err)
+{
+    struct heard *heard = arg;
+    size_t length = strlen(heard->text);
+
+    (void)err;
+    snprintf(heard->text + length, sizeof heard->text - length, "%.*s ", (int)size,
+             (const char *)data);
+    return MUSTER_OK;
+}
+
+static void the_next_one_reads_the_newest_snapshot_and_what_follows(void **state)
+{
+    struct two *two = *state;
+    struct fenced_log_head head;
+    struct heard parts = {""}, batches = {""};
+
+    assert_int_equal(fenced_log_append(two->a, "one", 3, &why), MUSTER_OK);
+    assert_int_equal(fenced_log_snapshot_part(two->a, 1, 0, "who", 3, &why), MUSTER_OK);
+    assert_int_equal(fenced_log_append(two->a, "two", 3, &why), MUSTER_OK);
+    assert_int_equal(fenced_log_snapshot_part(two->a, 1, 1, "le", 2, &why), MUSTER_OK);
+    assert_int_equal(fenced_log_snapshot_end(two->a, 1, &why), MUSTER_OK);
+    assert_int_equal(fenced_log_append(two->a, "three", 5, &why), MUSTER_OK);
+    assert_int_equal(fenced_log_snapshot_part(two->a, 3, 0, "half", 4, &why), MUSTER_OK);
+    fenced_log_release(two->a);
+    assert_int_equal(fenced_log_take(two->b, LEASE_MS, &head, &why), MUSTER_OK);
+    assert_int_equal(fenced_log_read_snapshot(two->b, hear, &parts, &why), MUSTER_OK);
+    assert_string_equal(parts.text, "who le ");
+    assert_int_equal(fenced_log_read_batches(two->b, &head, hear, &batches, &why), MUSTER_OK);
+    assert_string_equal(batches.text, "two three ");
+}
+
+#define T(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        T(one_has_the_lease_and_the_other_learns_who),
+        T(who_was_overtaken_adds_nothing),
+        T(a_fence_is_no_look_at_a_row_that_changes_meanwhile),
+        T(a_connection_that_is_lost_loses_nothing),
+        T(a_batch_whose_answer_is_lost_is_not_written_again),
+        T(a_log_that_was_put_back_is_seen),
+        T(a_lease_by_a_clock_that_was_set_back_ends),
+        T(the_next_one_reads_the_newest_snapshot_and_what_follows),
+    };
+
+    if (argc != 2)
+        return 2;
+    address = argv[1];
+    other = PQconnectdb(address);
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    PQfinish(other);
+    return failed;
+}
