@@ -49,6 +49,7 @@ sharer_start() {
     started+=($!)
 }
 declare -A listen_of
+both= # the addresses of all of them, for the ranks
 
 times_said() { grep -cE -- "$2" "$dir/$1.log" || true; }
 has_said() { [ "$(times_said "$1" "$2")" -ge "$3" ]; }
@@ -58,7 +59,7 @@ sharer_says() { await "$1 to say \"$2\"" has_said "$1" "$2" "${3:-1}"; }
 # sharer_is_active NAME [TIMES] - it has taken over that often; the test's questions go to its copy.
 sharer_is_active() {
     sharer_says "$1" 'musterd [^ ]* is ready' "${2:-1}"
-    db=$dir/$1/muster.db broker=${listen_of[$1]:-$listen}
+    db=$dir/$1/muster.db broker=${both:-$listen}
 }
 
 sharer_is_gone() { not is_ours "${broker_pids[$1]}"; }

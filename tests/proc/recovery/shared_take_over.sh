@@ -6,7 +6,8 @@
 
 needs_fail_points
 postgres_start
-listen=$ipc
+listen_of=([a]="ipc://$dir/a.sock" [b]="ipc://$dir/b.sock" [c]="ipc://$dir/c.sock")
+both=${listen_of[a]},${listen_of[b]} # a job is given both
 options=(--steps 400 --barrier 1 --signal-rank 1)
 decided_once() {
     same "rounds of $job that were decided twice" "$(query "SELECT count(*) FROM (SELECT round FROM event

@@ -8,7 +8,8 @@
 take_overs=${TAKE_OVERS:-60}
 causes=(kill kill end stop connections server database-stops)
 postgres_start
-listen=$ipc
+listen_of=([a]="ipc://$dir/a.sock" [b]="ipc://$dir/b.sock")
+both=${listen_of[a]},${listen_of[b]}
 declare -A took
 active=a standby=b epoch=0
 

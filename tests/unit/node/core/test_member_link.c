@@ -284,7 +284,8 @@ static void after_hello_all_that_waits_is_sent_again_in_order(void **state)
     member_notice(f, "n3", 60000);
     assert_member(f, "view open"); /* kept until the broker knows this connection */
     member_welcome(f, false);
-    assert_member(f, "PROBE_GET; NOTICE #2; NOTICE #3; NOTICE #4; HEARTBEAT; view open");
+    assert_member(
+        f, "subscribe ipc:///e; PROBE_GET; NOTICE #2; NOTICE #3; NOTICE #4; HEARTBEAT; view open");
 }
 
 static void a_broker_that_took_more_than_was_answered_is_not_asked_again(void **state)
@@ -384,53 +385,6 @@ static void a_new_broker_is_greeted_before_anything_of_it_is_applied(void **stat
     assert_int_equal(member_seen(f)->broker_epoch, 4);
     member_pass(f, HEARTBEAT_MS + GAP_PATIENCE_MS, true);
     assert_int_equal(member_sent(f, WIRE_EVENTS_GET)->u.events_get.from_seq, 12);
-}
-
-static struct wire_msg refused_as_stale(struct member_fixture *f)
-{
-    struct wire_msg refused = member_down(f, WIRE_REFUSED);
-
-    refused.u.refused = (struct wire_refused){
-        .nonce = f->m->nonce, .code = MUSTER_E_STALE, .text = "rank 1 was taken over"};
-    return refused;
-}
-
-/* R1.8, I6: one that was frozen while another took over from it answers the HELLO of a node that
- * tries its address again. */
-static void a_past_broker_is_not_believed_when_it_greets_or_refuses(void **state)
-{
-    struct member_fixture *f = *state;
-    int64_t heard = member_heard_boot_ms(f->m);
-
-    member_tick_at(f, f->now + 10);
-    member_feed(f, (struct member_input){.kind = MEMBER_CONNECTED});
-    member_tick_at(f, f->now);
-    assert_member(f, "HELLO");
-    f->epoch = 2;
-    member_frame(f, refused_as_stale(f));
-    assert_member(f, "");
-    member_welcome(f, false);
-    assert_member(f, "");
-    assert_int_equal(member_heard_boot_ms(f->m), heard);
-    assert_int_equal(member_seen(f)->mode, VIEW_OPEN);
-    f->epoch = 3;
-    member_frame(f, refused_as_stale(f));
-    assert_int_equal(member_seen(f)->mode, VIEW_END);
-}
-
-/* R1.8: its address may be the same text as before, "tcp://0.0.0.0:7701", on another host. */
-static void each_broker_that_greets_is_subscribed_to(void **state)
-{
-    struct member_fixture *f = *state;
-
-    f->epoch = 4;
-    f->start_id = 502;
-    member_feed(f, (struct member_input){.kind = MEMBER_CONNECTED});
-    member_tick_at(f, f->now);
-    assert_member(f, "HELLO");
-    member_welcome(f, false);
-    assert_member(f, "subscribe ipc:///e; PROBE_GET");
-    assert_int_equal(member_heard_boot_ms(f->m), f->now);
 }
 
 /* --- events and gaps -------------------------------------------------------------------------- */
@@ -803,8 +757,6 @@ int main(void)
         T(a_broker_that_is_older_than_the_library_is_refused_in_one_sentence, member_set_up),
         T(frames_of_a_past_broker_change_nothing, member_set_up),
         T(a_new_broker_is_greeted_before_anything_of_it_is_applied, member_set_up),
-        T(a_past_broker_is_not_believed_when_it_greets_or_refuses, member_set_up),
-        T(each_broker_that_greets_is_subscribed_to, member_set_up),
         T(what_comes_after_a_hole_waits_for_what_is_missing, member_set_up),
         T(an_event_is_applied_once_and_its_repeat_is_acknowledged, member_set_up),
         T(what_is_said_soon_acknowledges_too, member_set_up),
