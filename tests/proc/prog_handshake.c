@@ -1,10 +1,14 @@
 /* prog_handshake WHAT HOST PORT TIMES - raw connections to a broker that asks for keys, one after
  * another; says how many of them it closed, how many bytes behind its greeting it sent before, and
- * the longest that one lasted, in ms. garbage  CURVE's greeting, then random bytes      frames  the
- * same, then well-formed frames of random bytes null     a greeting without keys, then READY and a
- * message: a downgrade     plain  the same with a password silent   nothing at all replay   TIMES
- * is a port at which a client with a key is to connect: what it says is passed on, and then, over a
- * second connection, said once more */
+ * the longest that one lasted, in ms.
+ *
+ *     garbage  CURVE's greeting, then random bytes
+ *     frames   the same, then well-formed frames of random bytes
+ *     null     a greeting without keys, then READY and a message: a downgrade
+ *     plain    the same with a password
+ *     silent   nothing at all
+ *     replay   once: says at which port a client with a key is to connect. What that says is passed
+ *              on, and then, over a second connection, said once more */
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <poll.h>
@@ -139,20 +143,21 @@ static bool pass(int from, int to, uint8_t *record, size_t *size)
     return true;
 }
 
-static void replay(const char *host, const char *port, const char *own)
+static void replay(const char *host, const char *port)
 {
     static uint8_t record[RECORD_MAX];
-    struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons((uint16_t)atoi(own))};
-    int listener = socket(AF_INET, SOCK_STREAM, 0), client, broker, on = 1;
+    struct sockaddr_in at = {.sin_family = AF_INET}; /* any free port */
+    socklen_t at_size = sizeof at;
+    int listener = socket(AF_INET, SOCK_STREAM, 0), client, broker;
     size_t size = 0;
 
     inet_pton(AF_INET, host, &at.sin_addr);
-    setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-    if (bind(listener, (struct sockaddr *)&at, sizeof at) != 0 || listen(listener, 4) != 0) {
+    if (bind(listener, (struct sockaddr *)&at, sizeof at) != 0 || listen(listener, 4) != 0 ||
+        getsockname(listener, (struct sockaddr *)&at, &at_size) != 0) {
         perror("prog_handshake: listen");
         exit(1);
     }
-    puts("ready");
+    printf("ready at %d\n", ntohs(at.sin_port));
     fflush(stdout);
     client = accept(listener, NULL, NULL);
     broker = connect_to(host, port);
@@ -180,7 +185,7 @@ int main(int argc, char **argv)
         return 1;
     }
     if (strcmp(argv[1], "replay") == 0)
-        replay(argv[2], argv[3], argv[4]);
+        replay(argv[2], argv[3]);
     else
         many(argv[1], argv[2], argv[3], atoi(argv[4]));
     return 0;
