@@ -253,7 +253,7 @@ static int64_t half_ends_ms(const struct link *link, const struct half *half)
 /* The events of the broker before are no longer heard: the next one tells where its own are. */
 static void link_next(struct link *link)
 {
-    if (link->brokers.count == 1)
+    if (link->brokers.count < 2)
         return;
     half_close(&link->sub);
     link->sub.wanted = false;
