@@ -546,6 +546,8 @@ enum muster_status fenced_log_open(const char *uri, const char *owner, struct fe
 
     if (options == NULL) {
         fenced_one_line(words, sizeof words, why != NULL ? why : "no memory");
+        if (strchr(uri, '@') != NULL) /* libpq's words may have a password in them */
+            snprintf(words, sizeof words, "it cannot be read; write %%20 for a space in it");
         PQfreemem(why);
         return error_set(err, MUSTER_E_ARGUMENT,
                          "--shared takes postgresql://HOST/DATABASE, as psql does: %s", words);
