@@ -372,7 +372,8 @@ static int64_t time_to_wait(const struct loop *loop, int64_t timeout_ms)
 
     if (!loop->blocked)
         due = min_i64(due, store_wakeup_boot_ms(loop->store));
-    if (store_manifest_is_due(loop->store) || store_snapshot_is_due(loop->store))
+    if (store_manifest_is_due(loop->store) ||
+        (!loop->blocked && store_snapshot_is_due(loop->store)))
         due = now;
     if (words_wait(loop))
         due = now;

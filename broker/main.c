@@ -345,6 +345,11 @@ static int main_run(struct program *program)
     }
     if (status != MUSTER_OK) {
         broker_log(LOG_LEVEL_ERROR, "%s: %s", muster_status_name(status), err.text);
+        if (program->shared != NULL && (status == MUSTER_E_LOCKED || status == MUSTER_E_STORAGE)) {
+            store_discard(&program->store); /* a take-over that failed may be tried again */
+            poll(NULL, 0, SHARED_LOOK_MS);
+            begin_again(program);
+        }
         stop(program, true);
         return status == MUSTER_E_ARGUMENT ? EXIT_USAGE : EXIT_FAILED;
     }

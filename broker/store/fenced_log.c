@@ -173,21 +173,32 @@ static enum muster_status fenced_ask(struct fenced_log *log, const struct questi
 {
     int64_t until = fenced_now_ms() + FENCED_LOG_WAIT_MS;
     enum muster_status status = fenced_connect(log, ask->doing, err);
-    PGresult *result, *next;
+    PGresult *result = NULL, *next;
 
     *ret_result = NULL;
     if (status != MUSTER_OK)
         return status;
     if (!fenced_send(log, ask, until))
         return fenced_unreachable(log, ask->doing, PQerrorMessage(log->conn), err);
-    while (PQisBusy(log->conn))
-        if (!fenced_wait(log->conn, POLLIN, until))
-            return fenced_unreachable(log, ask->doing, "no answer in time", err);
-        else if (!PQconsumeInput(log->conn))
-            return fenced_unreachable(log, ask->doing, PQerrorMessage(log->conn), err);
-    result = PQgetResult(log->conn);
-    while ((next = PQgetResult(log->conn)) != NULL)
-        PQclear(next);
+    for (;;) { /* an error at the commit comes as a second result */
+        while (PQisBusy(log->conn)) {
+            bool in_time = fenced_wait(log->conn, POLLIN, until);
+
+            if (!in_time || !PQconsumeInput(log->conn)) {
+                PQclear(result);
+                return fenced_unreachable(log, ask->doing,
+                                          in_time ? PQerrorMessage(log->conn) : "no answer in time",
+                                          err);
+            }
+        }
+        if ((next = PQgetResult(log->conn)) == NULL)
+            break;
+        if (result == NULL || PQresultStatus(next) == PGRES_FATAL_ERROR) {
+            PQclear(result);
+            result = next;
+        } else
+            PQclear(next);
+    }
     if (PQstatus(log->conn) != CONNECTION_OK || result == NULL) {
         PQclear(result);
         return fenced_unreachable(log, ask->doing, PQerrorMessage(log->conn), err);
@@ -449,7 +460,7 @@ enum muster_status fenced_log_snapshot_end(struct fenced_log *log, uint64_t seq,
 {
     struct question ask = {
         .sql = "WITH fence AS (UPDATE muster_lease SET snapshot = $2, snapshot_epoch = $1 "
-               "WHERE epoch = $1 RETURNING epoch), "
+               "WHERE epoch = $1 AND (snapshot_epoch, snapshot) < ($1, $2) RETURNING epoch), "
                "batches AS (DELETE FROM muster_batch WHERE seq <= $2 "
                "AND EXISTS (SELECT FROM fence)), "
                "parts AS (DELETE FROM muster_snapshot s WHERE (s.epoch, s.seq) <> ($1, $2) "
@@ -542,16 +553,12 @@ enum muster_status fenced_log_open(const char *uri, const char *owner, struct fe
     char *why = NULL;
     PQconninfoOption *options = PQconninfoParse(uri, &why);
     struct fenced_log *log = NULL;
-    char words[300];
 
-    if (options == NULL) {
-        fenced_one_line(words, sizeof words, why != NULL ? why : "no memory");
-        if (strchr(uri, '@') != NULL) /* libpq's words may have a password in them */
-            snprintf(words, sizeof words, "it cannot be read; write %%20 for a space in it");
-        PQfreemem(why);
+    PQfreemem(why); /* it may have a password in it */
+    if (options == NULL)
         return error_set(err, MUSTER_E_ARGUMENT,
-                         "--shared takes postgresql://HOST/DATABASE, as psql does: %s", words);
-    }
+                         "--shared takes postgresql://HOST/DATABASE, as psql does; what was given "
+                         "cannot be read");
     PQconninfoFree(options);
     log = calloc(1, sizeof *log);
     if (log != NULL)

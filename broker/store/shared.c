@@ -50,6 +50,17 @@ static int64_t shared_now_ms(void)
     return now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
+/* A file with this row is a copy, and may be written over. Each has its own: it is not in the log.
+ */
+#define MARK_SQL_MAX 256
+static void mark_sql(const struct shared *shared, char ret_sql[MARK_SQL_MAX])
+{
+    sqlite3_snprintf(MARK_SQL_MAX, ret_sql,
+                     "INSERT INTO meta (key, value) VALUES ('shared', %Q) "
+                     "ON CONFLICT (key) DO UPDATE SET value = excluded.value",
+                     shared->id);
+}
+
 /* --- the copy that a take-over makes ---------------------------------------------------------- */
 
 struct copy {
@@ -114,7 +125,9 @@ static enum muster_status copy_batches(struct shared *shared, struct copy *copy,
 {
     int result = sqlite3_open_v2(copy->path, &copy->db, SQLITE_OPEN_READWRITE, NULL);
     enum muster_status status = MUSTER_OK;
+    char sql[MARK_SQL_MAX];
 
+    mark_sql(shared, sql);
     if (result == SQLITE_OK)
         result = sqlite3_exec(copy->db, "PRAGMA synchronous=OFF; BEGIN", NULL, NULL, NULL);
     if (result == SQLITE_OK)
@@ -302,6 +315,7 @@ static enum muster_status snapshot_take(struct store *store, struct muster_error
     struct shared *shared = store->shared;
     sqlite3_int64 size = 0;
 
+    shared->batch_bytes = 0;
     shared->image = sqlite3_serialize(store->db, "main", &size, 0);
     if (shared->image == NULL)
         return error_set(err, MUSTER_E_STORAGE, "no memory for a snapshot of database %s",
@@ -309,7 +323,6 @@ static enum muster_status snapshot_take(struct store *store, struct muster_error
     shared->image_size = (size_t)size;
     shared->image_sent = 0;
     shared->image_seq = fenced_log_seq(shared->log);
-    shared->batch_bytes = 0;
     return MUSTER_OK;
 }
 
@@ -340,25 +353,20 @@ static enum muster_status snapshot_part(struct shared *shared, struct muster_err
 enum muster_status shared_begin(struct store *store, struct muster_error *err)
 {
     struct shared *shared = store->shared;
-    char sql[256];
+    char sql[MARK_SQL_MAX];
     enum muster_status status;
 
     if (shared == NULL)
         return MUSTER_OK;
-    sqlite3_snprintf(sizeof sql, sql,
-                     "INSERT INTO meta (key, value) VALUES ('shared', %Q) "
-                     "ON CONFLICT (key) DO UPDATE SET value = excluded.value",
-                     shared->id);
-    status = store_exec(store, sql, err);
-    if (status == MUSTER_OK)
-        status = snapshot_take(store, err);
+    status = snapshot_take(store, err);
     while (status == MUSTER_OK && shared->image != NULL) {
         status = snapshot_part(shared, err);
         if (status == MUSTER_OK)
             status = store_holds(store, err);
     }
     snapshot_drop(shared);
-    return status;
+    mark_sql(shared, sql); /* only now: until then these records may be nowhere else */
+    return status == MUSTER_OK ? store_exec(store, sql, err) : status;
 }
 
 bool store_snapshot_is_due(const struct store *store)

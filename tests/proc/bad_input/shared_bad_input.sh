@@ -13,7 +13,7 @@ refused() { # PATTERN OPTIONS... - musterd ends by itself
     says "$said" "$pattern"
 }
 
-refused 'takes postgresql://HOST/DATABASE' --db "$dir/x.db" --shared 'host=a port'
+refused 'takes postgresql://HOST/DATABASE.*cannot be read' --db "$dir/x.db" --shared 'host=a port'
 holds "no database is made" ! -e "$dir/x.db"
 
 # Not there yet, or a wrong password: it stays a standby, says why, and goes on when that is mended.
