@@ -253,14 +253,14 @@ static enum muster_status fenced_do(struct fenced_log *log, const struct questio
 static enum muster_status fenced_make_tables(struct fenced_log *log, struct muster_error *err)
 {
     static const char *const made[] = {
-        "CREATE TABLE IF NOT EXISTS muster_lease (one boolean PRIMARY KEY CHECK (one), "
-        "version bigint NOT NULL, id text NOT NULL, epoch bigint NOT NULL, seq bigint NOT NULL, "
-        "snapshot_epoch bigint NOT NULL, snapshot bigint NOT NULL, owner text NOT NULL, "
-        "ends timestamptz NOT NULL)",
         "CREATE TABLE IF NOT EXISTS muster_batch (seq bigint PRIMARY KEY, epoch bigint NOT NULL, "
         "changes bytea NOT NULL)",
         "CREATE TABLE IF NOT EXISTS muster_snapshot (epoch bigint, seq bigint, part bigint, "
         "data bytea NOT NULL, PRIMARY KEY (epoch, seq, part))",
+        "CREATE TABLE IF NOT EXISTS muster_lease (one boolean PRIMARY KEY CHECK (one), "
+        "version bigint NOT NULL, id text NOT NULL, epoch bigint NOT NULL, seq bigint NOT NULL, "
+        "snapshot_epoch bigint NOT NULL, snapshot bigint NOT NULL, owner text NOT NULL, "
+        "ends timestamptz NOT NULL)",
         "INSERT INTO muster_lease VALUES (true, 1, gen_random_uuid()::text, 0, 0, 0, -1, '', "
         "'-infinity') ON CONFLICT DO NOTHING",
     };
@@ -284,6 +284,10 @@ static enum muster_status fenced_has_tables(struct fenced_log *log, bool *ret_ha
     int rows;
     enum muster_status status = fenced_do(log, &ask, &rows, err);
 
+    if (status == MUSTER_OK && rows > 0) { /* and who made it came to the end */
+        ask.sql = "SELECT 1 FROM muster_lease";
+        status = fenced_do(log, &ask, &rows, err);
+    }
     *ret_has = rows > 0;
     return status;
 }

@@ -350,6 +350,18 @@ static enum muster_status snapshot_part(struct shared *shared, struct muster_err
     return status;
 }
 
+/* A broker that runs alone writes records of its own from here on. */
+static enum muster_status mark_forget(struct store *store, struct muster_error *err)
+{
+    int64_t marks = 0;
+    enum muster_status status =
+        store_get_int(store, "SELECT count(*) FROM meta WHERE key = 'shared'", &marks, err);
+
+    return status == MUSTER_OK && marks > 0
+               ? store_exec(store, "DELETE FROM meta WHERE key = 'shared'", err)
+               : status;
+}
+
 enum muster_status shared_begin(struct store *store, struct muster_error *err)
 {
     struct shared *shared = store->shared;
@@ -357,7 +369,7 @@ enum muster_status shared_begin(struct store *store, struct muster_error *err)
     enum muster_status status;
 
     if (shared == NULL)
-        return MUSTER_OK;
+        return mark_forget(store, err);
     status = snapshot_take(store, err);
     while (status == MUSTER_OK && shared->image != NULL) {
         status = snapshot_part(shared, err);

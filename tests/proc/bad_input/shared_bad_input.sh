@@ -39,6 +39,13 @@ sharer_stop a
 refused 'has records of its own, and the shared database .* others.*name another one with --db' --db "$dir/own.db" --shared "$shared"
 holds "they are kept" -s "$dir/own.db"
 
+# Who ran alone for a while has records of its own again.
+cp "$dir/a/muster.db" "$dir/alone.db"
+db=$dir/alone.db
+broker_start
+broker_stop
+refused 'has records of its own' --db "$dir/alone.db" --shared "$shared"
+
 # A role without rights, a replica, a newer musterd, a log with a hole.
 asked "CREATE ROLE reader LOGIN; GRANT SELECT ON muster_lease TO reader" >/dev/null
 refused 'refuses to take the lease: .*permission denied for table muster_lease' --db "$dir/r.db" \
