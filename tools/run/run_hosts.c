@@ -2,6 +2,7 @@
 #include "tools/run/run_hosts.h"
 
 #include "node/clock.h"
+#include "tools/render.h"
 #include "tools/tool.h"
 
 #include <muster/client.h>
@@ -101,7 +102,7 @@ static bool is_of_this_host(const struct run *run, const struct muster_notice_ro
 {
     int first = run->ranks[0].rank;
 
-    return strcmp(notice->state, "cancelled") != 0 && strcmp(notice->kind, "termination") == 0 &&
+    return strcmp(notice->state, "cancelled") != 0 && render_ends(notice->kind) &&
            notice->rank >= first && notice->rank < first + run->rank_count &&
            strncmp(notice->id, HOSTS_GROW_ID, strlen(HOSTS_GROW_ID)) != 0;
 }
