@@ -1,5 +1,7 @@
 #include "broker/bus_peers.h"
 
+#include "broker/base/clock.h"
+
 #include <netinet/in.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -41,14 +43,6 @@ static struct {
     atomic_int_fast64_t unread, unsent; /* of all */
     atomic_uint_fast64_t over_address, over_key, silent, over_unread, over_unsent;
 } peers = {.mutex = PTHREAD_MUTEX_INITIALIZER};
-
-static int64_t peers_now_ms(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_BOOTTIME, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
 
 static void peers_count(atomic_uint_fast64_t *counter)
 {
@@ -157,7 +151,7 @@ bool bus_peers_opened(int listener, int fd, const struct sockaddr *address)
         slot->listens = port_of_listener(listener) == peers.events_port;
         slot->address = group;
         slot->key = 0;
-        slot->since_ms = peers_now_ms();
+        slot->since_ms = clock_ms(CLOCK_BOOTTIME);
         slot->ended = false;
         slot->serial++;
         slot->open = true;

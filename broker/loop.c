@@ -9,6 +9,7 @@
 #include "broker/loop_internal.h"
 
 #include "broker/announce.h"
+#include "broker/base/clock.h"
 #include "broker/base/failpoint.h"
 #include "broker/bus_peers.h"
 #include "broker/core/contract/authority.h"
@@ -34,14 +35,6 @@ _Static_assert(WAIT_MAX_MS * 2 <= LOOP_GAP_MS,
 #define RETRY_MIN_MS 100
 #define RETRY_MAX_MS 2000
 #define DECODE_BYTES_MAX (1u << 20) /* a frame's strings and lists as structs */
-
-static int64_t clock_ms(clockid_t clock)
-{
-    struct timespec now;
-
-    clock_gettime(clock, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
 
 static void read_clocks(struct loop *loop)
 {

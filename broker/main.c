@@ -2,6 +2,7 @@
  * Order at start: signals, state lock and database, sockets, the core's start committed, port file.
  * A failure of the running loop ends the process at once, without closing the database: the next
  * start reads what was committed. */
+#include "broker/base/clock.h"
 #include "broker/base/failpoint.h"
 #include "broker/bus.h"
 #include "broker/bus_guard.h"
@@ -29,7 +30,6 @@
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #define LOCK_WAIT_MS \
@@ -213,13 +213,10 @@ static enum muster_status main_await_lease(struct program *program, bool *ret_st
         return status;
     while ((status = shared_take(program->shared, err)) == MUSTER_E_LOCKED ||
            status == MUSTER_E_STORAGE) {
-        struct timespec now;
-
         if (said == MUSTER_OK)
             service_ready(); /* it is what it is to be */
         say_standby(status, err, &said);
-        clock_gettime(CLOCK_BOOTTIME, &now);
-        service_alive(now.tv_sec * 1000 + now.tv_nsec / 1000000);
+        service_alive(clock_ms(CLOCK_BOOTTIME));
         if (poll(&fd, 1, SHARED_LOOK_MS) > 0) {
             *ret_stop = true;
             return MUSTER_OK;

@@ -2,6 +2,8 @@
  * request of at most a kilobyte, an answer, and a deadline. */
 #include "broker/metrics.h"
 
+#include "broker/base/clock.h"
+
 #include "schema/error.h"
 
 #include <errno.h>
@@ -46,14 +48,6 @@ struct metrics {
     int64_t written_ms;    /* boot time */
     char *text, *text_old; /* owned; OpenMetrics, and the older form */
 };
-
-static int64_t metrics_now_ms(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_BOOTTIME, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
 
 static void metrics_wake(struct metrics *metrics)
 {
@@ -296,8 +290,8 @@ static void *metrics_serve(void *arg)
             fds[i + 2] = (struct pollfd){.fd = metrics->connections[i].fd,
                                          .events = events[metrics->connections[i].phase]};
         }
-        poll(fds, METRICS_CONNECTIONS_MAX + 2, metrics_wait_ms(metrics, metrics_now_ms()));
-        now_ms = metrics_now_ms();
+        poll(fds, METRICS_CONNECTIONS_MAX + 2, metrics_wait_ms(metrics, clock_ms(CLOCK_BOOTTIME)));
+        now_ms = clock_ms(CLOCK_BOOTTIME);
         if (fds[0].revents != 0 && read(metrics->wake_fd, &woken, sizeof woken) < 0)
             continue;
         for (size_t i = 0; i < METRICS_CONNECTIONS_MAX; i++) {

@@ -1,6 +1,8 @@
 /* fenced_log - see fenced_log.h. */
 #include "broker/store/fenced_log.h"
 
+#include "broker/base/clock.h"
+
 #include "schema/error.h"
 
 #include <arpa/inet.h>
@@ -37,14 +39,6 @@ struct question {
     } params[PARAMS_MAX];
     const char *doing;
 };
-
-static int64_t fenced_now_ms(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_BOOTTIME, &now);
-    return now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
 
 /* libpq's texts end with a line feed, and may have several lines. */
 static void fenced_one_line(char *text, size_t size, const char *from)
@@ -92,7 +86,7 @@ static bool fenced_wait(PGconn *conn, short events, int64_t until_ms)
     int64_t left;
 
     do {
-        left = until_ms - fenced_now_ms();
+        left = until_ms - clock_ms(CLOCK_BOOTTIME);
         if (left <= 0)
             return false;
     } while (poll(&fd, 1, (int)left) < 0 && errno == EINTR);
@@ -104,7 +98,7 @@ static enum muster_status fenced_connect(struct fenced_log *log, const char *doi
 {
     static const char *const names[] = {"dbname", "fallback_application_name", NULL};
     const char *values[] = {log->uri, "musterd", NULL};
-    int64_t until = fenced_now_ms() + FENCED_LOG_WAIT_MS;
+    int64_t until = clock_ms(CLOCK_BOOTTIME) + FENCED_LOG_WAIT_MS;
     PostgresPollingStatusType next = PGRES_POLLING_WRITING;
 
     if (log->conn != NULL && PQstatus(log->conn) == CONNECTION_OK)
@@ -171,7 +165,7 @@ static enum muster_status fenced_refused(struct fenced_log *log, const struct qu
 static enum muster_status fenced_ask(struct fenced_log *log, const struct question *ask,
                                      PGresult **ret_result, struct muster_error *err)
 {
-    int64_t until = fenced_now_ms() + FENCED_LOG_WAIT_MS;
+    int64_t until = clock_ms(CLOCK_BOOTTIME) + FENCED_LOG_WAIT_MS;
     enum muster_status status = fenced_connect(log, ask->doing, err);
     PGresult *result = NULL, *next;
 

@@ -9,6 +9,7 @@
 #define SQLITE_ENABLE_PREUPDATE_HOOK 1
 #include "broker/store/shared.h"
 
+#include "broker/base/clock.h"
 #include "broker/base/dirs.h"
 #include "broker/store/fenced_log.h"
 #include "broker/store/shared_internal.h"
@@ -41,14 +42,6 @@ struct shared {
     size_t image_size, image_sent;
     uint64_t image_seq;
 };
-
-static int64_t shared_now_ms(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_BOOTTIME, &now);
-    return now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
 
 /* A file with this row is a copy, and may be written over. Each has its own: it is not in the log.
  */
@@ -216,7 +209,7 @@ static enum muster_status shared_copy(struct shared *shared, const struct fenced
 enum muster_status shared_take(struct shared *shared, struct muster_error *err)
 {
     struct fenced_log_head head;
-    int64_t before_ms = shared_now_ms();
+    int64_t before_ms = clock_ms(CLOCK_BOOTTIME);
     enum muster_status status = fenced_log_take(shared->log, SHARED_LEASE_MS, &head, err);
 
     if (status != MUSTER_OK)
@@ -235,7 +228,7 @@ enum muster_status shared_take(struct shared *shared, struct muster_error *err)
 enum muster_status store_holds(struct store *store, struct muster_error *err)
 {
     struct shared *shared = store->shared;
-    int64_t now_ms = shared_now_ms();
+    int64_t now_ms = clock_ms(CLOCK_BOOTTIME);
     enum muster_status status;
 
     if (shared == NULL || now_ms < shared->renew_at_ms)
@@ -248,7 +241,7 @@ enum muster_status store_holds(struct store *store, struct muster_error *err)
     }
     if (status != MUSTER_E_STORAGE)
         return status;
-    now_ms = shared_now_ms();
+    now_ms = clock_ms(CLOCK_BOOTTIME);
     shared->renew_at_ms = now_ms + RETRY_MS;
     if (now_ms < shared->renewed_ms + SHARED_LEASE_MS - SHARED_MARGIN_MS)
         return MUSTER_OK;
