@@ -101,7 +101,8 @@ static bool event_text(const struct record_event *row, const char *at, char *tex
         snprintf(text, size, "%s", event->text);
         return true;
     case EVENT_RESTORE_FAILED:
-        snprintf(text, size, "rank %" PRId64 " could not restore: %s", event->rank, event->text);
+        snprintf(text, size, "rank %" PRId64 " %s: %s", event->rank,
+                 event->flags & EVENT_FLAG_IMPORTS ? "imports" : "could not restore", event->text);
         return true;
     case EVENT_SAVE_SKIPPED:
         snprintf(text, size, "no save %s: %s", at, event->text);

@@ -277,6 +277,7 @@ void core_load(struct core *core, const struct record *row)
     switch (row->kind) {
     case RECORD_BROKER:
         core->epoch = row->u.broker.epoch;
+        core->database = row->u.broker.database;
         core->older = row->u.broker.older;
         break;
     case RECORD_JOB:

@@ -92,6 +92,8 @@ static void restart_rounds(struct core *core, struct job *job)
 void start_take(struct core *core)
 {
     core->epoch++;
+    if (core->database == 0)
+        core->database = core->options.start_id;
     core->started = true;
     core->start_boot_ms = core->now;
     persist_broker(core);

@@ -23,15 +23,19 @@ static enum muster_status load_broker(struct store *store, store_row_fn *row_fn,
     struct record row = {.kind = RECORD_BROKER, .u.broker.older = store_is_older(store)};
     sqlite3_stmt *statement = NULL;
     enum muster_status status =
-        store_prepare(store, "SELECT value FROM meta WHERE key = 'broker_epoch'", &statement, err);
+        store_prepare(store,
+                      "SELECT (SELECT value FROM meta WHERE key = 'broker_epoch'),"
+                      " (SELECT value FROM meta WHERE key = 'database')",
+                      &statement, err);
     int result;
 
     if (status != MUSTER_OK)
         return status;
     result = sqlite3_step(statement);
-    if (result == SQLITE_ROW)
+    if (result == SQLITE_ROW) {
         row.u.broker.epoch = strtoull(store_load_text(statement, 0), NULL, 10);
-    else if (result != SQLITE_DONE)
+        row.u.broker.database = strtoull(store_load_text(statement, 1), NULL, 16);
+    } else
         status = store_failed(store, result, "read the broker's epoch", err);
     sqlite3_finalize(statement);
     if (status == MUSTER_OK)

@@ -82,7 +82,8 @@ static enum muster_status store_manifest_read_checkpoint(struct store *store, co
         "SELECT generation, step, layout, world_size, epoch, step_in_epoch, data_position, "
         "committed_unix_ms, cause, metrics, COALESCE((SELECT custom FROM checkpoint_custom u "
         "WHERE u.job = ?1 AND u.round = ?2), ''), (SELECT resume_step FROM generation g "
-        "WHERE g.job = ?1 AND g.generation = checkpoint.generation AND g.opened_unix_ms > 0) "
+        "WHERE g.job = ?1 AND g.generation = checkpoint.generation AND g.opened_unix_ms > 0), "
+        "(SELECT value FROM meta WHERE key = 'database') "
         "FROM checkpoint WHERE job = ?1 AND round = ?2 AND state IN ('committed', 'superseded')",
         job, round, &statement, err);
     int result;
@@ -109,6 +110,7 @@ static enum muster_status store_manifest_read_checkpoint(struct store *store, co
         ret_manifest->resumed_step = sqlite3_column_int64(statement, 11);
         ret_manifest->resumed_known = sqlite3_column_type(statement, 11) == SQLITE_INTEGER &&
                                       ret_manifest->resumed_step <= ret_manifest->step;
+        ret_manifest->database = strtoull(store_manifest_text_of(statement, 12), NULL, 16);
         ret_manifest->job = job;
         ret_manifest->round = round;
     } else if (result == SQLITE_DONE) {

@@ -298,8 +298,9 @@ static const struct table {
     [RECORD_HISTORY] = {"history", TABLE(history_columns), NULL, NULL},
 };
 
-static const char broker_sql[] = "INSERT INTO meta (key, value) VALUES ('broker_epoch', ?1) "
-                                 "ON CONFLICT (key) DO UPDATE SET value = excluded.value";
+static const char broker_sql[] =
+    "INSERT INTO meta (key, value) VALUES ('broker_epoch', ?1), ('database', ?2) "
+    "ON CONFLICT (key) DO UPDATE SET value = excluded.value";
 static const char unpin_sql[] = "DELETE FROM pin WHERE job = ?1 AND checkpoint = ?2 AND id = ?3";
 static const char shards_gone_sql[] = "DELETE FROM shard WHERE job = ?1 AND round = ?2";
 static const char files_gone_sql[] = "DELETE FROM shard_file WHERE job = ?1 AND round = ?2";
@@ -435,16 +436,25 @@ static int bind_column(struct store *store, sqlite3_stmt *statement, int paramet
     return SQLITE_MISUSE;
 }
 
+static int bind_broker(sqlite3_stmt *statement, const struct record_broker *row)
+{
+    char epoch[24], database[24];
+    int result;
+
+    snprintf(epoch, sizeof epoch, "%" PRIu64, row->epoch);
+    snprintf(database, sizeof database, "%016" PRIx64, row->database);
+    result = sqlite3_bind_text(statement, 1, epoch, -1, SQLITE_TRANSIENT);
+    return result != SQLITE_OK ? result
+                               : sqlite3_bind_text(statement, 2, database, -1, SQLITE_TRANSIENT);
+}
+
 static int bind_row(struct store *store, sqlite3_stmt *statement, const struct record *row)
 {
     const struct table *table = &tables[row->kind];
-    char epoch[24];
     int result;
 
-    if (row->kind == RECORD_BROKER) {
-        snprintf(epoch, sizeof epoch, "%" PRIu64, row->u.broker.epoch);
-        return sqlite3_bind_text(statement, 1, epoch, -1, SQLITE_TRANSIENT);
-    }
+    if (row->kind == RECORD_BROKER)
+        return bind_broker(statement, &row->u.broker);
     if (row->kind == RECORD_SHARDS_GONE) {
         result = store_rows_bind_text(statement, 1, row->u.shards_gone.job);
         return result != SQLITE_OK

@@ -1,7 +1,8 @@
 /* node_lost - a launch that begins from the start, or from an older checkpoint, in a directory with
  * newer ones of its job that the broker never heard of: its database is new, was lost, or was put
  * back to an older copy. Whoever trained on would throw them away without a word, so rank 0
- * refuses.
+ * refuses. If the manifest names that database, it is a copy of it: then the launch ends, rank 0
+ * imports what is there (node_import.c), and the next one goes on from it.
  *
  * What the broker's records decided (committed, superseded, deleted) is no reason. A round that
  * they aborted is no decision about a whole one: a manifest is written behind a commit alone, so
@@ -16,6 +17,7 @@
 #include "schema/error.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -25,11 +27,13 @@ struct newest {
     const char *path; /* NULL: there is none; else the list's */
     uint64_t generation, round;
     int64_t step;
+    uint64_t database; /* that its manifest was made from; 0: not known */
     bool whole;
 };
 struct asking {
     const struct muster_node *node;
     struct query_link *link;
+    bool (*over_fn)(const void *node); /* breaks a wait off */
     int64_t until_ms;
     bool over; /* the launch has ended, or this process has to */
 };
@@ -85,7 +89,7 @@ static enum muster_status node_lost_ask_once(struct asking *asking, const struct
         status = query_link_open(node->broker, (int)node->options.connect_timeout_ms, &asking->link,
                                  err);
     if (status == MUSTER_OK) {
-        query_link_set_over(asking->link, node_is_over, node);
+        query_link_set_over(asking->link, asking->over_fn, node);
         status = query_link_page(asking->link, &question, rows, &more, err);
     }
     if (status == MUSTER_OK)
@@ -131,15 +135,22 @@ static struct newest candidate(const struct muster_node *node, const struct dir_
 
     if (at < list->count) {
         const struct counts_item *launch = &list->launches[at];
-        struct newest item = {list->items[at].path, launch->generation, list->items[at].round,
-                              launch->step, true};
+        struct newest item = {.path = list->items[at].path,
+                              .generation = launch->generation,
+                              .round = list->items[at].round,
+                              .step = launch->step,
+                              .database = list->items[at].database,
+                              .whole = true};
         return launch->counts ? item : none;
     }
     const struct dir_damaged *damaged = &list->damaged[at - list->count];
     if (damaged->generation == UINT64_MAX ||
         !dir_list_counts(list, damaged, node->job, &node->wish.names, &step))
         return none;
-    return (struct newest){damaged->path, damaged->generation, damaged->round, step, false};
+    return (struct newest){.path = damaged->path,
+                           .generation = damaged->generation,
+                           .round = damaged->round,
+                           .step = step};
 }
 
 /* Of those after more steps than `above`, whole or damaged, that the broker does not know. */
@@ -148,6 +159,7 @@ static enum muster_status find_newest(const struct muster_node *node, const stru
                                       struct muster_error *err)
 {
     struct asking asking = {.node = node,
+                            .over_fn = node_is_over,
                             .until_ms = clock_ms(CLOCK_MONOTONIC) + node->options.join_timeout_ms};
     enum muster_status status = MUSTER_OK;
 
@@ -190,8 +202,29 @@ static enum muster_status node_lost_refuse(const struct muster_node *node,
         resume > 0 ? "go on from there without an import" : "begin from the start");
 }
 
+/* Its manifest was made from the broker's database, which is an older copy now. */
+static bool is_of_broker(const struct muster_node *node, uint64_t database)
+{
+    struct member_view view;
+
+    agent_view(node->agent, &view);
+    return database != 0 && database == view.database;
+}
+
+static enum muster_status node_lost_imports(const struct muster_node *node,
+                                            const struct newest *newest, struct muster_error *err)
+{
+    return error_set(
+        err, MUSTER_E_RESTORE,
+        "%s is there, and the broker at %.100s knows of no checkpoint of job %s at step %lld: its "
+        "database was restored from an older copy. Rank %d imports what is there, and the next "
+        "launch resumes from the newest",
+        newest->path, node->broker, node->job, (long long)newest->step + node->wish.names.offset,
+        node->rank);
+}
+
 enum muster_status node_check_lost(const struct muster_node *node, int64_t resume, bool *ret_over,
-                                   struct muster_error *err)
+                                   bool *ret_imports, struct muster_error *err)
 {
     const int64_t above = resume > 0 ? resume : -1;
     struct arena arena;
@@ -206,12 +239,125 @@ enum muster_status node_check_lost(const struct muster_node *node, int64_t resum
                                  &list, err);
     if (status == MUSTER_OK) {
         status = find_newest(node, &list, above, &newest, ret_over, err);
+        *ret_imports = status == MUSTER_OK && is_of_broker(node, newest.database);
         if (status == MUSTER_OK && newest.path != NULL)
-            status = node_lost_refuse(node, &newest, resume, err);
+            status = *ret_imports ? node_lost_imports(node, &newest, err)
+                                  : node_lost_refuse(node, &newest, resume, err);
         dir_list_free(&list);
     } else if (status == MUSTER_E_NOT_FOUND)
         status = MUSTER_OK; /* what is to be restored is elsewhere, or not there: that is told by
                                reading it */
     arena_free(&arena);
     return status;
+}
+
+/* --- an older copy gets them back ------------------------------------------------------------- */
+
+struct importing {
+    struct asking asking;
+    int count;               /* that are new to the broker */
+    int64_t imported;        /* the greatest step of them, -1 = none */
+    int64_t refused;         /* ... of those that it refused */
+    struct muster_error why; /* of that one */
+};
+
+static bool is_interrupted(const void *arg)
+{
+    const struct muster_node *node = arg;
+
+    return agent_is_interrupted(node->agent);
+}
+
+static enum muster_status import_once(struct importing *importing, const struct newest *item)
+{
+    const char *job = importing->asking.node->job;
+    char *text = NULL;
+    size_t size = 0;
+    bool known = false, is_new = false;
+    enum muster_status status =
+        node_lost_ask_once(&importing->asking, item, &known, &importing->why);
+
+    if (status == MUSTER_OK && !known)
+        status = shard_manifest_text(item->path, &text, &size, &importing->why);
+    if (text != NULL)
+        status = query_link_import(importing->asking.link, job, item->path, text, size, &is_new,
+                                   &importing->why);
+    free(text);
+    importing->count += is_new;
+    if (status == MUSTER_OK && item->step > importing->imported)
+        importing->imported = item->step;
+    return status;
+}
+
+/* False: there is no use in going on. */
+static bool import_one(struct importing *importing, const struct newest *item)
+{
+    const struct timespec pause = {.tv_nsec = AGAIN_MS * 1000000L};
+    struct muster_error why;
+    enum muster_status status;
+
+    for (;;) {
+        why = importing->why;
+        status = import_once(importing, item);
+        if (!is_away(status))
+            break;
+        importing->why = why;
+        if (is_interrupted(importing->asking.node) ||
+            clock_ms(CLOCK_MONOTONIC) >= importing->asking.until_ms)
+            return false;
+        nanosleep(&pause, NULL);
+    }
+    if (status == MUSTER_OK || item->step <= importing->refused)
+        importing->why = why;
+    else
+        importing->refused = item->step;
+    return status != MUSTER_E_NOMEM;
+}
+
+static enum muster_status import_result(const struct importing *importing, struct muster_error *err)
+{
+    const struct muster_node *node = importing->asking.node;
+
+    node_log(node, 1, "%d checkpoint%s of job %s %s imported from %s into the broker's database",
+             importing->count, importing->count == 1 ? "" : "s", node->job,
+             importing->count == 1 ? "was" : "were", node->checkpoint_dir);
+    if (importing->refused <= importing->imported)
+        return MUSTER_OK;
+    return error_set(err, MUSTER_E_RESTORE,
+                     "the checkpoint of step %lld in %s is newer than what the broker's database "
+                     "knows, and it was not imported: %s",
+                     (long long)importing->refused + node->wish.names.offset, node->checkpoint_dir,
+                     importing->why.text);
+}
+
+enum muster_status node_import(const struct muster_node *node, struct muster_error *err)
+{
+    struct importing importing = {
+        .asking = {.node = node,
+                   .over_fn = is_interrupted,
+                   .until_ms = clock_ms(CLOCK_MONOTONIC) + node->options.join_timeout_ms},
+        .imported = -1,
+        .refused = -1};
+    struct arena arena;
+    struct dir_list list;
+    bool goes_on = true;
+
+    arena_init(&arena, 0);
+    if (dir_list_read_above(node->checkpoint_dir, node->job, &node->wish.names, -1, &arena, &list,
+                            &importing.why) != MUSTER_OK) {
+        arena_free(&arena);
+        return MUSTER_OK;
+    }
+    for (size_t i = 0; goes_on && i < list.count; i++) {
+        const struct newest item = {.path = list.items[i].path,
+                                    .generation = list.launches[i].generation,
+                                    .round = list.items[i].round,
+                                    .step = list.launches[i].step,
+                                    .whole = true};
+        goes_on = !is_of_broker(node, list.items[i].database) || import_one(&importing, &item);
+    }
+    query_link_close(&importing.asking.link);
+    dir_list_free(&list);
+    arena_free(&arena);
+    return import_result(&importing, err);
 }

@@ -267,6 +267,7 @@ struct offer {
     bool declined;           /* it is not the wanted one ... */
     bool unwished;           /* ... and the wanted one is not there */
     bool over;               /* the launch ended meanwhile */
+    bool imports;            /* the broker does not know of newer ones: this process tells it */
 };
 
 static enum muster_status take_offer(struct muster_node *node, struct offer *offer)
@@ -277,7 +278,7 @@ static enum muster_status take_offer(struct muster_node *node, struct offer *off
     offer->declined = status != MUSTER_OK;
     offer->unwished = status == MUSTER_E_NOT_FOUND;
     if (status == MUSTER_OK && (resume->checkpoint == 0 || node->wish.resume_done < 0)) {
-        status = node_check_lost(node, resume->step, &offer->over, &offer->why);
+        status = node_check_lost(node, resume->step, &offer->over, &offer->imports, &offer->why);
         offer->damage = false;
     }
     if (status != MUSTER_OK || offer->over || resume->checkpoint == 0)
@@ -311,7 +312,7 @@ static enum muster_status tell_unread(struct muster_node *node, struct offer *of
     if (offer->declined)
         offer->why.status = MUSTER_OK;
     return agent_restore_failed(node->agent, offer->resume.checkpoint, offer->resume.step,
-                                offer->why.text, final, err);
+                                offer->why.text, final, offer->imports, err);
 }
 
 static enum muster_status restore_with_broker(struct muster_node *node, struct muster_error *err)
@@ -323,6 +324,10 @@ static enum muster_status restore_with_broker(struct muster_node *node, struct m
     while (again) {
         enum muster_status status = agent_wait_resume(node->agent, failed, &offer.resume, err);
 
+        if (offer.imports && status == MUSTER_PREEMPTED) {
+            enum muster_status imported = node_import(node, err);
+            return imported != MUSTER_OK ? imported : status;
+        }
         if (status != MUSTER_OK && offer.why.status != MUSTER_OK &&
             !(offer.damage && node->options.restore_fallback)) /* our own reason says more */
             return error_pass(err, offer.why.status, &offer.why);

@@ -78,11 +78,16 @@ enum muster_status node_end_step(struct muster_node *node, const struct agent_en
 enum muster_status node_restore(struct muster_node *node, struct muster_error *err);
 
 /* Of a launch that begins after `resume` steps, on the chief: E_RESTORE if newer checkpoints are
- * there that the broker never heard of. Blocks for the disk and, if there are any, for its answer;
- * *ret_over: the launch, or this process, ended meanwhile, and what is returned is what every
- * boundary returns. */
+ * there that the broker never heard of; *ret_imports: its database wrote them. Blocks for the disk
+ * and, if there are any, for its answer; *ret_over: the launch, or this process, ended meanwhile,
+ * and what is returned is what every boundary returns. */
 enum muster_status node_check_lost(const struct muster_node *node, int64_t resume, bool *ret_over,
-                                   struct muster_error *err);
+                                   bool *ret_imports, struct muster_error *err);
+/* Behind *ret_imports, when the launch has ended: the broker gets the manifests that its database,
+ * an older copy, does not know. Blocks for the disk and the broker, join_timeout_ms at most.
+ * MUSTER_OK: the next launch goes on from the newest, or tries again. E_RESTORE: the broker refused
+ * the newest, and the next launch would meet the same. */
+enum muster_status node_import(const struct muster_node *node, struct muster_error *err);
 /* Of a node with an agent, for query_link_set_over: nobody needs the answer any more. */
 bool node_is_over(const void *node);
 

@@ -290,20 +290,27 @@ enum muster_status muster_client_broker(muster_client_t *client, muster_rows_t *
 
 /* --- orders ----------------------------------------------------------------------------------- */
 
-static enum muster_status order(muster_client_t *client, struct wire_msg *msg, const char *id,
-                                int64_t *ret_value, struct muster_error *err)
+static enum muster_status order_check(const muster_client_t *client, const char *job,
+                                      const char *id, struct muster_error *err)
 {
-    uint64_t value = 0;
-    enum muster_status status;
-
-    if (client == NULL || msg->up.job == NULL || !wire_job_name_ok(msg->up.job) || id == NULL ||
-        id[0] == '\0')
+    if (client == NULL || job == NULL || !wire_job_name_ok(job) || id == NULL || id[0] == '\0')
         return error_set(err, MUSTER_E_ARGUMENT,
                          "an order needs a client, the name of a job and an id");
     if (client->link == NULL)
         return error_set(err, MUSTER_E_UNSUPPORTED,
                          "a database is only read, never written: give the broker's address "
                          "(--broker) to have something done");
+    return MUSTER_OK;
+}
+
+static enum muster_status order(muster_client_t *client, struct wire_msg *msg, const char *id,
+                                int64_t *ret_value, struct muster_error *err)
+{
+    uint64_t value = 0;
+    enum muster_status status = order_check(client, msg->up.job, id, err);
+
+    if (status != MUSTER_OK)
+        return status;
     status = told_interrupt(client, query_link_order(client->link, msg, &value, err), err);
     if (status == MUSTER_OK && ret_value != NULL)
         *ret_value = (int64_t)value;
@@ -423,48 +430,23 @@ enum muster_status client_host(muster_client_t *client, const char *job,
     return status;
 }
 
-/* The broker answers once all rows are written, after others' work: of a large manifest later than
- * any other order. */
-#define IMPORT_SURE_BYTES ((size_t)512 << 10)
-#define IMPORT_TRIES 6
-
-static enum muster_status import_part(muster_client_t *client, struct wire_msg *msg, bool last,
-                                      int64_t *ret_value, struct muster_error *err)
-{
-    int tries = last && msg->u.import.total > IMPORT_SURE_BYTES ? IMPORT_TRIES : 1;
-    enum muster_status status;
-
-    do
-        status = order(client, msg, msg->u.import.path, ret_value, err);
-    while (status == MUSTER_E_BROKER && --tries > 0);
-    return status;
-}
-
 enum muster_status muster_client_import(muster_client_t *client, const char *job, const char *path,
                                         const char *manifest, size_t size, bool *ret_new,
                                         struct muster_error *ret_error)
 {
-    struct wire_msg msg = {.type = WIRE_IMPORT, .up.job = job};
-    enum muster_status status = MUSTER_OK;
-    int64_t value = 0;
+    enum muster_status status;
 
     if (path == NULL || path[0] != '/' || strlen(path) > PATH_BYTES_MAX || size == 0 ||
         size > MANIFEST_BYTES_MAX)
         return error_set(ret_error, MUSTER_E_ARGUMENT,
                          "an import needs an absolute path of at most %d bytes and a manifest",
                          PATH_BYTES_MAX);
-    for (size_t at = 0; at < size && status == MUSTER_OK; at += MANIFEST_CHUNK_MAX) {
-        size_t left = size - at;
-        msg.u.import.path = path;
-        msg.u.import.offset = at;
-        msg.u.import.total = size;
-        msg.u.import.bytes.data = (const uint8_t *)manifest + at;
-        msg.u.import.bytes.size = left < MANIFEST_CHUNK_MAX ? left : MANIFEST_CHUNK_MAX;
-        status = import_part(client, &msg, left <= MANIFEST_CHUNK_MAX, &value, ret_error);
-    }
-    if (status == MUSTER_OK && ret_new != NULL)
-        *ret_new = value != 0;
-    return status;
+    status = order_check(client, job, path, ret_error);
+    if (status != MUSTER_OK)
+        return status;
+    return told_interrupt(
+        client, query_link_import(client->link, job, path, manifest, size, ret_new, ret_error),
+        ret_error);
 }
 
 #define WAIT_EVERY_MS 200

@@ -310,6 +310,45 @@ enum muster_status query_link_order(struct query_link *link, struct wire_msg *or
     return MUSTER_OK;
 }
 
+/* The broker answers once all rows are written, after others' work: of a large manifest later than
+ * any other order. */
+#define IMPORT_SURE_BYTES ((size_t)512 << 10)
+#define IMPORT_TRIES 6
+
+static enum muster_status import_part(struct query_link *link, struct wire_msg *msg, bool last,
+                                      uint64_t *ret_value, struct muster_error *err)
+{
+    int tries = last && msg->u.import.total > IMPORT_SURE_BYTES ? IMPORT_TRIES : 1;
+    enum muster_status status;
+
+    do
+        status = query_link_order(link, msg, ret_value, err);
+    while (status == MUSTER_E_BROKER && --tries > 0);
+    return status;
+}
+
+enum muster_status query_link_import(struct query_link *link, const char *job, const char *path,
+                                     const char *manifest, size_t size, bool *ret_new,
+                                     struct muster_error *err)
+{
+    struct wire_msg msg = {.type = WIRE_IMPORT, .up.job = job};
+    enum muster_status status = MUSTER_OK;
+    uint64_t value = 0;
+
+    for (size_t at = 0; at < size && status == MUSTER_OK; at += MANIFEST_CHUNK_MAX) {
+        size_t left = size - at;
+        msg.u.import.path = path;
+        msg.u.import.offset = at;
+        msg.u.import.total = size;
+        msg.u.import.bytes.data = (const uint8_t *)manifest + at;
+        msg.u.import.bytes.size = left < MANIFEST_CHUNK_MAX ? left : MANIFEST_CHUNK_MAX;
+        status = import_part(link, &msg, left <= MANIFEST_CHUNK_MAX, &value, err);
+    }
+    if (status == MUSTER_OK && ret_new != NULL)
+        *ret_new = value != 0;
+    return status;
+}
+
 /* --- rows ------------------------------------------------------------------------------------- */
 
 struct reader {

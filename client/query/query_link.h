@@ -31,6 +31,12 @@ enum muster_status query_link_page(struct query_link *link, const struct questio
 enum muster_status query_link_order(struct query_link *link, struct wire_msg *order,
                                     uint64_t *ret_value, struct muster_error *err);
 
+/* Gives the broker the manifest of a checkpoint at `path`, in parts; *ret_new (NULL: not asked): it
+ * did not know it. As query_link_order. */
+enum muster_status query_link_import(struct query_link *link, const char *job, const char *path,
+                                     const char *manifest, size_t size, bool *ret_new,
+                                     struct muster_error *err);
+
 /* Appends the rows of a ROWS message's cells. Exported for its tests. */
 enum muster_status query_link_cells(const uint8_t *bytes, size_t size, size_t columns, size_t count,
                                     muster_rows_t *rows, struct muster_error *err);

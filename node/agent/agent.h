@@ -91,9 +91,11 @@ enum muster_status agent_wait_end(struct agent *agent, int64_t wait_ms, struct m
 /* begun = done = step from here on. */
 enum muster_status agent_restored(struct agent *agent, uint64_t checkpoint, int64_t step,
                                   struct muster_error *err);
-/* final: an older one is not to be tried, whatever the options say. */
+/* final: an older one is not to be tried, whatever the options say. imports: the launch ends, and
+ * this process tells the broker of the newer checkpoints before it leaves. */
 enum muster_status agent_restore_failed(struct agent *agent, uint64_t checkpoint, int64_t step,
-                                        const char *text, bool final, struct muster_error *err);
+                                        const char *text, bool final, bool imports,
+                                        struct muster_error *err);
 
 /* --- steps (training thread) ------------------------------------------------------------------ */
 /* The slow path: waits, saves or learns a verdict. begin: on MUSTER_OK one more step is begun.

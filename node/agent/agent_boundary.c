@@ -431,7 +431,8 @@ enum muster_status agent_restored(struct agent *agent, uint64_t checkpoint, int6
 }
 
 enum muster_status agent_restore_failed(struct agent *agent, uint64_t checkpoint, int64_t step,
-                                        const char *text, bool final, struct muster_error *err)
+                                        const char *text, bool final, bool imports,
+                                        struct muster_error *err)
 {
     struct post *post = post_new(MEMBER_RESTORE_FAILED);
     enum muster_status status;
@@ -441,6 +442,7 @@ enum muster_status agent_restore_failed(struct agent *agent, uint64_t checkpoint
         post->input.step = step;
         post->input.text = arena_strdup(&post->arena, text);
         post->input.final = final;
+        post->input.imports = imports;
     }
     pthread_mutex_lock(&agent->mutex);
     status = post_put(agent, post, err);

@@ -279,7 +279,8 @@ static void on_restored(struct member *m, const struct member_input *in, bool ok
         message.u.restore_failed = (struct wire_restore_failed){.checkpoint = in->checkpoint,
                                                                 .step = in->step,
                                                                 .text = member_text(m, in->text),
-                                                                .final = in->final};
+                                                                .final = in->final,
+                                                                .imports = in->imports};
     }
     request_put(m, &message);
 }

@@ -109,8 +109,9 @@ struct member_input {
     int64_t step_in_epoch;
     int64_t data_position;
     enum wire_leave_why why;
-    bool final;  /* RESTORE_FAILED: it is whole, and does not fit this program */
-    bool broken; /* CLOSE: inside a step that never ended; begun was taken back nevertheless */
+    bool final;   /* RESTORE_FAILED: it is whole, and does not fit this program */
+    bool imports; /* RESTORE_FAILED: this process imports newer ones, for the next launch */
+    bool broken;  /* CLOSE: inside a step that never ended; begun was taken back nevertheless */
 };
 
 /* What became of a round in which this node captured its state. The newest few are remembered. */
@@ -173,6 +174,7 @@ struct member_view {
     uint64_t broker_epoch;
     uint64_t broker_start; /* its start id: another number is another start, and maybe another
                               database */
+    uint64_t database;     /* that database's number, and its copies' */
     bool broker_signs;     /* manifests: their files need checksums that nobody can forge */
     bool unheard;          /* no broker was heard for LOST_MS */
     bool left;             /* after MEMBER_CLOSE: it may go. Bounded here, not by the driver */

@@ -206,7 +206,9 @@ void events_apply(struct member *m, const struct wire_event *event)
         end_with(m, MUSTER_E_JOIN, event);
         break;
     case EVENT_RESTORE_FAILED:
-        if (!(event->flags & EVENT_FLAG_RETRY))
+        if (event->flags & EVENT_FLAG_IMPORTS)
+            member_end(m, MUSTER_PREEMPTED, true, -1, 0, -1, event->text);
+        else if (!(event->flags & EVENT_FLAG_RETRY))
             end_with(m, MUSTER_E_RESTORE, event);
         break;
     case EVENT_BYSTANDER: /* a ps or an evaluator: its own end, nobody else's */

@@ -292,6 +292,7 @@ static void on_welcome(struct member *m, const struct wire_msg *message)
     if (!signs_as_asked(m, signer))
         return;
     m->view.broker_signs = signer[0] != '\0';
+    m->view.database = welcome->database;
     m->hello_open = false;
     m->start_id = message->down.start_id;
     m->broker_epoch = message->down.broker_epoch;

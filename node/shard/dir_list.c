@@ -54,6 +54,7 @@ static bool dir_list_add(struct dir_list *list, struct arena *arena, const char 
     const struct dir_item item = {.path = arena_strdup(arena, path),
                                   .metrics = arena_strdup(arena, manifest->metrics),
                                   .round = manifest->round,
+                                  .database = manifest->database,
                                   .epoch = manifest->epoch,
                                   .step_in_epoch = manifest->step_in_epoch,
                                   .data_position = manifest->data_position,

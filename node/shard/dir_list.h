@@ -16,6 +16,7 @@
 struct dir_item {
     const char *path, *metrics;
     uint64_t round;
+    uint64_t database; /* as the manifest tells it */
     int64_t epoch, step_in_epoch, data_position, bytes;
 };
 /* There is a manifest, and it is none that this muster reads, or may read: what step it is of, its

@@ -384,6 +384,19 @@ static const char *parse_resumed(const json_t *root, struct manifest *m)
                                                            : "has a resumed_step that is no number";
 }
 
+static const char *parse_database(const json_t *root, struct manifest *m)
+{
+    const char *text;
+    char *end;
+
+    if (json_object_get(root, "database") == NULL)
+        return NULL;
+    if (!get_text(root, "database", &text) || strlen(text) != 16)
+        return "has a database that is no number of 16 digits";
+    m->database = strtoull(text, &end, 16);
+    return *end == '\0' ? NULL : "has a database that is no number of 16 digits";
+}
+
 static const char *parse_head(const json_t *root, struct parsed *parsed, bool *ret_nomem)
 {
     struct manifest *m = &parsed->manifest;
@@ -406,7 +419,9 @@ static const char *parse_head(const json_t *root, struct parsed *parsed, bool *r
     m->layout = strcmp(layout, wire_layout_name(LAYOUT_REPLICATED)) == 0 ? LAYOUT_REPLICATED
                 : strcmp(layout, wire_layout_name(LAYOUT_SHARDED)) == 0  ? LAYOUT_SHARDED
                                                                          : LAYOUT_NONE;
-    return parse_resumed(root, m);
+    const char *problem = parse_resumed(root, m);
+
+    return problem != NULL ? problem : parse_database(root, m);
 }
 
 /* A missing object is none. */

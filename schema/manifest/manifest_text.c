@@ -61,7 +61,9 @@ static json_t *head_json(const struct manifest *m)
 
     if (!add_object(root, "metrics", m->metrics) || !add_object(root, "custom", m->custom) ||
         (m->resumed_known &&
-         json_object_set_new(root, "resumed_step", json_integer(m->resumed_step)) != 0)) {
+         json_object_set_new(root, "resumed_step", json_integer(m->resumed_step)) != 0) ||
+        (m->database != 0 &&
+         json_object_set_new(root, "database", json_sprintf("%016" PRIx64, m->database)) != 0)) {
         json_decref(root);
         return NULL;
     }

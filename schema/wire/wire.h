@@ -159,6 +159,8 @@ enum wire_event_kind { /* fields that carry something are named; `round` etc. as
 };
 #define EVENT_FLAG_ABORT 1u /* FREEZE: run on_error, report with no step in flight */
 #define EVENT_FLAG_RETRY 2u /* ABORT, RESTORE_FAILED: another attempt follows */
+#define EVENT_FLAG_IMPORTS \
+    16u /* RESTORE_FAILED: rank 0 imports; the next launch goes on from that */
 /* PEER_ERROR, NODE_LOST: serve a round first: the event's, or 0: one that is not open yet. */
 #define EVENT_FLAG_ROUND_FOLLOWS 4u
 /* FREEZE, DECISION: all ranks of the launch take part but those in `members`. In a decision the one

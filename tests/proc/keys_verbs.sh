@@ -41,7 +41,7 @@ pin 1 --id cell --job $job|node operator
 unpin 1 --id cell --job $job|node operator
 save --job $job|operator
 forget $job|operator
-import checkpoints-$job --job $job|operator
+import checkpoints-$job --job $job|node operator
 broker|
 notify 0 --grace 3600 --job $job|node operator
 END

@@ -103,7 +103,10 @@ passed_ms() { [ $(($(now_ms) - $1)) -ge "$2" ]; }
 
 # same WHAT ACTUAL EXPECTED
 # without_checksum FILE... - manifests as an older muster wrote them, which a test may then edit
-without_checksum() { sed -i -z 's/,\n "checksum": "xxh3-128:[0-9a-f]*"\n}$/\n}/' "$@"; }
+without_checksum() {
+    sed -i -z 's/,\n "checksum": "xxh3-128:[0-9a-f]*"\n}$/\n}/' "$@"
+    sed -i '/^ "database": /d' "$@"
+}
 same() { [ "$2" = "$3" ] || fail "$1: got \"$2\", expected \"$3\""; }
 
 # holds WHAT CONDITION... - as `test`

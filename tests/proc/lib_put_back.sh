@@ -37,6 +37,17 @@ refused() {
         "resume at step $1, and knows of no checkpoint of job $job at step $2"
 }
 
+# imports COUNT NEWEST - the newest launch, of one rank, ended: it gave the broker so many of which its database is a copy.
+imports() {
+    local plural=s
+
+    [ "$1" != 1 ] || plural=
+    ranks_end 42
+    says "$(error_of 0)" MUSTER_PREEMPTED "knows of no checkpoint of job $job at step $2" \
+        "restored from an older copy. Rank 0 imports what is there, and the next launch resumes from the newest"
+    says "$(cat "$(log 0)")" " $1 checkpoint$plural of job $job .* imported"
+}
+
 # import_as_told COUNT [REFUSAL] - what the refusal (of the newest launch) says to run takes so many.
 import_as_told() {
     local refusal=${2:-$(error_of 0)} command plural=s

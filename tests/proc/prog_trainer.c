@@ -476,7 +476,7 @@ static int train(struct trainer *t)
             code = 0;
     }
     if (t->node == NULL)
-        return code;
+        return t->status == MUSTER_PREEMPTED ? muster_status_exit_code(t->status) : code;
     restart_code = muster_node_restart_code(t->node);
     if (muster_node_close(&t->node, code, &error) == MUSTER_PREEMPTED && code == 0) {
         t->status = MUSTER_PREEMPTED;

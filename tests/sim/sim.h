@@ -165,6 +165,7 @@ enum sim_mutation {
     MUTANT_FORGETS_PINS,     /* ... and no pins */
     MUTANT_NEVER_DELETED,    /* nobody says that something was deleted */
     MUTANT_LOSES_IMPORT,     /* what was imported is not written */
+    MUTANT_DOES_NOT_LOOK,    /* rank 0 goes on beside newer checkpoints that nobody knows */
     MUTANT_NEVER_AGAIN,      /* rank 1 is not started again */
     MUTANT_SAVED_UNSYNCED,   /* under power cuts: SAVED is said before the shard is synced, ... */
     MUTANT_NAMED_UNSYNCED,   /* ... MANIFEST_DONE before the checkpoint's name is, ... */
@@ -254,7 +255,7 @@ struct sim_stats {
     uint64_t launches_anew;              /* opened after that, with no history but this one */
     uint64_t keeping;                    /* worlds with policies */
     uint64_t deletions, deletions_asked; /* decided, and those of them that somebody asked for */
-    uint64_t deleted, drops, pins, imports;
+    uint64_t deleted, drops, pins, imports, imports_by_rank;
     uint64_t cut_shards, cut_names, cut_deletions; /* that power cuts took back */
     uint64_t faults_planned, faults_met;
     uint64_t thaws;

@@ -139,6 +139,10 @@ void check_restored(struct sim *sim, struct sim_proc *proc, uint64_t checkpoint,
         sim_broken(sim, "I9", "rank %u restored step %lld, generation %llu resumes from %lld",
                    proc->rank, (long long)(shard ? shard->done : 0), U(row->generation),
                    (long long)row->resume_step);
+    if (role_is_trainer(proc->role) && proc->rank == 0 &&
+        import_is_newer(sim, &sim->jobs[proc->job], shard != NULL ? shard->done : -1))
+        sim_broken(sim, "R11.6", "%s goes on from step %lld, and newer ones are on disk", name,
+                   (long long)row->resume_step);
 }
 
 /* I10: whoever ends for another's error names the first. */

@@ -159,7 +159,11 @@ static void launch(struct sim *sim, struct sim_job *job)
     struct sim_keeps *keeps = &job->keeps;
 
     if (keeps->hasty) { /* nobody was stopped */
+        struct sim_proc *importer = keeps->importer;
         keeps->stopped = false;
+        keeps->importer = NULL;
+        if (importer != NULL && importer->alive)
+            thread_imported(sim, importer);
         return;
     }
     SIM_TELL(sim, "OPERATOR launches %s again", job->name);
@@ -191,7 +195,8 @@ static void operator_looks(struct sim *sim, struct sim_event *event)
     if (!sim->broker.alive || (keeps->request > 0 && sim->now_us - keeps->asked_us < ANSWER_US))
         return;
     const struct sim_dir *dir = next_dir(sim, job);
-    if (dir == NULL || sim->now_us - keeps->stopped_us > PATIENCE_US) {
+    bool died = keeps->importer != NULL && !keeps->importer->alive;
+    if (dir == NULL || died || sim->now_us - keeps->stopped_us > PATIENCE_US) {
         launch(sim, job);
         return;
     }
@@ -229,10 +234,11 @@ void import_hear(struct sim *sim, const struct wire_msg *message)
     job->keeps.request = 0;
     if (ack->code == MUSTER_OK)
         part_taken(sim, job, ack->value);
-    else if (ack->code == MUSTER_E_EXISTS)
+    else if (ack->code == MUSTER_E_EXISTS) {
         job->keeps.last_round = (int64_t)sim->dirs[job->keeps.dir].round;
-    else if (ack->code != MUSTER_E_BUSY && ack->code != MUSTER_E_STORAGE &&
-             ack->code != MUSTER_E_ARGUMENT) /* it died in the middle: from the first part */
+        sim->dirs[job->keeps.dir].refused = true;
+    } else if (ack->code != MUSTER_E_BUSY && ack->code != MUSTER_E_STORAGE &&
+               ack->code != MUSTER_E_ARGUMENT) /* it died in the middle: from the first part */
         sim_broken(sim, "answers", "the import of checkpoint %llu is answered: %s",
                    (unsigned long long)sim->dirs[job->keeps.dir].round, ack->text);
 }
@@ -301,4 +307,39 @@ void import_lose_database(struct sim *sim)
         return;
     sim->broker.down_us = side_range(sim, 100000, 3000000);
     broker_crash(sim, "its database is lost");
+}
+
+/* --- rank 0 ----------------------------------------------------------------------------------- */
+
+/* What the database decided: to keep it, to leave it behind, or to delete it. One whose number is
+ * another's there no import takes: a person moves it away. */
+static bool is_on_record(struct sim *sim, const struct sim_job *job, const struct sim_dir *dir)
+{
+    const struct record_checkpoint *row = disk_checkpoint(sim, job->name, dir->round);
+
+    return row != NULL && (row->generation != dir->generation || row->step != dir->step ||
+                           row->state != CHECKPOINT_FAILED);
+}
+
+bool import_is_newer(struct sim *sim, const struct sim_job *job, int64_t step)
+{
+    for (size_t i = 0; i < sim->dirs_count && sim->keeps; i++) {
+        const struct sim_dir *dir = &sim->dirs[i];
+        if (dir->job == job->index && dir->step > step && dir->path[0] != '\0' && !dir->out &&
+            !dir->refused && dir->manifest != NULL && !is_on_record(sim, job, dir))
+            return true;
+    }
+    return false;
+}
+
+bool import_by_rank(struct sim *sim, struct sim_proc *proc)
+{
+    struct sim_job *job = &sim->jobs[proc->job];
+
+    if (job->keeps.stopped || job->finished)
+        return false;
+    stop(sim, job, true);
+    job->keeps.importer = proc;
+    sim->stats->imports_by_rank++;
+    return true;
 }

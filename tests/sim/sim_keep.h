@@ -45,8 +45,9 @@ struct sim_keeps { /* of a job */
     bool wishes;         /* the chief's own function wants saves */
     bool sweeps;         /* the chief says that it saves no more */
     /* the operator */
-    bool stopped; /* nothing is launched until what is on disk was imported */
-    bool hasty;   /* ... or it is imported while whoever runs, runs */
+    bool stopped;              /* nothing is launched until what is on disk was imported */
+    bool hasty;                /* ... or it is imported while whoever runs, runs */
+    struct sim_proc *importer; /* ... by this one, not by the operator */
     int64_t stopped_us, asked_us;
     uint64_t request;              /* of the part that is under way, 0 = none is */
     int64_t last_step, last_round; /* of the manifest before */
@@ -135,6 +136,10 @@ void import_hastily(struct sim *sim);
 /* A launch found its checkpoint gone. True: the operator has stopped the job, and launches it
  * later. */
 bool import_first(struct sim *sim, struct sim_job *job);
+/* Rank 0 looks (R11.6), and imports what it found when its launch has ended for that; then
+ * thread_imported. False: there is nobody who could, now. */
+bool import_is_newer(struct sim *sim, const struct sim_job *job, int64_t step);
+bool import_by_rank(struct sim *sim, struct sim_proc *proc);
 bool import_is_gone(struct sim *sim, const struct sim_proc *proc, uint64_t checkpoint);
 void import_missing(struct sim *sim, const struct sim_proc *proc, uint64_t checkpoint);
 

@@ -194,9 +194,9 @@ void sim_stats_print(const struct sim_stats *s, FILE *out)
     fprintf(out,
             "\nworlds with policies %" PRIu64 ": saves by time and cost %" PRIu64
             ", deletions decided %" PRIu64 " (asked for %" PRIu64 "), done %" PRIu64
-            ", pins %" PRIu64 ", imports %" PRIu64,
+            ", pins %" PRIu64 ", imports %" PRIu64 " (launches that ended for them %" PRIu64 ")",
             s->keeping, s->commits_of[CAUSE_PERIOD], s->deletions, s->deletions_asked, s->deleted,
-            s->pins, s->imports);
+            s->pins, s->imports, s->imports_by_rank);
     fprintf(out,
             "\npower cuts took back: shards %" PRIu64 ", names %" PRIu64 ", deletions %" PRIu64,
             s->cut_shards, s->cut_names, s->cut_deletions);

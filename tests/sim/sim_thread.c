@@ -568,6 +568,17 @@ static void restored(struct sim *sim, struct sim_event *event)
         post(sim, proc, &input, THREAD_RESUME);
         return;
     }
+    if (is_trainer(proc) && proc->rank == 0 && sim->options.mutation != MUTANT_DOES_NOT_LOOK &&
+        import_is_newer(sim, job, shard != NULL ? shard->done : -1)) {
+        proc->imports = true;
+        input.kind = MEMBER_RESTORE_FAILED;
+        input.step = shard != NULL ? shard->done : 0;
+        input.text = "newer ones are there";
+        input.final = input.imports = true;
+        proc->not_checkpoint = checkpoint;
+        post(sim, proc, &input, THREAD_RESUME);
+        return;
+    }
     check_restored(sim, proc, checkpoint, shard);
     proc->begun = proc->done = input.step = shard ? shard->done : 0;
     proc->first_step = proc->done;
@@ -579,10 +590,20 @@ static void restored(struct sim *sim, struct sim_event *event)
     post(sim, proc, &input, THREAD_WAITING);
 }
 
+void thread_imported(struct sim *sim, struct sim_proc *proc)
+{
+    if (proc->state == THREAD_RESUME)
+        end_loop(sim, proc, proc->view.end.status, proc->view.leave_restart);
+}
+
 static void resume(struct sim *sim, struct sim_proc *proc)
 {
     const struct member_view *view = &proc->view;
 
+    if (view->mode == VIEW_END && proc->imports && proc->view.leave_restart) {
+        if (sim->jobs[proc->job].keeps.importer == proc || import_by_rank(sim, proc))
+            return;
+    }
     if (view->mode == VIEW_END) {
         end_loop(sim, proc, view->end.status, view->leave_restart);
         return;

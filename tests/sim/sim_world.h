@@ -48,6 +48,7 @@ struct sim_dir { /* of a round */
     bool out;         /* taken out of its place, to be removed */
     const char *was;  /* its path before a rename that is not synced; NULL: there is none such */
     unsigned mover;   /* the host of that rename */
+    bool refused;     /* the broker takes no import of it */
     char *manifest;   /* owned; NULL: it has none */
     size_t manifest_size;
 };
@@ -123,6 +124,8 @@ struct sim_proc {
     int64_t first_step;        /* restored */
     uint64_t restored_checkpoint;
     uint64_t not_checkpoint; /* could not be restored */
+    bool
+        imports; /* newer ones, that the database does not know, once the launch has ended for it */
     uint64_t restoring;
     struct sim_asks asks;
     bool arrived, leaving, stuck, stuck_at_end, failed_step, released;
@@ -566,6 +569,7 @@ void thread_look(struct sim *sim, struct sim_proc *proc); /* the view may have c
 void thread_on_error(struct sim *sim, struct sim_proc *proc);
 void thread_unstick(struct sim *sim, struct sim_proc *proc);
 void thread_swept(struct sim *sim, struct sim_proc *proc);
+void thread_imported(struct sim *sim, struct sim_proc *proc); /* its launch ended for that */
 const char *thread_state_name(enum sim_thread_state state);
 
 /* sim_fs.c */

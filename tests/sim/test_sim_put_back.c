@@ -57,6 +57,16 @@ static void what_a_later_launch_does_is_looked_at(void **state)
         "files that go before their checkpoint's name were seen in no launch after a put-back");
 }
 
+/* R11.6 */
+static void a_launch_that_goes_on_beside_newer_ones_is_seen(void **state)
+{
+    const struct sim_options options = {
+        .async = -1, .put_back = true, .keeps = SIM_WITH, .mutation = MUTANT_DOES_NOT_LOOK};
+
+    (void)state;
+    assert_true(sim_find_broken(&options, 400, "R11.6"));
+}
+
 #define HASTY_SEEDS 400
 #define HASTY_IMPORTS_MIN 50
 
@@ -109,6 +119,7 @@ static void without_that_the_same_worlds_break_nothing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(a_launch_that_goes_on_beside_newer_ones_is_seen, nothing_is_mutated),
         cmocka_unit_test_setup(what_a_later_launch_does_is_looked_at, nothing_is_mutated),
         cmocka_unit_test_setup(an_import_that_ends_a_launch_that_lives_is_seen, nothing_is_mutated),
         cmocka_unit_test_setup(imports_beside_a_job_that_runs_break_nothing, nothing_is_mutated),

@@ -14,7 +14,7 @@ static const enum wire_type viewers[] = {WIRE_HEARTBEAT, WIRE_QUERY};
 static const enum wire_type operators[] = {WIRE_HEARTBEAT, WIRE_QUERY,  WIRE_NOTICE, WIRE_CANCEL,
                                            WIRE_PIN,       WIRE_UNPIN,  WIRE_DROP,   WIRE_GONE,
                                            WIRE_SAVE_NOW,  WIRE_FORGET, WIRE_IMPORT, WIRE_HOST};
-static const enum wire_type not_nodes[] = {WIRE_SAVE_NOW, WIRE_FORGET, WIRE_IMPORT};
+static const enum wire_type not_nodes[] = {WIRE_SAVE_NOW, WIRE_FORGET};
 
 static bool among(enum wire_type type, const enum wire_type *list, size_t count)
 {

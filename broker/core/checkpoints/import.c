@@ -138,8 +138,9 @@ static void add_generation(struct core *core, struct job *job, const struct mani
     import_parent_of(m, path, dir, sizeof dir);
     row.checkpoint_dir = out_text(core, dir);
     if (m->generation == job->gen.generation)
-        return;                                /* its row is here, and knows more */
-    if (m->generation < job->gen.generation) { /* overwrites none that was lived here */
+        return; /* its row is here, and knows more */
+    if (m->generation < job->gen.generation || job->gen.state == GENERATION_ENDING) {
+        /* overwrites none that was lived here, nor the launch whose rank 0 imports */
         import_persist(core, RECORD_GENERATION)->u.generation = row;
         return;
     }
@@ -284,7 +285,6 @@ static bool add_checkpoint(struct core *core, struct job *job, const struct mani
     if (m->custom != NULL && m->custom[0] != '\0' && custom_ok(m->custom))
         import_persist(core, RECORD_CUSTOM)->u.custom =
             (struct record_custom){out_text(core, job->name), m->round, out_long(core, m->custom)};
-    registry_launched(core, job, m->generation, counts_began(m));
     return registry_take(job, &row);
 }
 
@@ -351,12 +351,18 @@ static bool is_taken(struct job *job, const struct manifest *m)
     return here.state != ROUND_ABORTED || here.generation != m->generation || here.step != m->step;
 }
 
+/* It took no step, so it decided nothing: its rank 0 may be who imports. */
+static bool ends_unstarted(const struct job *job)
+{
+    return job->gen.state == GENERATION_ENDING && job->gen.started_unix_ms == 0;
+}
+
 /* MUSTER_OK and 1: it is to be added. */
 static struct answer judge(struct core *core, struct job *job, const struct manifest *m)
 {
     const struct checkpoint *known = registry_find(job, m->round);
 
-    if (job->gen.generation > 0 && job->gen.state != GENERATION_ENDED)
+    if (job->gen.generation > 0 && job->gen.state != GENERATION_ENDED && !ends_unstarted(job))
         return running;
     if (known != NULL && known->row.generation == m->generation && known->row.step == m->step)
         return (struct answer){MUSTER_OK, "", 0};
@@ -379,6 +385,7 @@ static void add_frame(struct core *core, struct job *job, const struct manifest 
         job->state_unix_ms = core->now_unix;
     persist_job(core, job);
     add_generation(core, job, m, path);
+    registry_launched(core, job, m->generation, counts_began(m));
     add_round(core, job, m, whole);
     round_imported(job, &(struct outcome){.round = m->round,
                                           .state = whole ? ROUND_COMMITTED : ROUND_ABORTED,

@@ -58,11 +58,11 @@ static const uint8_t may[] = {
     [WIRE_DROP] = NODE | OPERATOR,
     [WIRE_GONE] = NODE | OPERATOR,
     [WIRE_HOST] = NODE | OPERATOR,
+    [WIRE_IMPORT] = NODE | OPERATOR,
 
     /* of tools */
     [WIRE_SAVE_NOW] = OPERATOR,
     [WIRE_FORGET] = OPERATOR,
-    [WIRE_IMPORT] = OPERATOR,
     [WIRE_HEARTBEAT] = ALL,
     [WIRE_QUERY] = ALL,
 };

@@ -83,6 +83,9 @@ void generation_open(struct core *core, struct job *job, const struct wire_hello
 {
     uint64_t number = job->gen.generation + 1;
 
+    for (size_t i = 0; i < job->launches_count; i++) /* one that was imported may be beyond it */
+        if (job->launches[i].generation >= number)
+            number = job->launches[i].generation + 1;
     fence_old(core, job);
     reset(core, job, true);
     set_facts(core, job, number, hello);

@@ -109,6 +109,7 @@ static void hello_welcome(struct core *core, const struct input *in, struct peer
         .snapshot_follows = snapshot,
         .speaks = WIRE_SPEAKS,
         .signer = out_text(core, core->signer),
+        .database = core->database,
     };
     if (snapshot)
         hello_snapshot(core, peer);

@@ -103,12 +103,16 @@ struct answer restore_take_failed(struct core *core, struct peer *peer,
     event.checkpoint = m->checkpoint;
     event.step = m->step;
     event.code = MUSTER_E_RESTORE;
-    bool may = job->gen.fallback && !m->final;
+    bool may = job->gen.fallback && !m->final && !m->imports;
     bool again = may && fall_back(core, job, m->checkpoint);
     event.text =
         may && !again ? out_printf(core, "%.3900s; " ERROR_SAYS_NONE_OLDER, m->text) : m->text;
-    event.flags = again ? EVENT_FLAG_RETRY : 0;
+    event.flags = again ? EVENT_FLAG_RETRY : m->imports ? EVENT_FLAG_IMPORTS : 0;
     event_emit(core, job, event, 0);
+    if (m->imports) {
+        generation_ending(core, job, MUSTER_PREEMPTED, event.text);
+        return ok;
+    }
     if (!again) {
         generation_set_first_error(core, job, (int64_t)peer->rank, MUSTER_E_RESTORE, event.text);
         generation_ending(core, job, MUSTER_E_RESTORE,

@@ -59,7 +59,8 @@ static struct record *journal_persist(struct core *core, enum record_kind kind)
 
 void persist_broker(struct core *core)
 {
-    journal_persist(core, RECORD_BROKER)->u.broker.epoch = core->epoch;
+    journal_persist(core, RECORD_BROKER)->u.broker =
+        (struct record_broker){.epoch = core->epoch, .database = core->database};
 }
 
 void persist_job(struct core *core, struct job *job)

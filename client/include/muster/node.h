@@ -216,7 +216,8 @@ MUSTER_API void muster_node_options_init(struct muster_node_options *options, si
  * MUSTER_E_ARGUMENT options or identity are wrong · MUSTER_E_RANK, _RANK_TAKEN, _WORLD_SIZE,
  * _LAYOUT refused · MUSTER_E_JOB the directory is another job's · MUSTER_E_IO it cannot be written
  * · MUSTER_E_RESTORE the checkpoint cannot be read, or the directory holds newer ones that the
- * broker does not know (its database was lost or restored from a backup: `muster import`). */
+ * broker does not know (its database was lost: `muster import`) · MUSTER_PREEMPTED the launch is
+ * over: exit with muster_status_exit_code(). */
 MUSTER_API enum muster_status muster_node_open(const struct muster_node_options *options,
                                                muster_node_t **ret_node,
                                                struct muster_error *ret_error);

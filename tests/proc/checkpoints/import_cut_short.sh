@@ -1,6 +1,7 @@
 #!/bin/bash
 # An import of a large checkpoint that a broker's crash cut short: its rows say so, and are no decision about it. The next
-# launch does not go on from an older one, and importing again takes it.
+# launch does not go on from an older one, and imports it again.
+# Rules: R11.5.
 . "$(dirname "$0")/../lib.sh"
 . "$(dirname "$0")/../lib_put_back.sh"
 
@@ -13,8 +14,7 @@ broker_stop
 "$sql" --write "$db" "UPDATE checkpoint SET state = 'failed' WHERE round = 2"
 broker_start
 ranks_start 1 --steps 60
-refused 20 40
-import_as_told 1
+imports 1 40
 saved=40
 ranks_start 1 --steps 60
 all_finished 60

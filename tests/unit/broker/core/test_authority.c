@@ -17,7 +17,7 @@
 #include <string.h>
 
 #define NOW 1000
-#define TAKEN_CELLS (5 * (43 + 12 + 2)) /* of nodes, operators, viewers */
+#define TAKEN_CELLS (5 * (44 + 12 + 2)) /* of nodes, operators, viewers */
 
 static bool allows(const struct key_grant *grant, enum wire_type type, const char *job)
 {

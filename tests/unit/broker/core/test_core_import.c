@@ -146,8 +146,8 @@ static void a_lost_database_is_rebuilt(void **state)
 
     assert_int_equal(import(f, 2, 5, 12, &value), MUSTER_OK);
     assert_int_equal(value, 1);
-    assert_core(f, "+job; +job; +generation ended; +round 5 committed; +checkpoint 5 committed; "
-                   "+custom {\"who\":\"me\"}; +launch 2 >11; +shard 5.0; "
+    assert_core(f, "+job; +job; +generation ended; +launch 2 >11; +round 5 committed; "
+                   "+checkpoint 5 committed; +custom {\"who\":\"me\"}; +shard 5.0; "
                    "+file shard-00000-0000000000000032.safetensors; +shard 5.1; "
                    "+file shard-00001-0000000000000033.safetensors; @500:ack #1 MUSTER_OK=1");
     const struct record_checkpoint *row = core_checkpoint(f, 5);
@@ -599,11 +599,89 @@ static void the_row_of_a_launch_that_is_here_stays(void **state)
     assert_string_not_equal(core_job(f)->gen.end_text, FOUND_ON_DISK);
 }
 
+/* Rank 0 of a launch that has nothing to resume from found newer ones, and the launch ends for
+ * that. */
+static void ends_for_an_import(struct core_fixture *f)
+{
+    struct wire_msg message = core_msg(f, 0, WIRE_RESTORE_FAILED);
+
+    for (int n = 0; n < 2; n++)
+        core_hello(f, n);
+    message.u.restore_failed =
+        (struct wire_restore_failed){.text = "40 is there", .final = true, .imports = true};
+    core_say(f, 0, message);
+}
+
+/* R11.6 */
+static void a_launch_that_ends_for_an_import_leaves_with_the_restart_code(void **state)
+{
+    struct core_fixture *f = *state;
+
+    ends_for_an_import(f);
+    assert_int_equal(core_event(f, EVENT_RESTORE_FAILED)->flags, EVENT_FLAG_IMPORTS);
+    assert_int_equal(core_job(f)->gen.state, GENERATION_ENDING);
+    assert_int_equal(core_job(f)->gen.end_status, MUSTER_PREEMPTED);
+    assert_string_equal(core_job(f)->gen.end_text, "40 is there");
+}
+
+/* R11.6, R11.4: its number is below what it imports. Nobody comes in between, no number is used
+ * twice, and a start of the broker changes nothing of that. */
+static void rank_0_of_a_launch_that_ends_imports_and_the_next_one_goes_on(void **state)
+{
+    struct core_fixture *f = *state;
+    uint64_t value = 0;
+
+    ends_for_an_import(f);
+    core_leave(f, 1, LEAVE_PREEMPTED, 42);
+    assert_int_equal(import(f, 3, 7, 40, &value), MUSTER_OK);
+    assert_int_equal(value, 1);
+    assert_int_equal(core_job(f)->gen.generation, 1);
+    assert_int_equal(core_job(f)->gen.state, GENERATION_ENDING);
+    core_restart(f, false);
+    core_hello(f, 0);
+    core_leave(f, 0, LEAVE_PREEMPTED, 42);
+    assert_int_equal(core_job(f)->gen.state, GENERATION_ENDED);
+    f->nodes[0] = (struct core_node){.role = f->nodes[0].role, .incarnation = 900, .route = 900};
+    core_hello(f, 0);
+    assert_int_equal(core_job(f)->gen.generation, 4);
+    assert_int_equal(core_job(f)->gen.resume_checkpoint, 7);
+    assert_int_equal(core_job(f)->gen.resume_step, 40);
+}
+
+static void a_launch_that_ends_after_it_took_steps_takes_no_import(void **state)
+{
+    struct core_fixture *f = *state; /* running */
+    uint64_t value = 0;
+
+    core_error(f, 0, 5, "diverged");
+    assert_int_equal(core_job(f)->gen.state, GENERATION_ENDING);
+    assert_int_equal(import(f, 3, 7, 40, &value), MUSTER_E_BUSY);
+}
+
+/* R11.6: its copies are told by it. */
+static void a_database_keeps_the_number_of_its_first_start(void **state)
+{
+    struct core_fixture *f = *state;
+    uint64_t first;
+
+    core_hello(f, 0);
+    first = core_sent(f, f->nodes[0].route, WIRE_WELCOME)->u.welcome.database;
+    assert_int_not_equal(first, 0);
+    core_restart(f, false);
+    core_hello(f, 0);
+    assert_int_equal(core_sent(f, f->nodes[0].route, WIRE_WELCOME)->u.welcome.database, first);
+    assert_int_not_equal(core_start_id(f->core), first);
+}
+
 int main(void)
 {
 #define TEST(test, setup) cmocka_unit_test_setup_teardown(test, setup, close_core)
     const struct CMUnitTest tests[] = {
         TEST(an_import_is_told_once_and_a_later_one_again, no_job),
+        TEST(a_database_keeps_the_number_of_its_first_start, no_job),
+        TEST(a_launch_that_ends_after_it_took_steps_takes_no_import, two_running),
+        TEST(a_launch_that_ends_for_an_import_leaves_with_the_restart_code, no_job),
+        TEST(rank_0_of_a_launch_that_ends_imports_and_the_next_one_goes_on, no_job),
         TEST(a_lost_database_is_rebuilt, no_job),
         TEST(parts_come_in_order_and_may_be_repeated, no_job),
         TEST(a_running_job_and_numbers_of_its_own_refuse, two_running),

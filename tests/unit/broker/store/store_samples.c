@@ -15,7 +15,9 @@ static const struct wire_member members[] = {
 };
 
 const struct record samples[] = {
-    {.kind = RECORD_BROKER, .u.broker = {.epoch = UINT64_C(18446744073709551615)}},
+    {.kind = RECORD_BROKER,
+     .u.broker = {.epoch = UINT64_C(18446744073709551615),
+                  .database = UINT64_C(0xfedcba9876543210)}},
     {.kind = RECORD_JOB,
      .u.job = {.job = SAMPLE_JOB,
                .state = GENERATION_ENDING,
@@ -437,6 +439,7 @@ void assert_record_same(const struct record *a, const struct record *b)
     switch (a->kind) {
     case RECORD_BROKER:
         NUMBER(broker, epoch);
+        NUMBER(broker, database);
         return;
     case RECORD_JOB:
         assert_job_same(a, b);

@@ -526,6 +526,7 @@ static void events_that_end_the_generation_end_the_node(void **state)
         {"join failed", EVENT_JOIN_FAILED, 0, MUSTER_E_JOIN, false},
         {"restore failed", EVENT_RESTORE_FAILED, 0, MUSTER_E_RESTORE, false},
         {"an older one follows", EVENT_RESTORE_FAILED, EVENT_FLAG_RETRY, MUSTER_OK, false},
+        {"rank 0 imports", EVENT_RESTORE_FAILED, EVENT_FLAG_IMPORTS, MUSTER_PREEMPTED, true},
         {"stuck", EVENT_STUCK, 0, MUSTER_OK, false},
         {"of an evaluator", EVENT_BYSTANDER, 0, MUSTER_OK, false},
         {"a kind that is not known here", EVENT_KIND_COUNT, 0, MUSTER_OK, false},

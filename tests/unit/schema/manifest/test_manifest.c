@@ -115,6 +115,28 @@ static void where_its_launch_began_is_told_if_it_is_known(void **state)
     assert_int_equal(manifest_render(&in, &text, &(size_t){0}, NULL), MUSTER_E_ARGUMENT);
 }
 
+/* R11.6 */
+static void the_database_that_it_was_made_from_is_told(void **state)
+{
+    struct manifest in = sample();
+    struct manifest *out = NULL;
+    char *text = rendered(&in), *at;
+
+    (void)state;
+    assert_null(strstr(text, "database"));
+    free(text);
+    in.database = UINT64_C(0xfedcba9876543210);
+    text = rendered(&in);
+    assert_int_equal(manifest_parse(text, strlen(text), &out, NULL), MUSTER_OK);
+    assert_true(out->database == in.database);
+    manifest_destroy(&out);
+    at = strstr(text, "fedcba9876543210");
+    assert_non_null(at);
+    memcpy(at, "fedcba98 6543210", 16);
+    assert_int_equal(manifest_parse(text, strlen(text), &out, NULL), MUSTER_E_CORRUPT);
+    free(text);
+}
+
 static void equal_content_gives_equal_bytes_in_any_order(void **state)
 {
     struct wire_file files_swapped[] = {files_0[1], files_0[0]};
@@ -487,6 +509,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(parse_gives_back_what_render_took),
+        cmocka_unit_test(the_database_that_it_was_made_from_is_told),
         cmocka_unit_test(where_its_launch_began_is_told_if_it_is_known),
         cmocka_unit_test(equal_content_gives_equal_bytes_in_any_order),
         cmocka_unit_test(same_checkpoint_is_told_by_job_round_and_shards),
