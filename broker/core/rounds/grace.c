@@ -220,7 +220,7 @@ static bool early_save_is_due(const struct job *job)
     bool asked = false, since = false;
 
     if (job->plan.why != PLAN_AHEAD || job->plan.early_asked || !grace_has_trained(job) ||
-        job->gen.state != GENERATION_RUNNING || job->want.cause != CAUSE_NONE)
+        job->gen.state != GENERATION_RUNNING || job->want.cause != CAUSE_NONE || finishes(job))
         return false;
     for (const struct notice *notice = job->notices; notice != NULL; notice = notice->next) {
         if (!notice_counts(notice))

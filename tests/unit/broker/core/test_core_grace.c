@@ -198,6 +198,21 @@ static void an_early_save_that_fails_is_asked_for_once(void **state)
     assert_freezes_after(f, 200000 - ASSUMED_MS - 200, "freeze r2 termination m0,1,2");
 }
 
+/* A round for it would end at once, once at each input (R6.7). */
+static void a_sharded_job_of_which_a_rank_has_finished_asks_for_no_early_save(void **state)
+{
+    struct core_fixture *f = *state;
+
+    core_fixture_close(f);
+    core_fixture_running(f, 3, LAYOUT_SHARDED);
+    f->plans = true;
+    core_leave(f, 2, LEAVE_FINISHED, 0);
+    core_notice(f, 1, "n1", 200000);
+    (void)core_events(f);
+    begin_step(f, 1);
+    assert_events(f, "");
+}
+
 /* There is no time for two saves, but for the first it has to train. */
 static void a_launch_under_a_short_notice_trains_before_it_leaves(void **state)
 {
@@ -700,6 +715,7 @@ int main(void)
         TEST(what_was_not_measured_is_assumed_and_named),
         TEST(a_notice_far_ahead_costs_one_early_save),
         TEST(an_early_save_that_fails_is_asked_for_once),
+        TEST(a_sharded_job_of_which_a_rank_has_finished_asks_for_no_early_save),
         TEST(a_launch_under_a_short_notice_trains_before_it_leaves),
         TEST(an_early_save_that_takes_long_becomes_the_last),
         TEST(an_earlier_notice_moves_the_freeze_forward_and_its_withdrawal_back),
