@@ -120,7 +120,6 @@ void start_job(struct core *core, struct job *job)
     if (first != NULL)
         first->failed = true;
     hosts_take_for_heard(core, job);
-    generation_await_unknown(core, job);
     notices_let_pass(core, job);
     want_as_before(job);
     restart_rounds(core, job);

@@ -273,8 +273,7 @@ static void on_restored(struct member *m, const struct member_input *in, bool ok
 
     if (ok) {
         m->restored = true;
-        m->restored_is = (struct wire_restored){.checkpoint = in->checkpoint, .step = in->step};
-        message.u.restored = m->restored_is;
+        message.u.restored = (struct wire_restored){.checkpoint = in->checkpoint, .step = in->step};
     } else {
         message.u.restore_failed = (struct wire_restore_failed){.checkpoint = in->checkpoint,
                                                                 .step = in->step,

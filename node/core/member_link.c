@@ -84,8 +84,6 @@ static void on_ack(struct member *m, const struct wire_ack *ack)
         &m->pending[ack->request - m->pending[0]->message.up.request]->message;
     if (ack->code != MUSTER_OK)
         say_refused(m, told->type, ack);
-    if (ack->code == MUSTER_E_ABORTED && told->type == WIRE_SAVE_FAILED)
-        outcome_forgotten(m, told->u.save_failed.round);
     ask_answered(m, ack);
     bool policy = m->policy_wait && ack->request == m->policy_request && ack->code != MUSTER_OK;
     bool restore = ack->code == MUSTER_E_RESTORE && !role_is_trainer(m->options.role);
@@ -149,6 +147,7 @@ static void send_hello(struct member *m)
         .directory = m->options.directory,
         .age_ms = age_ms(m),
         .speaks = WIRE_SPEAKS,
+        .answered = requests_answered(m),
     };
     message_send(m, &message, 0);
     m->hello_open = true;
@@ -238,7 +237,7 @@ static void on_refused(struct member *m, const struct wire_refused *refused)
     link_move(m, LINK_OVER);
     requests_pop(m, UINT64_MAX);
     if (m->view.joined)
-        member_end(m, code, false, (int)m->options.rank, 0, -1, refused->text);
+        member_end(m, code, code == MUSTER_PREEMPTED, (int)m->options.rank, 0, -1, refused->text);
 }
 
 static void refuse_older(struct member *m)
@@ -280,7 +279,7 @@ static void on_welcome(struct member *m, const struct wire_msg *message)
     if (let_in_anew(m, welcome)) {
         m->generation = m->view.generation = welcome->generation;
         m->view_changed = true;
-        (void)requests_renumber(m, welcome->last_request);
+        requests_renumber(m, welcome->last_request);
         return; /* the snapshot tells the rest */
     }
     if (m->link != LINK_HELLO || welcome->nonce != m->nonce)
@@ -300,8 +299,7 @@ static void on_welcome(struct member *m, const struct wire_msg *message)
     m->view.broker_epoch = m->broker_epoch;
     m->view.broker_start = m->start_id;
     m->known_seq = message->down.last_seq;
-    if (requests_renumber(m, welcome->last_request))
-        requests_retell(m);
+    requests_renumber(m, welcome->last_request);
     subscribe(m, welcome->events_endpoint);
     if (welcome->snapshot_follows) {
         link_move(m, LINK_SNAPSHOT);

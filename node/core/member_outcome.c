@@ -200,24 +200,3 @@ void outcome_snapshot(struct member *m, const struct wire_snapshot *s)
             !named || (s->named_state != ROUND_DECIDED && s->named_state != ROUND_WRITING);
     }
 }
-
-static bool was_retold(const struct member *m, uint64_t round)
-{
-    for (size_t i = 0; i < ROUNDS_ACTIVE_MAX; i++)
-        if (m->saves[i].round == round && m->saves[i].retold)
-            return true;
-    return false;
-}
-
-/* No event and no snapshot of that database will ever tell of it, and who saved would wait for
- * ever. */
-void outcome_forgotten(struct member *m, uint64_t round)
-{
-    struct member_outcome *outcome = member_outcome_outcome_of(m, round);
-
-    if (outcome != NULL && was_retold(m, round))
-        member_outcome_end(
-            m, outcome, OUTCOME_UNKNOWN, -1, MUSTER_E_ABORTED,
-            "its round is not in the broker's database, which was lost or restored to an older "
-            "copy");
-}

@@ -29,6 +29,12 @@ uint64_t request_put(struct member *m, const struct wire_msg *message)
     return pending->message.up.request;
 }
 
+/* The greatest number of which the answer is known. */
+uint64_t requests_answered(const struct member *m)
+{
+    return (m->pending_count > 0 ? m->pending[0]->message.up.request : m->next_request) - 1;
+}
+
 bool request_waits(const struct member *m, uint64_t request)
 {
     return request > 0 && m->pending_count > 0 && request >= m->pending[0]->message.up.request &&
@@ -77,9 +83,8 @@ static bool restore_failed_unheard(const struct member *m, uint64_t last_request
     return false;
 }
 
-/* A broker whose database was restored counts this incarnation from there. True: it has forgotten
- * some. */
-bool requests_renumber(struct member *m, uint64_t last_request)
+/* The launch that let it in after another one's first answer counts this incarnation anew. */
+void requests_renumber(struct member *m, uint64_t last_request)
 {
     uint64_t first = m->pending_count > 0 ? m->pending[0]->message.up.request : m->next_request;
     bool restore = restore_failed_unheard(m, last_request);
@@ -89,7 +94,7 @@ bool requests_renumber(struct member *m, uint64_t last_request)
         restore_refused(m, "this process could not restore its checkpoint");
     ask_lost(m);
     if (first <= last_request || first - last_request == 1)
-        return false;
+        return;
     uint64_t shift = first - last_request - 1;
     for (size_t i = 0; i < m->pending_count; i++)
         m->pending[i]->message.up.request -= shift;
@@ -97,5 +102,4 @@ bool requests_renumber(struct member *m, uint64_t last_request)
     m->policy_request -= m->policy_request >= shift ? shift : m->policy_request;
     m->leave_request -= m->leave_request >= shift ? shift : m->leave_request;
     m->ask_request -= m->ask_request >= shift ? shift : m->ask_request;
-    return true;
 }

@@ -87,7 +87,6 @@ static void say_past(struct member *m)
 
     message.u.past = (struct wire_past){.round = m->round, .begun = m->begun};
     request_put(m, &message);
-    m->past_round = m->round;
     part_move(m, PART_NONE);
     if (m->error_until != NEVER)
         m->error_until = m->now + THAW_MS; /* it is over; the freeze of the next one may follow */

@@ -77,7 +77,6 @@ struct save_told { /* what came of a save of this node's */
     uint64_t round;
     int64_t step;
     unsigned code; /* MUSTER_OK: SAVED */
-    bool retold;   /* as a failure, to a database that had forgotten it */
 };
 
 struct member {
@@ -155,7 +154,6 @@ struct member {
     struct save_told
         saves[ROUNDS_ACTIVE_MAX]; /* the newest, a ring: the broker may wait for so many */
     size_t saves_count;           /* told so far */
-    uint64_t past_round;          /* the last that was told so */
     uint64_t behind_round; /* captured, and being written while the thread trains on; 0 = none */
     int64_t behind_step;
     uint64_t written_behind; /* as the driver does it: also of a round that is over; 0 = nothing */
@@ -190,8 +188,7 @@ struct member {
     int64_t exit_begun;  /* the step that does not return */
     uint64_t exit_bytes; /* that its save had then */
     bool own_failure;
-    bool restored; /* open has returned, or is about to */
-    struct wire_restored restored_is;
+    bool restored;   /* open has returned, or is about to */
     bool broken_off; /* on_error was asked to free the running step */
     bool unfit; /* closed inside a step: its state is that of no step, it takes part in nothing */
     bool closing;
@@ -244,8 +241,8 @@ void request_withdraw(struct member *m, uint64_t request);
 bool request_waits(const struct member *m, uint64_t request);
 void requests_pop(struct member *m, uint64_t through); /* they are answered */
 void requests_send(struct member *m);                  /* all that wait */
-bool requests_renumber(struct member *m, uint64_t last_request);
-void requests_retell(struct member *m); /* of what it was answered some is forgotten */
+uint64_t requests_answered(const struct member *m);
+void requests_renumber(struct member *m, uint64_t last_request);
 
 /* member_notice.c */
 void notice_put(struct member *m, const struct member_input *in);
@@ -284,8 +281,6 @@ bool save_was_told(const struct member *m, uint64_t round);
 bool outcome_awaited(const struct member *m);
 void outcome_event(struct member *m, const struct wire_event *event);
 void outcome_snapshot(struct member *m, const struct wire_snapshot *snapshot);
-/* What was retold of its save is refused: the database there knows of no such round. */
-void outcome_forgotten(struct member *m, uint64_t round);
 /* As the user counts steps. */
 static inline long long member_shown(const struct member *m, int64_t step)
 {

@@ -740,8 +740,6 @@ const struct cli_abort cli_aborts[] = {
      "the deadline's margin was reached while rank 1 had not saved", NULL},
     {"margin_report", 0, 1, MUSTER_E_NOT_SAVED,
      "the deadline's margin was reached while rank 1 had not reported", NULL},
-    {"forgotten", 1, 1, MUSTER_E_ABORTED,
-     "rank 1 serves a later round, and this broker had forgotten it", NULL},
     {"older", 1, -1, MUSTER_E_ABORTED,
      "the broker's database was restored from an older copy: this round may have ended since, and "
      "its shards be deleted",
@@ -762,8 +760,6 @@ const struct cli_abort cli_aborts[] = {
      "rank 1 failed its step, and a sharded checkpoint needs every rank", NULL},
     {"sharded_left", 0, 1, MUSTER_E_ABORTED,
      "rank 1 left, and a sharded checkpoint needs every rank", NULL},
-    {"sharded_absent", 0, 1, MUSTER_E_ABORTED,
-     "rank 1 is not there, and a sharded checkpoint needs every rank", NULL},
     {"no_reason", 0, -1, MUSTER_E_STORAGE, "", NULL},
     {NULL, 0, 0, 0, NULL, NULL},
 };

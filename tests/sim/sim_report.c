@@ -101,7 +101,6 @@ static const char *const reason_words[REASON_COUNT] = {
     [REASON_SHARDED_FINISHED] = "finished, and a sharded checkpoint needs every rank",
     [REASON_SHARDED_FAILED] = "failed its step, and a sharded checkpoint needs every rank",
     [REASON_SHARDED_LEFT] = "left, and a sharded checkpoint needs every rank",
-    [REASON_SHARDED_ABSENT] = "is not there, and a sharded checkpoint needs every rank",
     [REASON_NOBODY] = "no rank is left that could save",
     [REASON_FREEZE] = "did not answer the freeze",
     [REASON_WAY] = "did not reach step",
@@ -119,7 +118,6 @@ static const char *const reason_words[REASON_COUNT] = {
     [REASON_RESTART] = "the broker was restarted before a step was decided",
     [REASON_NEXT_GENERATION] = "the next generation was opened",
     [REASON_UNREACHABLE] = "stand at different steps",
-    [REASON_FORGOTTEN] = "serves a later round",
     [REASON_OLDER] = "was restored from an older copy",
 };
 

@@ -373,6 +373,7 @@ void core_hello_telling(struct core_fixture *f, int n, struct wire_notice_fact *
                                           .saved_round = node->save_failed,
                                           .restore_fallback = f->fallback,
                                           .history = node->history,
+                                          .answered = node->answered,
                                           .directory = node->directory,
                                           .age_ms = node->age_ms};
     if (fact != NULL) {

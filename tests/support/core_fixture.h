@@ -33,6 +33,7 @@ struct core_node {
     uint64_t directory;   /* the number of the one that it sees */
     uint64_t age_ms;      /* the same: of its process, 0 = not known */
     uint64_t history;     /* the same; 0 as of a sender that knows no such field */
+    uint64_t answered;    /* the same: of its requests */
     unsigned phase;       /* the same; none: as its generation and steps tell */
     bool silent;          /* core_pass() sends no heartbeat for it */
 };

@@ -145,7 +145,7 @@ static void tell_resumed(struct story *story, const struct muster_generation_row
 {
     char from[192];
 
-    if (next->opened_unix_ms == 0) { /* adopted as it ran, or found on disk */
+    if (next->opened_unix_ms == 0) { /* it was ahead of a copy of the database, or found on disk */
         story_say(story,
                   "Where generation %" PRId64
                   " resumed is not known: its opening is not in this database.",

@@ -102,75 +102,22 @@ void generation_open(struct core *core, struct job *job, const struct wire_hello
         registry_announce_resume(core, job);
 }
 
-/* What runs has restored; whoever still waits for its checkpoint gets the newest that is known. */
-static void take_newest(struct job *job)
-{
-    const struct checkpoint *newest = choose(job);
-
-    job->gen.resume_ready = newest == NULL || newest->path[0] != '\0';
-}
-
-/* Nodes of a generation that the database does not know (it was restored from a copy), or knows by
- * an import alone: they are running, so they are believed. */
-void generation_adopt(struct core *core, struct job *job, uint64_t generation,
-                      const struct wire_hello *hello)
+/* A launch that this database, an older copy, does not know: its number is used, and it is over. */
+void generation_ahead(struct core *core, struct job *job, uint64_t generation,
+                      const struct wire_hello *hello, const char *text)
 {
     fence_old(core, job);
     reset(core, job, false); /* servers that live are in it */
     set_facts(core, job, generation, hello);
-    job->want_not_before_boot_ms = core->now + START_FREEZE_MS;
-    job->gen.opened_unix_ms =
-        0; /* what it resumed from is not known: its manifests say nothing of it */
-    take_newest(job);
+    job->gen.opened_unix_ms = 0; /* where it began is not known: no manifest tells */
+    (void)choose(job);
     persist_job(core, job);
     persist_generation(core, job);
     servers_kept(core, job);
-}
-
-static void await_ranks(struct core *core, struct job *job)
-{
-    job->gen.back_until_boot_ms = core->now + START_GRACE_MS;
-    job_timer(job, job->gen.back_until_boot_ms);
-}
-
-/* At a start: it runs, and nobody has ever heard of one of its ranks, or since it was lost. So the
- * database was restored before an earlier start, which did not live to miss that rank. */
-void generation_await_unknown(struct core *core, struct job *job)
-{
-    for (uint64_t rank = 0; job->gen.state == GENERATION_RUNNING && rank < job->gen.world_size;
-         rank++)
-        if (!generation_has_row(job, rank))
-            await_ranks(core, job);
-}
-
-/* It began there or before, and not beyond its choice: what is committed beyond that, by launches
- * before it, was given up, and counts for nothing, as if this database had known. With fallback it
- * may have gone back further than its row tells. */
-void generation_stands_at(struct core *core, struct job *job, int64_t done)
-{
-    struct generation *gen = &job->gen;
-    bool before = done < gen->resume_step;
-
-    registry_launched(core, job, gen->generation,
-                      before || !generation_began_is_known(job) ? done : gen->resume_step);
-    if (gen->state != GENERATION_JOINING)
-        return;
-    if (before || gen->fallback)
-        gen->opened_unix_ms = 0;
-    if (before)
-        take_newest(job);
-}
-
-/* Steps are taken in a generation that this database does not know to have started. Ranks that do
- * not come back are missed after START_GRACE_MS. */
-void generation_goes_on(struct core *core, struct job *job)
-{
-    generation_move(&job->gen, GENERATION_RUNNING);
-    job->gen.started_unix_ms = core->now_unix;
-    job->state_unix_ms = core->now_unix;
-    await_ranks(core, job);
+    generation_ending(core, job, MUSTER_PREEMPTED, text);
+    job->gen.ending_unix_ms = 0; /* whoever comes next is of the next launch */
+    job->moved = true;           /* nobody is in it */
     persist_generation(core, job);
-    event_emit(core, job, event_make(job, EVENT_STARTED), 0);
 }
 
 /* A rank that had nothing left to do came and went before the others: they are still to come, and
@@ -208,7 +155,7 @@ void generation_check_ended(struct core *core, struct job *job)
     enum wire_generation_state state = job->gen.state;
 
     if (state != GENERATION_NONE && state != GENERATION_ENDED && generation_live_count(job) == 0 &&
-        !others_are_to_come(job) && !generation_awaits_ranks(job))
+        !others_are_to_come(job))
         generation_end(core, job);
 }
 
@@ -270,38 +217,10 @@ void generation_rank_failed(struct core *core, struct job *job, enum wire_event_
     generation_ending(core, job, MUSTER_E_PEER, text);
 }
 
-/* Nobody has heard of a rank since the database was restored: its process is gone. */
-static void judge_missing(struct core *core, struct job *job)
-{
-    int64_t until = job->gen.back_until_boot_ms;
-
-    if (until == 0 || job->gen.state == GENERATION_ENDED)
-        return;
-    if (core->now < until) {
-        job_timer(job, until);
-        return;
-    }
-    job->gen.back_until_boot_ms = 0;
-    if (job->gen.state != GENERATION_RUNNING || generation_live_count(job) == 0)
-        return; /* all who were there have gone: nobody is left to tell */
-    for (uint64_t rank = 0; rank < job->gen.world_size; rank++) {
-        char text[256];
-        if (rank_is_ready(job, rank))
-            continue;
-        snprintf(text, sizeof text,
-                 "rank %llu did not come back after the broker's database was restored to an older "
-                 "copy",
-                 (unsigned long long)rank);
-        generation_rank_failed(core, job, EVENT_NODE_LOST, rank, text);
-        return;
-    }
-}
-
 void generation_tick(struct core *core, struct job *job)
 {
     char missing[400], text[512];
 
-    judge_missing(core, job);
     if (job->gen.state != GENERATION_JOINING)
         return;
     if (core->now < job->gen.join_until_boot_ms) {

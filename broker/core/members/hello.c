@@ -4,6 +4,10 @@
 
 #include <stdio.h>
 
+#define DATABASE_OLDER                                                                          \
+    "the broker's database was restored from an older copy, and does not know how this launch " \
+    "went on; the next launch imports what is on disk, and resumes from the newest checkpoint"
+
 static void hello_refuse(struct core *core, const struct input *in, unsigned code, bool retry,
                          const char *text)
 {
@@ -214,8 +218,8 @@ static bool saves_are_open(const struct job *job)
     return false;
 }
 
-/* All had restored when steps were taken, so a process that comes for a rank is a later life of it;
- * also where the database, restored from an older copy, knows of no former one. */
+/* All had restored when steps were taken, so a process that comes for a rank is a later life of it.
+ */
 static bool comes_back(const struct job *job, enum wire_role role)
 {
     return job->gen.state == GENERATION_RUNNING && role_is_trainer(role);
@@ -398,7 +402,7 @@ static bool ending_is_over(struct core *core, const struct job *job)
 {
     return job->gen.state == GENERATION_ENDED ||
            (job->gen.state == GENERATION_ENDING &&
-            ((generation_live_count(job) == 0 && !generation_awaits_ranks(job)) ||
+            (generation_live_count(job) == 0 ||
              (core_passed_ms(core, job->gen.ending_boot_ms) >= ENDING_MS && !saves_are_open(job))));
 }
 
@@ -467,7 +471,6 @@ static void hello_new(struct core *core, const struct input *in, struct job *job
     }
     if (peer == NULL)
         return;
-    peer->newcomer = true;
     take_facts(core, in, peer);
     persist_peer(core, peer);
     hello_welcome(core, in, peer, true);
@@ -485,126 +488,39 @@ static void join_timeout_again(struct job *job, const struct wire_hello *hello)
     job->gen.join_until_boot_ms += more_ms;
 }
 
-static bool takes_steps(const struct wire_hello *hello)
+/* This process is in none of the rows, or heard or was answered more than they tell. Nobody is told
+ * before that is written: the database was restored from an older copy. */
+static bool is_ahead(const struct job *job, const struct peer *peer, const struct wire_msg *m)
 {
-    return hello->phase >= PHASE_STEPPING && hello->phase <= PHASE_CLOSING;
+    return peer == NULL || m->u.hello.answered > peer->last_request ||
+           (m->u.hello.history != 0 && !lineage_holds(job, m->u.hello.history, m->up.applied_seq));
 }
 
-/* Who takes steps has restored, and so have all: a database that knows less was restored from a
- * copy.
- */
-static void take_start(struct core *core, struct peer *peer, const struct wire_hello *hello)
+/* Its launch ends; what that saved the next one finds on disk. One that is in no row, beside ranks
+ * which are and speak, was another broker's. */
+static void end_ahead(struct core *core, struct job *job, struct peer *peer,
+                      const struct wire_msg *m)
 {
-    struct job *job = peer->job;
-
-    if (!role_is_trainer(peer->role) || !takes_steps(hello))
+    if (peer == NULL && a_rank_speaks(job))
         return;
-    if (peer->state == NODE_JOINED || job->gen.state == GENERATION_JOINING)
-        generation_stands_at(core, job, hello->done);
-    if (peer->state == NODE_JOINED)
-        peer_move(peer, NODE_RESTORED);
-    if (job->gen.state != GENERATION_JOINING)
-        return;
-    generation_goes_on(core, job);
-    for (uint64_t rank = 0; rank < job->gen.world_size; rank++)
-        if (job->gen.state == GENERATION_RUNNING && job->trainers[rank] != NULL &&
-            job->trainers[rank]->newcomer)
-            rank_restarted(core, job, rank);
-}
-
-/* A member that serves a later round ends one that the database, restored from a copy, holds for
- * open. That its save has failed, and why, it says itself, again if need be. */
-static void end_forgotten_round(struct core *core, struct peer *peer,
-                                const struct wire_hello *hello)
-{
-    struct round *round = round_open_one(peer->job);
-    struct participant *part = round != NULL ? round_part(round, peer) : NULL;
-    char text[160];
-
-    if (part == NULL || !save_is_needed(peer->job, round, part) || hello->round <= round->round)
-        return;
-    snprintf(text, sizeof text, "rank %llu serves a later round, and this broker had forgotten it",
-             (unsigned long long)peer->rank);
-    round_abort(core, peer->job, round, (int64_t)peer->rank, MUSTER_E_ABORTED, text, ABORT_RETRY);
-}
-
-/* What it heard of a former start is not what this database has under these numbers. */
-static bool heard_otherwise(const struct peer *peer, const struct wire_msg *m)
-{
-    const struct job *job = peer->job;
-
-    if (m->u.hello.history == 0) /* of before there was that field */
-        return !peer->mapped && m->up.applied_seq > job->start_seq;
-    return !lineage_holds(job, m->u.hello.history, m->up.applied_seq);
-}
-
-/* Of a launch that this database does not know: its world is told by those who train. Of whom none
- * comes in the time that a start gives all, that launch is over. */
-static void refuse_bystander(struct core *core, const struct input *in, const struct job *job)
-{
-    if (core->now - core->start_boot_ms < START_GRACE_MS)
-        hello_refuse(core, in, MUSTER_E_ENDING, true, RANKS_FIRST);
-    else
-        hello_refuse(
-            core, in, MUSTER_E_STALE, false,
-            out_printf(core,
-                       "generation %llu of job '%s' is over: none of its ranks came back in the "
-                       "%d s after the broker's start, and its database does not know it",
-                       (unsigned long long)in->message->up.generation, job->name,
-                       START_GRACE_MS / 1000));
-}
-
-/* A process that this database does not know: of a launch that runs here, or, if none does, of one
- * that it does not know either, or by an import alone. False: it was answered. */
-static bool let_in(struct core *core, const struct input *in, struct job *job,
-                   struct peer **ret_peer)
-{
-    const struct wire_msg *m = in->message;
-    enum wire_role role = (enum wire_role)m->up.role;
-    bool newer = m->up.generation > job->gen.generation || generation_is_found(job);
-    bool running = job->gen.state == GENERATION_JOINING || job->gen.state == GENERATION_RUNNING;
-    bool ends = job->gen.state == GENERATION_ENDING && role_is_trainer(role) &&
-                generation_awaits_rank(job, m->up.rank);
-    bool held = !newer && hello_holder_of(job, role, m->up.rank) != NULL;
-    bool adopted = newer && !a_rank_speaks(job);
-
-    if (newer && !role_is_trainer(role)) {
-        refuse_bystander(core, in, job);
-        return false;
-    }
-    running |= ends && !newer; /* it comes in time to hear how */
-    if (!newer && running && !held && !facts_agree(core, in, job))
-        return false;
-    if (adopted)
-        generation_adopt(core, job, m->up.generation, &m->u.hello);
-    if (!adopted && (newer || !running || held))
-        return true;
-    *ret_peer = hello_join(core, in, job);
-    if (*ret_peer == NULL)
-        return false;
-    (*ret_peer)->last_request = 0;
-    (*ret_peer)->reads_any = !role_is_trainer(role) && !takes_steps(&m->u.hello);
-    take_start(core, *ret_peer, &m->u.hello);
-    return true;
+    if (m->up.generation > job->gen.generation)
+        generation_ahead(core, job, m->up.generation, &m->u.hello, DATABASE_OLDER);
+    else if (!generation_is_over(job))
+        round_not_saved(core, job, 0, -1, 0, DATABASE_OLDER);
+    if (peer != NULL && peer_is_live(peer))
+        roster_preempted(core, peer);
 }
 
 /* A process that was welcomed before: by this broker, by its former start, or by one whose database
- * is lost. */
+ * knew more. */
 static void hello_again(struct core *core, const struct input *in, struct job *job)
 {
     const struct wire_msg *m = in->message;
     struct peer *peer = peer_find(core, m->up.incarnation);
-    bool known = peer != NULL && peer->job == job, admitted = false;
+    bool of_before = m->up.generation < job->gen.generation || m->up.generation == 0;
 
-    if (!known && m->up.generation >= job->gen.generation && m->up.generation > 0) {
-        peer = NULL;
-        if (!let_in(core, in, job, &peer))
-            return;
-        known = admitted = peer != NULL;
-        if (known)
-            round_join_freeze(job, peer);
-    }
-    if (!known || peer->state == NODE_LOST || peer->state == NODE_FENCED) {
+    if ((peer == NULL && of_before) ||
+        (peer != NULL && (peer->state == NODE_LOST || peer->state == NODE_FENCED))) {
         hello_refuse(
             core, in, MUSTER_E_STALE, false,
             out_printf(core,
@@ -615,19 +531,18 @@ static void hello_again(struct core *core, const struct input *in, struct job *j
                        (unsigned long long)job->gen.generation));
         return;
     }
+    jump_above(core, job, m);
+    if (is_ahead(job, peer, m)) {
+        end_ahead(core, job, peer, m);
+        hello_refuse(core, in, MUSTER_PREEMPTED, false, DATABASE_OLDER);
+        return;
+    }
     uint64_t named = m->u.hello.round;
     bool unknown = named > 0 && round_outcome(job, named).cause == CAUSE_NONE;
-    bool lost = heard_otherwise(peer, m);
-    /* no event of before it was let in is about it: FREEZE and DECISION name who is not asked */
-    bool jumped = m->up.applied_seq == 0 || m->up.applied_seq > job->seq || lost || unknown ||
-                  admitted || asked_to_repair(peer);
+    bool jumped = m->up.applied_seq == 0 || unknown || asked_to_repair(peer);
     if (!peer->mapped)
         join_timeout_again(job, &m->u.hello);
-    jump_above(core, job, m);
     take_facts(core, in, peer);
-    take_start(core, peer, &m->u.hello);
-    if (lost || unknown)
-        end_forgotten_round(core, peer, &m->u.hello);
     persist_peer(core, peer);
     hello_welcome(core, in, peer, jumped);
     notice_facts(core, peer, &m->u.hello);

@@ -11,6 +11,7 @@ void hello_snapshot(struct core *core, struct peer *peer);
 
 /* roster.c */
 unsigned roster_phase_known(uint64_t phase);
+void roster_preempted(struct core *core, struct peer *peer); /* it is told to leave */
 struct answer roster_leave(struct core *core, struct peer *peer, const struct wire_leave *leave);
 struct answer roster_error(struct core *core, struct peer *peer, const struct wire_error *error);
 void roster_lost(struct core *core, struct peer *peer, const char *why);
@@ -24,12 +25,9 @@ void gone_tick(struct core *core, struct peer *peer);
 
 /* generation.c */
 void generation_open(struct core *core, struct job *job, const struct wire_hello *hello);
-void generation_adopt(struct core *core, struct job *job, uint64_t generation,
-                      const struct wire_hello *hello);
-/* A rank of it has done `done`, and this database did not know that it had restored. */
-void generation_stands_at(struct core *core, struct job *job, int64_t done);
-void generation_goes_on(struct core *core, struct job *job);
-void generation_await_unknown(struct core *core, struct job *job); /* at a start */
+/* One that this database, an older copy, does not know: it is over, and its number used. */
+void generation_ahead(struct core *core, struct job *job, uint64_t generation,
+                      const struct wire_hello *hello, const char *text);
 /* An error of a peer that nobody is left to tell of: the event, the first error, and the end. */
 void generation_rank_failed(struct core *core, struct job *job, enum wire_event_kind kind,
                             uint64_t rank, const char *text);

@@ -151,6 +151,13 @@ static void left_early(struct core *core, struct peer *peer, bool failed)
     roster_error(core, peer, &error);
 }
 
+void roster_preempted(struct core *core, struct peer *peer)
+{
+    peer->leave_why = LEAVE_PREEMPTED;
+    roster_gone(core, peer, NODE_LEFT);
+    persist_peer(core, peer);
+}
+
 struct answer roster_leave(struct core *core, struct peer *peer, const struct wire_leave *leave)
 {
     static const struct answer ok = {MUSTER_OK, "", 0};

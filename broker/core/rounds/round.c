@@ -79,29 +79,7 @@ void round_add_members(struct job *job, struct round *round)
             job->trainers[rank]->left_out = false;
 }
 
-/* Who comes (back) into a running freeze is asked too: it may be further than all that reported. It
- * hears of the freeze by its snapshot. Nobody joins a decided round. */
-void round_join_freeze(struct job *job, struct peer *peer)
-{
-    struct round *round = round_open_one(job);
-    size_t at = 0;
-
-    if (round == NULL || round->state != ROUND_FREEZING || !role_is_trainer(peer->role) ||
-        !may_be_member(job, peer) || round->count >= job->gen.world_size)
-        return;
-    while (at < round->count && round->parts[at].rank < peer->rank)
-        at++;
-    if (at < round->count && round->parts[at].rank == peer->rank)
-        return; /* another life of it was asked: its loss ends the round */
-    memmove(&round->parts[at + 1], &round->parts[at], (round->count - at) * sizeof round->parts[0]);
-    round->parts[at] = part_of(peer);
-    round->count++;
-    round->shown = false; /* with it, too */
-    job_timer(job, round->show_boot_ms);
-}
-
-/* `how`: what is known of another life of the rank. */
-static const char *how_absent(const struct peer *peer, const char *how)
+static const char *how_absent(const struct peer *peer)
 {
     if (peer->state == NODE_LOST)
         return "was lost";
@@ -109,13 +87,13 @@ static const char *how_absent(const struct peer *peer, const char *how)
         return "finished";
     if (peer->failed)
         return "failed its step";
-    return peer->state == NODE_LEFT ? "left" : how;
+    return "left";
 }
 
 /* The lowest rank that cannot take part; writes who it is and why, and what comes of it. */
 static int64_t absent_rank(const struct job *job, const char *so, char *text, size_t size)
 {
-    const char *how = "is not there";
+    const char *how = "left";
     uint64_t rank = 0;
 
     while (rank < job->gen.world_size && may_be_member(job, job->trainers[rank]))
@@ -124,7 +102,7 @@ static int64_t absent_rank(const struct job *job, const char *so, char *text, si
         return -1;
     for (size_t i = 0; i < job->peers_count; i++)
         if (role_is_trainer(job->peers[i]->role) && job->peers[i]->rank == rank)
-            how = how_absent(job->peers[i], how);
+            how = how_absent(job->peers[i]);
     snprintf(text, size, "rank %llu %s, and %s", (unsigned long long)rank, how, so);
     return (int64_t)rank;
 }
@@ -237,20 +215,10 @@ static void unchanged_at_once(struct core *core, struct job *job)
     round_unchanged(core, job, round, job->gen.resume_step);
 }
 
-/* Also who is in no row, of a launch that a database which was restored or lost found running. */
-static bool is_to_come_back(const struct job *job, uint64_t rank)
-{
-    const struct peer *peer = job->trainers[rank];
-
-    if (peer != NULL)
-        return !peer->mapped;
-    return job->gen.back_until_boot_ms > 0 && !generation_rank_finished(job, rank);
-}
-
 static bool generation_is_back(const struct job *job)
 {
     for (uint64_t rank = 0; rank < job->gen.world_size; rank++)
-        if (is_to_come_back(job, rank))
+        if (job->trainers[rank] != NULL && !job->trainers[rank]->mapped)
             return false;
     return true;
 }

@@ -55,8 +55,6 @@ void round_want_owed(struct job *job); /* instead of whatever is wanted */
 void round_want_again(struct job *job, struct want want, uint64_t attempts_before);
 void round_try_open(struct core *core, struct job *job);
 void round_join_termination(struct core *core, struct job *job, struct round *round);
-/* Whether it is a member now. */
-void round_join_freeze(struct job *job, struct peer *peer);
 void round_settle(struct core *core, struct job *job);
 void round_report(struct core *core, struct peer *peer, const struct wire_report *m);
 struct answer round_save_now(struct core *core, struct job *job, const char *id);

@@ -7,11 +7,6 @@ bool generation_began_is_known(const struct job *job)
     return job->gen.opened_unix_ms > 0;
 }
 
-bool generation_is_found(const struct job *job)
-{
-    return job->gen.state == GENERATION_ENDED && strcmp(job->gen.end_text, FOUND_ON_DISK) == 0;
-}
-
 bool generation_is_over(const struct job *job)
 {
     return job->gen.state == GENERATION_ENDING || job->gen.state == GENERATION_ENDED;
@@ -62,36 +57,6 @@ bool generation_rank_finished(const struct job *job, uint64_t rank)
         if (role_is_trainer(peer->role) && peer->rank == rank && peer_has_finished(peer))
             return true;
     }
-    return false;
-}
-
-/* Who was lost while it runs is the generation's error; else it was lost while this database took
- * the ranks for joining. */
-bool generation_has_row(const struct job *job, uint64_t rank)
-{
-    for (size_t i = 0; i < job->peers_count; i++) {
-        const struct peer *peer = job->peers[i];
-
-        if (role_is_trainer(peer->role) && peer->rank == rank &&
-            (peer->state != NODE_LOST || job->gen.error_rank >= 0))
-            return true;
-    }
-    return false;
-}
-
-/* A rank that no row knows, of a launch that was found running, has START_GRACE_MS to come back:
- * also to one that ends meanwhile, so that it hears how. */
-bool generation_awaits_rank(const struct job *job, uint64_t rank)
-{
-    return job->gen.back_until_boot_ms > 0 && rank < job->gen.world_size &&
-           !generation_has_row(job, rank);
-}
-
-bool generation_awaits_ranks(const struct job *job)
-{
-    for (uint64_t rank = 0; rank < job->gen.world_size; rank++)
-        if (generation_awaits_rank(job, rank))
-            return true;
     return false;
 }
 

@@ -29,7 +29,6 @@ struct generation {
     int64_t ended_unix_ms;
     int64_t join_ms; /* the join timeout, and when it is over */
     int64_t join_until_boot_ms;
-    int64_t back_until_boot_ms; /* ranks that are missing by then are lost; 0 = none is awaited */
     int64_t ending_boot_ms;
 };
 

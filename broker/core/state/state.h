@@ -181,14 +181,8 @@ bool generation_is_over(const struct job *job);        /* it ends, or has ended 
 /* The launch of this rank has ended before it came. age_ms: of its process, 0 = not known. */
 bool generation_rank_is_late(const struct core *core, const struct job *job, uint64_t rank,
                              uint64_t age_ms);
-bool generation_is_found(
-    const struct job *job); /* by an import: whether it has ended is not known */
 size_t generation_live_count(const struct job *job);
 bool generation_rank_finished(const struct job *job, uint64_t rank); /* it had nothing left to do */
-bool generation_awaits_rank(const struct job *job, uint64_t rank); /* to come back, unknown here */
-bool generation_awaits_ranks(const struct job *job);
-/* A live process holds that rank, or it is known how its last one went. */
-bool generation_has_row(const struct job *job, uint64_t rank);
 /* NULL: none; else of the lowest rank. */
 const struct peer *servers_missing(const struct core *core, const struct job *job);
 bool servers_is_gone(const struct core *core, const struct peer *peer);

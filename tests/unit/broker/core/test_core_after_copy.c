@@ -93,26 +93,6 @@ static void the_next_life_joins(struct core_fixture *f)
     assert_false(core_job(f)->gen.resume_ready);
 }
 
-/* The broker was away while rank 0 mended the choice, and the others restored it meanwhile. */
-static void a_choice_that_is_mended_when_all_run_already_is_told_all_the_same(void **state)
-{
-    struct core_fixture *f = *state;
-
-    core_commit_at(f, 5); /* and its manifest is not written */
-    the_next_life_joins(f);
-    assert_int_equal(core_job(f)->gen.resume_step, 5);
-    core_restart(f, false);
-    f->nodes[0].generation = 2;
-    f->nodes[0].begun = f->nodes[0].done = 7;
-    f->nodes[0].phase = PHASE_STEPPING;
-    core_hello(f, 0);
-    assert_int_equal(core_job(f)->gen.state, GENERATION_RUNNING);
-    assert_false(core_job(f)->gen.resume_ready);
-    core_manifest_done(f, core_job(f)->gen.resume_checkpoint, 5);
-    assert_true(core_job(f)->gen.resume_ready);
-    assert_events(f, "manifest r1 S5 c1; resume S5 c1");
-}
-
 /* R3.2 */
 static void the_manifest_of_an_older_checkpoint_announces_no_choice(void **state)
 {
@@ -172,7 +152,6 @@ int main(void)
         ONE(of_two_checkpoints_of_one_step_the_later_round_is_newer_in_whatever_order),
         ONE(the_manifest_of_an_older_checkpoint_announces_no_choice),
         ONE(a_launch_that_ends_is_told_of_no_choice_any_more),
-        ONE(a_choice_that_is_mended_when_all_run_already_is_told_all_the_same),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -424,84 +424,24 @@ static void a_launch_that_is_found_has_nothing_of_the_one_before(void **state)
 }
 
 /* A database was put back or lost while the job ran, and `muster import` came before its processes
- * did. */
-static void a_launch_that_was_found_and_lives_goes_on(void **state)
+ * did: they leave, and nothing of it changes. */
+static void a_launch_that_was_found_is_over_for_who_lives_in_it(void **state)
 {
     struct core_fixture *f = *state;
     uint64_t value = 0;
 
     assert_int_equal(import(f, 5, 7, 40, &value), MUSTER_OK);
-    for (int restarted = 0; restarted < 2; restarted++) {
-        for (int n = 0; n < 2; n++) {
-            if (restarted == 0)
-                f->nodes[n].generation = 5;
-            f->nodes[n].round = 7;
-            f->nodes[n].begun = 60;
-            f->nodes[n].done = 59;
-            f->nodes[n].phase = PHASE_STEPPING;
-            core_hello(f, n);
-            assert_non_null(core_sent(f, f->nodes[n].route, WIRE_WELCOME));
-        }
-        assert_int_equal(core_job(f)->gen.generation, 5);
-        assert_int_equal(core_job(f)->gen.state, GENERATION_RUNNING);
-        assert_int_equal(import(f, 5, 8, 50, &value), MUSTER_E_BUSY);
-        core_restart(f, false);
-        assert_int_equal(core_job(f)->gen.state, GENERATION_RUNNING);
-    }
-}
-
-/* An evaluator of the launch before lives on, and a process of a wider launch claims to be of this
- * one. */
-static void one_that_lives_goes_on_beside_what_is_left_of_another(void **state)
-{
-    struct core_fixture *f = *state;
-    uint64_t value = 0;
-
-    f->nodes[5].role = ROLE_EVALUATOR;
-    f->nodes[5].rank = 0;
-    core_hello(f, 5);
-    core_leave(f, 0, LEAVE_FINISHED, 0);
-    core_leave(f, 1, LEAVE_FINISHED, 0);
-    core_restart(f, false);
-    core_hello(f, 5);
-    assert_int_equal(import(f, 2, 7, 40, &value), MUSTER_OK);
-    for (int n = 2; n < 4; n++) {
-        f->nodes[n].rank = (uint64_t)n - 2;
-        f->nodes[n].role = n == 2 ? ROLE_CHIEF : ROLE_WORKER;
-        f->nodes[n].generation = 2;
-        f->nodes[n].begun = f->nodes[n].done = 60;
-        core_hello(f, n);
-    }
-    assert_answers(f, "3:welcome g2; 3:SNAPSHOT");
-    assert_int_equal(core_job(f)->gen.state, GENERATION_RUNNING);
-    f->nodes[6].rank = 900;
-    f->nodes[6].generation = 2;
-    f->world_size = 4096;
-    core_hello(f, 6);
-    assert_answers(f, "2:PING; 3:PING; 6:refused MUSTER_E_WORLD_SIZE retry");
-    core_heartbeat(f, 2);
-    core_hello(f, 6);
-    assert_answers(f, "6:refused MUSTER_E_WORLD_SIZE");
-}
-
-/* Rank 1, which wrote no part of it, stands before what the launch itself has saved. */
-static void what_one_that_lives_has_saved_is_its_own(void **state)
-{
-    struct core_fixture *f = *state;
-    uint64_t value = 0;
-
-    assert_int_equal(import(f, 4, 6, 40, &value), MUSTER_OK);
-    assert_int_equal(import(f, 5, 7, 60, &value), MUSTER_OK);
     for (int n = 0; n < 2; n++) {
         f->nodes[n].generation = 5;
-        f->nodes[n].begun = f->nodes[n].done = n == 0 ? 60 : 30;
+        f->nodes[n].begun = 60;
+        f->nodes[n].done = 59;
         f->nodes[n].phase = PHASE_STEPPING;
         core_hello(f, n);
+        assert_answers(f, n == 0 ? "0:refused MUSTER_PREEMPTED" : "1:refused MUSTER_PREEMPTED");
     }
-    assert_int_equal(core_job(f)->gen.state, GENERATION_RUNNING);
-    core_restart(f, false);
-    assert_false(core_counts(f, core_checkpoint(f, 6)));
-    assert_int_equal(core_checkpoint(f, 7)->state, CHECKPOINT_COMMITTED);
+    assert_int_equal(core_job(f)->gen.generation, 5);
+    assert_string_equal(core_job(f)->gen.end_text, FOUND_ON_DISK);
+    assert_int_equal(import(f, 5, 8, 50, &value), MUSTER_OK);
 }
 
 /* One that is over stays so, and so does what its processes say who come late. */
@@ -697,9 +637,7 @@ int main(void)
         TEST(a_number_that_was_jumped_over_is_free, two_running),
         TEST(a_number_of_which_nothing_is_known_any_more_is_not, two_running),
         TEST(a_launch_that_is_found_has_nothing_of_the_one_before, two_running),
-        TEST(a_launch_that_was_found_and_lives_goes_on, no_job),
-        TEST(one_that_lives_goes_on_beside_what_is_left_of_another, two_running),
-        TEST(what_one_that_lives_has_saved_is_its_own, no_job),
+        TEST(a_launch_that_was_found_is_over_for_who_lives_in_it, no_job),
         TEST(a_launch_before_the_one_that_was_found_does_not, no_job),
     };
 

@@ -120,7 +120,7 @@ static void a_shard_of_another_round_step_or_process_is_not_taken(void **state)
     assert_events(f, "commit r1 operator S4 c1 rank 0");
 }
 
-/* R10.6 */
+/* R5.11 */
 static void a_shard_whose_files_are_not_all_known_is_not_waited_for(void **state)
 {
     struct core_fixture *f = *state;

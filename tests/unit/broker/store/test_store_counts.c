@@ -82,7 +82,7 @@ static enum muster_status migrate_to(struct fixture *f, const struct sql_migrati
 }
 
 /* Launch 2 went back from 30 to 10, and 3 was found on disk: it saved 15 of an unknown beginning.
- * Launch 4 never started, and 5 was adopted and saved nothing: they gave up nothing. */
+ * Launch 4 never started, and 5 was ahead of a copy and saved nothing: they gave up nothing. */
 static void a_database_with_superseded_rows_counts_what_it_counted(void **state)
 {
     struct sql_migration before[32] = {{0, NULL, NULL}};

@@ -99,7 +99,7 @@ static void put_back_over(struct fixture *f, enum wire_checkpoint_state end)
     fixture_reopen(f);
 }
 
-/* R10.5 */
+/* R10.4 */
 static void a_copy_from_before_a_failed_or_deleted_checkpoint_is_older(void **state)
 {
     static const enum wire_checkpoint_state ends[] = {CHECKPOINT_FAILED, CHECKPOINT_DELETING,
