@@ -1,5 +1,4 @@
-/* fenced_log - the log in a PostgreSQL database that several brokers share: the only place that
- * knows libpq.
+/* fenced_log - the log in a PostgreSQL database that several brokers share (postgres.h asks it).
  *
  * One row is the lease: who is active, until when by the database's clock, and its epoch. Each
  * take-over makes the epoch greater by one. A batch is appended by one statement, whose first part
@@ -11,11 +10,13 @@
  *   muster_batch     seq, what it changed
  *   muster_snapshot  a whole database, in parts: the batches up to its seq are not needed any more
  *
- * Every call blocks, for FENCED_LOG_WAIT_MS at most. One thread. Kinds of failure:
+ * Every call blocks as postgres.h says. One thread. Kinds of failure:
  *   MUSTER_E_STORAGE   the database cannot be reached: nothing is known to be lost, try again
  *   MUSTER_E_LOCKED    another broker is active
  *   MUSTER_E_IO        what the log holds is not what we wrote: end, and read it again
- *   MUSTER_E_ARGUMENT  what was given is no PostgreSQL address, or the database refuses us */
+ *   MUSTER_E_ARGUMENT  what was given is no PostgreSQL address, or the database refuses us for good
+ *                      (password, role, rights, name). Once it has answered that is STORAGE: what
+ *                      was right before will be mended */
 #ifndef BROKER_STORE_FENCED_LOG_H
 #define BROKER_STORE_FENCED_LOG_H
 
@@ -25,7 +26,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define FENCED_LOG_WAIT_MS 2000
 #define FENCED_LOG_NAME_MAX 256
 
 struct fenced_log;
@@ -37,9 +37,10 @@ struct fenced_log_head {
     uint64_t snapshot_seq;
 };
 
-/* Copies both. owner: what the others say of this broker. Nothing is connected yet. */
-enum muster_status fenced_log_open(const char *uri, const char *owner, struct fenced_log **ret_log,
-                                   struct muster_error *err);
+/* Copies both. owner: what the others say of this broker. known: this address was the right one
+ * before. Nothing is connected yet. */
+enum muster_status fenced_log_open(const char *uri, const char *owner, bool known,
+                                   struct fenced_log **ret_log, struct muster_error *err);
 /* NULL-safe, nulls. Keeps the lease: see fenced_log_release. */
 void fenced_log_close(struct fenced_log **log);
 

@@ -401,7 +401,7 @@ enum muster_status store_snapshot_work(struct store *store, struct muster_error 
 
 /* --- life ------------------------------------------------------------------------------------- */
 
-enum muster_status shared_open(const char *uri, const char *path, const char *owner,
+enum muster_status shared_open(const char *uri, const char *path, const char *owner, bool known,
                                struct shared **ret_shared, struct muster_error *err)
 {
     struct shared *shared = calloc(1, sizeof *shared);
@@ -411,7 +411,7 @@ enum muster_status shared_open(const char *uri, const char *path, const char *ow
         free(shared);
         return error_set(err, MUSTER_E_NOMEM, "no memory for the shared database");
     }
-    status = fenced_log_open(uri, owner, &shared->log, err);
+    status = fenced_log_open(uri, owner, known, &shared->log, err);
     if (status != MUSTER_OK) {
         shared_close(&shared);
         return status;

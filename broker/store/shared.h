@@ -8,6 +8,7 @@
 
 #include "schema/status.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #define SHARED_LEASE_MS 6000 /* by the clock of the shared database */
@@ -17,8 +18,9 @@
 
 struct shared;
 
-/* uri: a PostgreSQL address. path: this broker's copy. owner: what the others say of it. */
-enum muster_status shared_open(const char *uri, const char *path, const char *owner,
+/* uri: a PostgreSQL address. path: this broker's copy. owner: what the others say of it. known: the
+ * address was right before, so a wrong password may be mended. */
+enum muster_status shared_open(const char *uri, const char *path, const char *owner, bool known,
                                struct shared **ret_shared, struct muster_error *err);
 /* Gives up the lease, if it was taken and the store was closed properly. NULL-safe, nulls. */
 void shared_close(struct shared **shared);

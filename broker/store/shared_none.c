@@ -4,12 +4,13 @@
 #include "broker/store/shared_internal.h"
 #include "schema/error.h"
 
-enum muster_status shared_open(const char *uri, const char *path, const char *owner,
+enum muster_status shared_open(const char *uri, const char *path, const char *owner, bool known,
                                struct shared **ret_shared, struct muster_error *err)
 {
     (void)uri;
     (void)path;
     (void)owner;
+    (void)known;
     *ret_shared = NULL;
     return error_set(err, MUSTER_E_UNSUPPORTED,
                      "this musterd was built without --shared; Debian's package has it");

@@ -53,8 +53,8 @@ static int set_up(void **state)
 
     do_sql("DROP TABLE IF EXISTS muster_lease, muster_batch, muster_snapshot");
     two = (struct two){0};
-    assert_int_equal(fenced_log_open(address, "a", &two.a, &why), MUSTER_OK);
-    assert_int_equal(fenced_log_open(address, "b", &two.b, &why), MUSTER_OK);
+    assert_int_equal(fenced_log_open(address, "a", false, &two.a, &why), MUSTER_OK);
+    assert_int_equal(fenced_log_open(address, "b", false, &two.b, &why), MUSTER_OK);
     assert_int_equal(fenced_log_take(two.a, LEASE_MS, &two.head, &why), MUSTER_OK);
     *state = &two;
     return 0;
