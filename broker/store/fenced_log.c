@@ -9,7 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define READ_BATCHES 256 /* a question */
+#define READ_BATCHES 64 /* a question, and so many bytes of them: */
+#define READ_BYTES 524288
 
 struct fenced_log {
     struct postgres *postgres;
@@ -109,7 +110,8 @@ enum muster_status fenced_log_take(struct fenced_log *log, int64_t lease_ms,
                                    struct fenced_log_head *ret_head, struct muster_error *err)
 {
     struct question ask = {
-        .sql = "UPDATE muster_lease SET epoch = epoch + 1, owner = $1, "
+        .sql = "UPDATE muster_lease SET owner = $1, epoch = greatest(epoch + 1, "
+               "(extract(epoch FROM clock_timestamp()) * 1000)::bigint), "
                "ends = clock_timestamp() + $2 * interval '1 ms' "
                "WHERE version = 1 AND (ends < clock_timestamp() "
                "OR ends > clock_timestamp() + 2 * $2 * interval '1 ms') "
@@ -313,12 +315,14 @@ enum muster_status fenced_log_read_batches(struct fenced_log *log,
     enum muster_status status = MUSTER_OK;
 
     while (seq < head->seq && status == MUSTER_OK) {
-        struct question ask = {.sql = "SELECT seq, changes FROM muster_batch WHERE seq > $1 "
-                                      "AND seq <= $2 ORDER BY seq LIMIT $3",
-                               .count = 3,
-                               .params = {postgres_number(seq), postgres_number(head->seq),
-                                          postgres_number(READ_BATCHES)},
-                               .doing = "read the log"};
+        uint64_t left = head->seq - seq, last = seq + (left < READ_BATCHES ? left : READ_BATCHES);
+        struct question ask = {
+            .sql = "SELECT seq, changes FROM (SELECT seq, changes, sum(octet_length(changes)) "
+                   "OVER (ORDER BY seq) - octet_length(changes) AS before FROM muster_batch "
+                   "WHERE seq > $1 AND seq <= $2) batch WHERE before < $3 ORDER BY seq",
+            .count = 3,
+            .params = {postgres_number(seq), postgres_number(last), postgres_number(READ_BYTES)},
+            .doing = "read the log"};
         PGresult *result;
 
         status = postgres_ask(log->postgres, &ask, &result, err);

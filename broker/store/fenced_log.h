@@ -1,7 +1,8 @@
 /* fenced_log - the log in a PostgreSQL database that several brokers share (postgres.h asks it).
  *
  * One row is the lease: who is active, until when by the database's clock, and its epoch. Each
- * take-over makes the epoch greater by one. A batch is appended by one statement, whose first part
+ * take-over makes the epoch greater: it is the database's time, so it is new also when the database
+ * was put back to an earlier state. A batch is appended by one statement, whose first part
  * is the fence: it changes the lease's row only where the epoch is still ours and the log's end is
  * where we left it, and appends nothing otherwise. So who was overtaken, however long it slept,
  * adds nothing, and a statement that is sent twice counts once.
