@@ -225,6 +225,8 @@ static enum muster_status main_await_lease(struct program *program, bool *ret_st
             return MUSTER_OK;
         }
     }
+    if (shared_aside(program->shared) != NULL)
+        broker_log(LOG_LEVEL_WARNING, "%s", shared_aside(program->shared));
     return status;
 }
 

@@ -30,6 +30,9 @@ void shared_close(struct shared **shared);
  * holds other records, and stays as it is; or the address is wrong. */
 enum muster_status shared_take(struct shared *shared, struct muster_error *err);
 
+/* What shared_take did with a file that could not be read. Borrowed; NULL: there was none. */
+const char *shared_aside(const struct shared *shared);
+
 /* "DATABASE on HOST". Borrowed. */
 const char *shared_name(const struct shared *shared);
 

@@ -27,6 +27,12 @@ void shared_close(struct shared **shared)
     *shared = NULL;
 }
 
+const char *shared_aside(const struct shared *shared)
+{
+    (void)shared;
+    return NULL;
+}
+
 const char *shared_name(const struct shared *shared)
 {
     (void)shared;

@@ -66,3 +66,31 @@ rules_hold() {
         same "what breaks $name" "$("$sql" "$db" "${invariant[$name]}")" ''
     done
 }
+
+saves() { "$muster" save --wait --broker "$broker" --job "$job" >/dev/null || fail "a save came to nothing"; }
+has_ended() { [ "$(query "SELECT count(*) FROM generation WHERE job = '$job' AND state <> 'ended'")" = 0 ]; }
+is_decided() { [ "$(query "SELECT count(*) FROM round WHERE job = '$job' AND state = 'decided'")" = 1 ]; }
+
+# second_save_is_decided - step 20 is saved, and the save of step 40 is on its way.
+second_save_is_decided() {
+    options=(--save-every 20 --save-fn 1)
+    ranks_start 1 --steps 30
+    saved=0
+    all_finished 30
+    ranks_start 1 --steps 50 --save-late-rank 0 --save-late-ms 2000
+    await "a round to be decided" is_decided
+}
+
+# two_saves_are_found - what a running launch of one rank saved since the copy, in rounds 2 and 3, the newest at step $newest.
+saves_are_known() { [ "$(query "SELECT round FROM job WHERE job = '$job'")" = 3 ]; }
+two_saves_are_found() {
+    await "the broker to take over the numbers of what it forgot" saves_are_known
+    kill_child "${pids[0]}" "rank 0"
+    await "the launch to be over" has_ended
+    same "committed" "$(committed)" 20
+    ranks_start 1 --steps $((newest + 10))
+    imports 2 "$newest"
+    saved=$newest
+    ranks_start 1 --steps $((newest + 10))
+    all_finished $((newest + 10))
+}

@@ -81,6 +81,27 @@ broker_start
 broker_stop
 refused 'has records of its own' --db "$dir/alone.db" --shared "$shared"
 
+# A copy that is empty, cut short or damaged has no records: it is kept under another name.
+spoil() { case $1 in empty) : >"$2" ;; short) truncate -s 3000 "$2" ;; noise) head -c 9000 /dev/urandom >"$2" ;; esac; }
+for how in empty short noise; do
+    mkdir "$dir/$how"
+    cp "$dir/a/muster.db" "$dir/$how/muster.db"
+    spoil $how "$dir/$how/muster.db"
+    sharer_start $how
+    sharer_is_active $how
+    says "$(cat "$dir/$how.log")" 'muster.db has no records that can be read .* it is .*muster.db.damaged-[0-9]+ now'
+    sharer_stop $how
+    same "files that were kept" "$(find "$dir/$how" -name 'muster.db.damaged-*' | wc -l)" 1
+done
+
+# A file that another musterd works with is left alone, with its log.
+cp "$dir/a/muster.db" "$dir/busy.db"
+db=$dir/busy.db
+broker_start
+refused 'busy.db is in use by (another musterd|musterd with pid)' --db "$dir/busy.db" --shared "$shared"
+holds "its log is there" -e "$dir/busy.db-wal"
+broker_stop
+
 # A role without rights, a newer musterd, a log with a hole.
 asked "CREATE ROLE reader LOGIN; GRANT SELECT ON muster_lease TO reader" >/dev/null
 refused 'refuses to take the lease: .*permission denied for table muster_lease' --db "$dir/r.db" \

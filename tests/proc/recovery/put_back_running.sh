@@ -5,10 +5,7 @@
 # and the job resumes from the newest.
 . "$(dirname "$0")/../lib.sh"
 . "$(dirname "$0")/../lib_put_back.sh"
-saves() { "$muster" save --wait --broker "$broker" --job "$job" >/dev/null || fail "a save came to nothing"; }
 is_running() { [ "$(query "SELECT state FROM job WHERE job = '$job'")" = running ]; }
-has_ended() { [ "$(query "SELECT count(*) FROM generation WHERE job = '$job' AND state <> 'ended'")" = 0 ]; }
-is_decided() { [ "$(query "SELECT count(*) FROM round WHERE job = '$job' AND state = 'decided'")" = 1 ]; }
 
 job=running
 broker_start
@@ -21,16 +18,7 @@ newest=$(query "SELECT max(step) FROM checkpoint")
 broker_kill
 records_put_back
 broker_start
-known() { [ "$(query "SELECT round FROM job WHERE job = '$job'")" = 3 ]; }
-await "the broker to take over the numbers of what it forgot" known
-kill_child "${pids[0]}" "rank 0"
-await "the launch to be over" has_ended
-same "committed" "$(committed)" 20
-ranks_start 1 --steps $((newest + 10))
-imports 2 "$newest"
-saved=$newest
-ranks_start 1 --steps $((newest + 10))
-all_finished $((newest + 10))
+two_saves_are_found
 
 # The import comes before the job's processes have found the broker again: they go on.
 job=first
@@ -57,12 +45,7 @@ ranks_start 1 --steps $((again + 10))
 all_finished $((again + 10))
 
 job=decided
-options=(--save-every 20 --save-fn 1)
-ranks_start 1 --steps 30
-saved=0
-all_finished 30
-ranks_start 1 --steps 50 --save-late-rank 0 --save-late-ms 2000
-await "a round to be decided" is_decided
+second_save_is_decided
 broker_kill
 records_keep
 broker_start
