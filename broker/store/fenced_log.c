@@ -144,6 +144,14 @@ enum muster_status fenced_log_take(struct fenced_log *log, int64_t lease_ms,
     return MUSTER_OK;
 }
 
+enum muster_status fenced_log_look(struct fenced_log *log, struct muster_error *err)
+{
+    bool has;
+    enum muster_status status = fenced_has_tables(log, &has, err);
+
+    return status == MUSTER_OK && has ? fenced_held(log, err) : status;
+}
+
 enum muster_status fenced_log_renew(struct fenced_log *log, int64_t lease_ms,
                                     struct muster_error *err)
 {

@@ -52,6 +52,8 @@ const char *fenced_log_name(const struct fenced_log *log);
  * how long. */
 enum muster_status fenced_log_take(struct fenced_log *log, int64_t lease_ms,
                                    struct fenced_log_head *ret_head, struct muster_error *err);
+/* MUSTER_OK: there is no lease yet. MUSTER_E_LOCKED: who had it last. */
+enum muster_status fenced_log_look(struct fenced_log *log, struct muster_error *err);
 /* From now on for lease_ms. */
 enum muster_status fenced_log_renew(struct fenced_log *log, int64_t lease_ms,
                                     struct muster_error *err);

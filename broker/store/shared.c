@@ -38,6 +38,10 @@ struct shared {
     bool created_lock;
     char id[64];
     bool taken;
+    bool away;       /* the shared database, for a standby */
+    int64_t from_ms; /* before that it takes nothing */
+    bool in_doubt;   /* the lease may be another's by now */
+    struct muster_error doubt;
     int64_t renewed_ms; /* our boot time, before the renewal was sent */
     int64_t renew_at_ms;
     sqlite3_session *session; /* of the transaction */
@@ -317,8 +321,17 @@ enum muster_status shared_take(struct shared *shared, struct muster_error *err)
 {
     struct fenced_log_head head;
     int64_t before_ms = clock_ms(CLOCK_BOOTTIME);
-    enum muster_status status = fenced_log_take(shared->log, SHARED_LEASE_MS, &head, err);
+    enum muster_status status = MUSTER_OK;
 
+    if (shared->away || before_ms < shared->from_ms)
+        status = fenced_log_look(shared->log, err);
+    if (shared->away && status != MUSTER_E_STORAGE) {
+        shared->away = false;
+        shared->from_ms = before_ms + SHARED_FIRST_MS;
+    }
+    if (status == MUSTER_OK)
+        status = fenced_log_take(shared->log, SHARED_LEASE_MS, &head, err);
+    shared->away |= status == MUSTER_E_STORAGE;
     if (status != MUSTER_OK)
         return status;
     shared->taken = true;
@@ -333,26 +346,36 @@ enum muster_status shared_take(struct shared *shared, struct muster_error *err)
     return status;
 }
 
-/* Once a pass, before anything is taken: who slept learns here that it is not active any more. */
+/* Once a pass, before anything is taken: who slept learns here that it is not active any more. Who
+ * cannot ask is in doubt, until it learns that the lease is still its own, or another's. */
 enum muster_status store_holds(struct store *store, struct muster_error *err)
 {
     struct shared *shared = store->shared;
-    int64_t now_ms = clock_ms(CLOCK_BOOTTIME);
     enum muster_status status;
+    int64_t silent_ms;
 
-    if (shared == NULL || now_ms < shared->renew_at_ms)
+    if (shared == NULL)
         return MUSTER_OK;
-    status = shared_keep(shared, err);
-    if (status != MUSTER_E_STORAGE)
-        return status;
-    now_ms = clock_ms(CLOCK_BOOTTIME);
-    shared->renew_at_ms = now_ms + RETRY_MS;
-    if (now_ms < shared->renewed_ms + SHARED_LEASE_MS - SHARED_MARGIN_MS)
-        return MUSTER_OK;
-    return error_set(err, MUSTER_E_LOCKED,
-                     "the lease in the shared database %s could not be renewed for %" PRId64
-                     " ms: another broker may be active",
-                     fenced_log_name(shared->log), now_ms - shared->renewed_ms);
+    if (clock_ms(CLOCK_BOOTTIME) >= shared->renew_at_ms) {
+        status = shared_keep(shared, &shared->doubt);
+        if (status != MUSTER_E_STORAGE && status != MUSTER_OK && err != NULL)
+            *err = shared->doubt;
+        if (status != MUSTER_E_STORAGE) {
+            shared->in_doubt = false;
+            return status;
+        }
+        silent_ms = clock_ms(CLOCK_BOOTTIME) - shared->renewed_ms;
+        shared->renew_at_ms = clock_ms(CLOCK_BOOTTIME) + RETRY_MS;
+        shared->in_doubt = silent_ms >= SHARED_LEASE_MS - SHARED_MARGIN_MS;
+        if (silent_ms >= SHARED_DOUBT_MS)
+            return error_set(err, MUSTER_E_LOCKED,
+                             "the lease in the shared database %s could not be renewed for %" PRId64
+                             " ms: another broker may be active",
+                             fenced_log_name(shared->log), silent_ms);
+    }
+    if (shared->in_doubt && err != NULL)
+        *err = shared->doubt;
+    return shared->in_doubt ? MUSTER_E_STORAGE : MUSTER_OK;
 }
 
 /* --- transactions ----------------------------------------------------------------------------- */

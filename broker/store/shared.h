@@ -6,6 +6,7 @@
 #ifndef BROKER_STORE_SHARED_H
 #define BROKER_STORE_SHARED_H
 
+#include "schema/limits.h"
 #include "schema/status.h"
 
 #include <stdbool.h>
@@ -15,6 +16,10 @@
 #define SHARED_RENEW_MS 2000
 #define SHARED_MARGIN_MS 1000 /* before its end by our clock nothing more is decided */
 #define SHARED_LOOK_MS 300    /* how often a standby asks */
+#define SHARED_FIRST_MS 1500  /* when the database is back, its active broker goes first */
+/* So long the active broker keeps its nodes without the database. The next one waits for them for
+ * START_GRACE_MS from the end of the lease on. */
+#define SHARED_DOUBT_MS (START_GRACE_MS - LOST_MS)
 
 struct shared;
 
