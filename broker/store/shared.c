@@ -378,6 +378,17 @@ enum muster_status store_holds(struct store *store, struct muster_error *err)
     return shared->in_doubt ? MUSTER_E_STORAGE : MUSTER_OK;
 }
 
+struct store_lease store_lease(const struct store *store)
+{
+    const struct shared *shared = store->shared;
+    int64_t left_ms;
+
+    if (shared == NULL)
+        return (struct store_lease){.name = NULL};
+    left_ms = shared->renewed_ms + SHARED_LEASE_MS - clock_ms(CLOCK_BOOTTIME);
+    return (struct store_lease){fenced_log_name(shared->log), left_ms < 0 ? 0 : left_ms};
+}
+
 /* --- transactions ----------------------------------------------------------------------------- */
 
 static enum muster_status shared_failed(struct store *store, int result, const char *doing,

@@ -46,6 +46,12 @@ enum muster_status store_holds(struct store *store, struct muster_error *err)
     return MUSTER_OK;
 }
 
+struct store_lease store_lease(const struct store *store)
+{
+    (void)store;
+    return (struct store_lease){.name = NULL};
+}
+
 bool store_snapshot_is_due(const struct store *store)
 {
     (void)store;

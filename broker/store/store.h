@@ -54,6 +54,11 @@ void store_discard(struct store **store);
  * for so long that another broker may be active: nothing may be decided until it answers.
  * MUSTER_E_LOCKED: another one is active, or it is time that the nodes look for one. */
 enum muster_status store_holds(struct store *store, struct muster_error *err);
+struct store_lease {
+    const char *name; /* of the shared database; borrowed; NULL: there is none */
+    int64_t left_ms;  /* until it ends if it is not renewed */
+};
+struct store_lease store_lease(const struct store *store);
 /* A slice of a snapshot of it, to be made as long as it is due. */
 bool store_snapshot_is_due(const struct store *store);
 enum muster_status store_snapshot_work(struct store *store, struct muster_error *err);

@@ -106,6 +106,13 @@ broker_stop
 asked "CREATE ROLE reader LOGIN; GRANT SELECT ON muster_lease TO reader" >/dev/null
 refused 'refuses to take the lease: .*permission denied for table muster_lease' --db "$dir/r.db" \
     --shared "${shared/user=muster/user=reader}"
+asked "CREATE ROLE least LOGIN; GRANT SELECT, UPDATE ON muster_lease TO least; GRANT SELECT, INSERT, DELETE ON muster_batch TO least;
+    GRANT SELECT, INSERT, UPDATE, DELETE ON muster_snapshot TO least"
+shared=${right/user=muster/user=least}
+sharer_start least
+sharer_is_active least
+sharer_stop least
+shared=$right
 asked "UPDATE muster_lease SET version = 2"
 refused 'is of a newer musterd \(version 2\): this one knows version 1' --db "$dir/r.db" --shared "$shared"
 asked "UPDATE muster_lease SET version = 1, seq = seq + 1"
