@@ -458,6 +458,25 @@ enum muster_status config_parse(int argc, char *const *argv, struct config *ret_
     return status;
 }
 
+/* A password between USER: and the last @, or behind password=, is not for who reads along. */
+static void config_put_address(FILE *out, const char *address)
+{
+    const char *from = strstr(address, "://");
+    const char *until = strrchr(address, '@');
+
+    from = from == NULL ? NULL : strchr(from + 3, ':');
+    for (const char *at = address; *at != '\0'; at++) {
+        fputc(*at, out);
+        if (at == from && until != NULL && until > from) {
+            fputs("***", out);
+            at = until - 1;
+        } else if (strncmp(at, "password=", 9) == 0) {
+            fputs("assword=***", out);
+            at += 8 + strcspn(at + 9, "&");
+        }
+    }
+}
+
 static void config_put(FILE *out, const struct config *config, const struct option *option)
 {
     static const char *const levels[] = {"error", "warning", "info", "debug"};
@@ -468,7 +487,12 @@ static void config_put(FILE *out, const struct config *config, const struct opti
     switch (option->type) {
     case OPTION_TEXT:
     case OPTION_PATH:
-        fprintf(out, " = %s\n", *(char *const *)field);
+        fputs(" = ", out);
+        if (option->offset == offsetof(struct config, shared))
+            config_put_address(out, *(char *const *)field);
+        else
+            fputs(*(char *const *)field, out);
+        fputc('\n', out);
         break;
     case OPTION_FLAG:
         fprintf(out, " = %s\n", *(const bool *)field ? "yes" : "no");

@@ -65,6 +65,14 @@ static void block(struct loop *loop, const struct muster_error *why)
     loop->retry_boot_ms = loop->now_boot_ms + loop->retry_ms;
 }
 
+/* Another broker may be active: as if nothing could be written, until that is known. */
+static void loop_doubt(struct loop *loop, const struct muster_error *why)
+{
+    if (!loop->blocked)
+        block(loop, why);
+    loop->retry_boot_ms = loop->now_boot_ms + RETRY_MIN_MS;
+}
+
 /* The stories of the jobs tell it, by the row that goes with the batch that waits. */
 static void note_blocked(struct loop *loop)
 {
@@ -399,12 +407,18 @@ enum muster_status loop_pass(struct loop *loop, int64_t timeout_ms, bool *ret_st
 {
     bool drained;
     bool readable = bus_wait(loop->bus, loop->signal_fd, time_to_wait(loop, timeout_ms));
-    enum muster_status status = MUSTER_OK;
+    struct muster_error doubt;
+    enum muster_status status = store_holds(loop->store, &doubt);
+    bool in_doubt = status == MUSTER_E_STORAGE;
 
-    status = store_holds(loop->store, err);
-    if (status != MUSTER_OK)
-        return status;
     read_clocks(loop);
+    if (status != MUSTER_OK && !in_doubt) {
+        if (err != NULL)
+            *err = doubt;
+        return status;
+    }
+    if (in_doubt)
+        loop_doubt(loop, &doubt);
     bus_look_at_keys(loop->bus, loop->now_unix_ms);
     if (readable && signal_came(loop))
         *ret_stop = true;
@@ -419,7 +433,8 @@ enum muster_status loop_pass(struct loop *loop, int64_t timeout_ms, bool *ret_st
     }
     if (loop->blocked) {
         status = loop_send_free_outputs(loop, err);
-        if (status == MUSTER_OK && (loop->now_boot_ms >= loop->retry_boot_ms || *ret_stop))
+        if (status == MUSTER_OK && !in_doubt &&
+            (loop->now_boot_ms >= loop->retry_boot_ms || *ret_stop))
             status = loop_commit(loop, err);
     } else {
         tick(loop, drained);

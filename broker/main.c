@@ -35,6 +35,8 @@
 #define LOCK_WAIT_MS \
     3000 /* the kernel closes some 2,000 sockets of a killed musterd in half a second */
 
+#define BEGAN_BEFORE "_MUSTERD_BEGAN_BEFORE" /* for the program that takes this one's place */
+
 enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
 
 struct program {
@@ -208,7 +210,8 @@ static enum muster_status main_await_lease(struct program *program, bool *ret_st
     gethostname(host, sizeof host - 1);
     snprintf(owner, sizeof owner, "musterd at %s (process %ld on %s)", program->config.listen,
              (long)getpid(), host);
-    status = shared_open(program->config.shared, program->config.db, owner, &program->shared, err);
+    status = shared_open(program->config.shared, program->config.db, owner,
+                         getenv(BEGAN_BEFORE) != NULL, &program->shared, err);
     if (status != MUSTER_OK)
         return status;
     while ((status = shared_take(program->shared, err)) == MUSTER_E_LOCKED ||
@@ -222,6 +225,8 @@ static enum muster_status main_await_lease(struct program *program, bool *ret_st
             return MUSTER_OK;
         }
     }
+    if (shared_aside(program->shared) != NULL)
+        broker_log(LOG_LEVEL_WARNING, "%s", shared_aside(program->shared));
     return status;
 }
 
@@ -324,6 +329,7 @@ static void begin_again(struct program *program)
     if (program->shared == NULL)
         return;
     shared_close(&program->shared); /* if the lease is still ours: the next one need not wait */
+    setenv(BEGAN_BEFORE, "1", 1);
     execv("/proc/self/exe", program->argv);
     broker_log(LOG_LEVEL_ERROR, "cannot begin again as a standby: %s", strerror(errno));
 }

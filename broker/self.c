@@ -69,12 +69,17 @@ static void self_work(const struct self *self, const struct self_taker *taker)
 {
     const struct store_disk disk = store_disk(self->store);
     const struct core_counts counts = core_count(self->core);
+    const struct store_lease lease = store_lease(self->store);
 
     row_number(taker, "jobs_running", counts.jobs_running);
     row_number(taker, "processes", counts.processes);
     row_text(taker, "database", disk.path);
     row_number(taker, "database_bytes", (uint64_t)disk.bytes);
     row_number(taker, "disk_free_bytes", (uint64_t)disk.free_bytes);
+    if (lease.name != NULL) {
+        row_text(taker, "shared_database", lease.name);
+        row_number(taker, "lease_left_ms", (uint64_t)lease.left_ms);
+    }
     if (self->blocked_by != NULL)
         row_text(taker, "database_trouble", self->blocked_by);
     row_number(taker, "passes", self->loop->passes);

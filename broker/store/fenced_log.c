@@ -1,240 +1,30 @@
 /* fenced_log - see fenced_log.h. */
 #include "broker/store/fenced_log.h"
 
-#include "broker/base/clock.h"
-
+#include "broker/store/postgres.h"
 #include "schema/error.h"
 
-#include <arpa/inet.h>
-#include <endian.h>
-#include <errno.h>
 #include <inttypes.h>
-#include <libpq-fe.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-#define PARAMS_MAX 4
-#define READ_BATCHES 256 /* a question */
+#define READ_BATCHES 64 /* a question, and so many bytes of them: */
+#define READ_BYTES 524288
 
 struct fenced_log {
-    PGconn *conn; /* NULL: not connected */
-    char *uri;
+    struct postgres *postgres;
     char owner[FENCED_LOG_NAME_MAX];
-    char name[FENCED_LOG_NAME_MAX];
     uint64_t epoch; /* 0: never had the lease */
     uint64_t seq;
     bool doubt; /* a batch was sent, and its answer did not come */
 };
 
-struct question {
-    const char *sql;
-    int count;
-    struct param {
-        char number[24];
-        const char *data; /* NULL: the number */
-        int size;         /* of bytes; 0: it is text */
-    } params[PARAMS_MAX];
-    const char *doing;
-};
-
-/* libpq's texts end with a line feed, and may have several lines. */
-static void fenced_one_line(char *text, size_t size, const char *from)
-{
-    size_t length = 0;
-
-    for (; *from != '\0' && length + 1 < size; from++)
-        if (*from != '\n')
-            text[length++] = *from;
-        else if (from[1] != '\0' && length > 0 && text[length - 1] != ' ')
-            text[length++] = ' ';
-    text[length] = '\0';
-}
-
-static void fenced_drop(struct fenced_log *log)
-{
-    PQfinish(log->conn);
-    log->conn = NULL;
-}
-
-static enum muster_status fenced_unreachable(struct fenced_log *log, const char *doing,
-                                             const char *why, struct muster_error *err)
-{
-    char words[300];
-
-    fenced_one_line(words, sizeof words, why);
-    fenced_drop(log);
-    return error_set(err, MUSTER_E_STORAGE, "cannot %s in the shared database %s: %s", doing,
-                     log->name, words);
-}
-
-/* --- a connection ----------------------------------------------------------------------------- */
-
-static void fenced_set_name(struct fenced_log *log, const PGconn *conn)
-{
-    const char *host = PQhost(conn), *db = PQdb(conn);
-
-    if (db != NULL && host != NULL && host[0] != '\0')
-        snprintf(log->name, sizeof log->name, "%.100s on %.100s", db, host);
-}
-
-static bool fenced_wait(PGconn *conn, short events, int64_t until_ms)
-{
-    struct pollfd fd = {.fd = PQsocket(conn), .events = events};
-    int64_t left;
-
-    do {
-        left = until_ms - clock_ms(CLOCK_BOOTTIME);
-        if (left <= 0)
-            return false;
-    } while (poll(&fd, 1, (int)left) < 0 && errno == EINTR);
-    return fd.revents != 0;
-}
-
-static enum muster_status fenced_connect(struct fenced_log *log, const char *doing,
-                                         struct muster_error *err)
-{
-    static const char *const names[] = {"dbname", "fallback_application_name", NULL};
-    const char *values[] = {log->uri, "musterd", NULL};
-    int64_t until = clock_ms(CLOCK_BOOTTIME) + FENCED_LOG_WAIT_MS;
-    PostgresPollingStatusType next = PGRES_POLLING_WRITING;
-
-    if (log->conn != NULL && PQstatus(log->conn) == CONNECTION_OK)
-        return MUSTER_OK;
-    fenced_drop(log);
-    log->conn = PQconnectStartParams(names, values, 1);
-    if (log->conn == NULL)
-        return error_set(err, MUSTER_E_STORAGE, "no memory to connect to %s", log->name);
-    fenced_set_name(log, log->conn);
-    while (PQstatus(log->conn) != CONNECTION_BAD &&
-           (next == PGRES_POLLING_READING || next == PGRES_POLLING_WRITING)) {
-        if (!fenced_wait(log->conn, next == PGRES_POLLING_READING ? POLLIN : POLLOUT, until))
-            return fenced_unreachable(log, doing, "no connection in time", err);
-        next = PQconnectPoll(log->conn);
-    }
-    if (PQstatus(log->conn) != CONNECTION_OK)
-        return fenced_unreachable(log, doing, PQerrorMessage(log->conn), err);
-    fenced_set_name(log, log->conn);
-    PQsetnonblocking(log->conn, 1);
-    return MUSTER_OK;
-}
-
-/* --- a statement ------------------------------------------------------------------------------ */
-
-static bool fenced_send(struct fenced_log *log, const struct question *ask, int64_t until_ms)
-{
-    const char *values[PARAMS_MAX];
-    int lengths[PARAMS_MAX], formats[PARAMS_MAX], left;
-
-    for (int i = 0; i < ask->count; i++) {
-        const struct param *param = &ask->params[i];
-
-        values[i] = param->data != NULL ? param->data : param->number;
-        lengths[i] = param->size;
-        formats[i] = param->data != NULL && param->size > 0;
-    }
-    if (!PQsendQueryParams(log->conn, ask->sql, ask->count, NULL, values, lengths, formats, 1))
-        return false;
-    while ((left = PQflush(log->conn)) == 1)
-        if (!fenced_wait(log->conn, POLLIN | POLLOUT, until_ms) || !PQconsumeInput(log->conn))
-            return false;
-    return left == 0;
-}
-
-/* What the server refused in words: rights, a read-only replica, no room. The connection stands. */
-static enum muster_status fenced_refused(struct fenced_log *log, const struct question *ask,
-                                         PGresult *result, struct muster_error *err)
-{
-    const char *state = PQresultErrorField(result, PG_DIAG_SQLSTATE);
-    char words[300];
-    bool final = state != NULL && (strncmp(state, "42", 2) == 0 || strcmp(state, "25006") == 0 ||
-                                   strncmp(state, "28", 2) == 0);
-
-    fenced_one_line(words, sizeof words, PQresultErrorMessage(result));
-    PQclear(result);
-    return error_set(err, final ? MUSTER_E_ARGUMENT : MUSTER_E_STORAGE,
-                     "the shared database %s refuses to %s: %s%s", log->name, ask->doing, words,
-                     state != NULL && strcmp(state, "25006") == 0
-                         ? "; it is a replica: name the primary, or all hosts with "
-                           "target_session_attrs=read-write"
-                         : "");
-}
-
-static enum muster_status fenced_ask(struct fenced_log *log, const struct question *ask,
-                                     PGresult **ret_result, struct muster_error *err)
-{
-    int64_t until = clock_ms(CLOCK_BOOTTIME) + FENCED_LOG_WAIT_MS;
-    enum muster_status status = fenced_connect(log, ask->doing, err);
-    PGresult *result = NULL, *next;
-
-    *ret_result = NULL;
-    if (status != MUSTER_OK)
-        return status;
-    if (!fenced_send(log, ask, until))
-        return fenced_unreachable(log, ask->doing, PQerrorMessage(log->conn), err);
-    for (;;) { /* an error at the commit comes as a second result */
-        while (PQisBusy(log->conn)) {
-            bool in_time = fenced_wait(log->conn, POLLIN, until);
-
-            if (!in_time || !PQconsumeInput(log->conn)) {
-                PQclear(result);
-                return fenced_unreachable(log, ask->doing,
-                                          in_time ? PQerrorMessage(log->conn) : "no answer in time",
-                                          err);
-            }
-        }
-        if ((next = PQgetResult(log->conn)) == NULL)
-            break;
-        if (result == NULL || PQresultStatus(next) == PGRES_FATAL_ERROR) {
-            PQclear(result);
-            result = next;
-        } else
-            PQclear(next);
-    }
-    if (PQstatus(log->conn) != CONNECTION_OK || result == NULL) {
-        PQclear(result);
-        return fenced_unreachable(log, ask->doing, PQerrorMessage(log->conn), err);
-    }
-    if (PQresultStatus(result) != PGRES_TUPLES_OK && PQresultStatus(result) != PGRES_COMMAND_OK)
-        return fenced_refused(log, ask, result, err);
-    *ret_result = result;
-    return MUSTER_OK;
-}
-
-static struct param fenced_number(uint64_t value)
-{
-    struct param param = {.data = NULL};
-
-    snprintf(param.number, sizeof param.number, "%" PRIu64, value);
-    return param;
-}
-
-static struct param fenced_text(const char *text)
-{
-    return (struct param){.data = text};
-}
-
-static struct param fenced_bytes(const void *data, size_t size)
-{
-    return (struct param){.data = data, .size = (int)size};
-}
-
-static int64_t fenced_int(const PGresult *result, int row, int column)
-{
-    uint64_t value = 0;
-
-    if (row < PQntuples(result) && PQgetlength(result, row, column) == 8)
-        memcpy(&value, PQgetvalue(result, row, column), 8);
-    return (int64_t)be64toh(value);
-}
-
 static enum muster_status fenced_do(struct fenced_log *log, const struct question *ask,
                                     int *ret_rows, struct muster_error *err)
 {
     PGresult *result;
-    enum muster_status status = fenced_ask(log, ask, &result, err);
+    enum muster_status status = postgres_ask(log->postgres, ask, &result, err);
 
     *ret_rows = status == MUSTER_OK ? PQntuples(result) : 0;
     PQclear(result);
@@ -289,25 +79,28 @@ static enum muster_status fenced_has_tables(struct fenced_log *log, bool *ret_ha
 static enum muster_status fenced_held(struct fenced_log *log, struct muster_error *err)
 {
     struct question ask = {
-        .sql = "SELECT (extract(epoch FROM ends - clock_timestamp()) * 1000)::bigint, owner, "
-               "version FROM muster_lease",
+        .sql = "SELECT (extract(epoch FROM greatest(ends - now(), '0 s')) * 1000)::bigint, owner, "
+               "version FROM (SELECT greatest(ends, '2000-01-01') AS ends, owner, version "
+               "FROM muster_lease) lease", /* one that was given up has ended for ever */
         .doing = "read who is active"};
     PGresult *result;
-    enum muster_status status = fenced_ask(log, &ask, &result, err);
+    enum muster_status status = postgres_ask(log->postgres, &ask, &result, err);
 
     if (status != MUSTER_OK)
         return status;
-    if (fenced_int(result, 0, 2) != 1)
+    if (postgres_int(result, 0, 2) != 1)
         status = error_set(err, MUSTER_E_ARGUMENT,
                            "the shared database %s is of a newer musterd (version %" PRId64
                            "): this one knows version 1; install the newer one here, too",
-                           log->name, fenced_int(result, 0, 2));
-    else
+                           fenced_log_name(log), postgres_int(result, 0, 2));
+    else {
+        postgres_is_known(log->postgres);
         status = error_set(err, MUSTER_E_LOCKED,
                            "%.200s is the active broker of the shared database %s, for %" PRId64
                            " ms at least",
                            PQntuples(result) > 0 ? PQgetvalue(result, 0, 1) : "another one",
-                           log->name, fenced_int(result, 0, 0));
+                           fenced_log_name(log), postgres_int(result, 0, 0));
+    }
     PQclear(result);
     return status;
 }
@@ -316,14 +109,16 @@ static enum muster_status fenced_held(struct fenced_log *log, struct muster_erro
 enum muster_status fenced_log_take(struct fenced_log *log, int64_t lease_ms,
                                    struct fenced_log_head *ret_head, struct muster_error *err)
 {
-    struct question ask = {.sql = "UPDATE muster_lease SET epoch = epoch + 1, owner = $1, "
-                                  "ends = clock_timestamp() + $2 * interval '1 ms' "
-                                  "WHERE version = 1 AND (ends < clock_timestamp() "
-                                  "OR ends > clock_timestamp() + 2 * $2 * interval '1 ms') "
-                                  "RETURNING epoch, seq, snapshot, id",
-                           .count = 2,
-                           .params = {fenced_text(log->owner), fenced_number((uint64_t)lease_ms)},
-                           .doing = "take the lease"};
+    struct question ask = {
+        .sql = "UPDATE muster_lease SET owner = $1, epoch = greatest(epoch + 1, "
+               "(extract(epoch FROM clock_timestamp()) * 1000)::bigint), "
+               "ends = clock_timestamp() + $2 * interval '1 ms' "
+               "WHERE version = 1 AND (ends < clock_timestamp() "
+               "OR ends > clock_timestamp() + 2 * $2 * interval '1 ms') "
+               "RETURNING epoch, seq, snapshot, id",
+        .count = 2,
+        .params = {postgres_text(log->owner), postgres_number((uint64_t)lease_ms)},
+        .doing = "take the lease"};
     PGresult *result;
     bool has;
     enum muster_status status = fenced_has_tables(log, &has, err);
@@ -331,21 +126,30 @@ enum muster_status fenced_log_take(struct fenced_log *log, int64_t lease_ms,
     if (status == MUSTER_OK && !has)
         status = fenced_make_tables(log, err);
     if (status == MUSTER_OK)
-        status = fenced_ask(log, &ask, &result, err);
+        status = postgres_ask(log->postgres, &ask, &result, err);
     if (status != MUSTER_OK)
         return status;
     if (PQntuples(result) == 0) {
         PQclear(result);
         return fenced_held(log, err);
     }
-    log->epoch = ret_head->epoch = (uint64_t)fenced_int(result, 0, 0);
-    log->seq = ret_head->seq = (uint64_t)fenced_int(result, 0, 1);
+    log->epoch = ret_head->epoch = (uint64_t)postgres_int(result, 0, 0);
+    log->seq = ret_head->seq = (uint64_t)postgres_int(result, 0, 1);
     log->doubt = false;
-    ret_head->has_snapshot = fenced_int(result, 0, 2) >= 0;
-    ret_head->snapshot_seq = ret_head->has_snapshot ? (uint64_t)fenced_int(result, 0, 2) : 0;
+    postgres_is_known(log->postgres);
+    ret_head->has_snapshot = postgres_int(result, 0, 2) >= 0;
+    ret_head->snapshot_seq = ret_head->has_snapshot ? (uint64_t)postgres_int(result, 0, 2) : 0;
     snprintf(ret_head->id, sizeof ret_head->id, "%s", PQgetvalue(result, 0, 3));
     PQclear(result);
     return MUSTER_OK;
+}
+
+enum muster_status fenced_log_look(struct fenced_log *log, struct muster_error *err)
+{
+    bool has;
+    enum muster_status status = fenced_has_tables(log, &has, err);
+
+    return status == MUSTER_OK && has ? fenced_held(log, err) : status;
 }
 
 enum muster_status fenced_log_renew(struct fenced_log *log, int64_t lease_ms,
@@ -355,7 +159,7 @@ enum muster_status fenced_log_renew(struct fenced_log *log, int64_t lease_ms,
         .sql = "UPDATE muster_lease SET ends = clock_timestamp() + $2 * interval '1 ms' "
                "WHERE epoch = $1 RETURNING epoch",
         .count = 2,
-        .params = {fenced_number(log->epoch), fenced_number((uint64_t)lease_ms)},
+        .params = {postgres_number(log->epoch), postgres_number((uint64_t)lease_ms)},
         .doing = "renew the lease"};
     int rows;
     enum muster_status status = fenced_do(log, &ask, &rows, err);
@@ -368,7 +172,7 @@ void fenced_log_release(struct fenced_log *log)
     struct question ask = {.sql = "UPDATE muster_lease SET ends = '-infinity' WHERE epoch = $1 "
                                   "RETURNING epoch",
                            .count = 1,
-                           .params = {fenced_number(log->epoch)},
+                           .params = {postgres_number(log->epoch)},
                            .doing = "give up the lease"};
     int rows;
 
@@ -384,11 +188,12 @@ static enum muster_status fenced_resolve(struct fenced_log *log, struct muster_e
     struct question ask = {.sql = "SELECT epoch, seq FROM muster_lease",
                            .doing = "see what was written"};
     PGresult *result;
-    enum muster_status status = fenced_ask(log, &ask, &result, err);
+    enum muster_status status = postgres_ask(log->postgres, &ask, &result, err);
 
     if (status != MUSTER_OK)
         return status;
-    uint64_t epoch = (uint64_t)fenced_int(result, 0, 0), seq = (uint64_t)fenced_int(result, 0, 1);
+    uint64_t epoch = (uint64_t)postgres_int(result, 0, 0),
+             seq = (uint64_t)postgres_int(result, 0, 1);
     PQclear(result);
     if (epoch != log->epoch)
         return fenced_held(log, err);
@@ -396,7 +201,7 @@ static enum muster_status fenced_resolve(struct fenced_log *log, struct muster_e
         return error_set(err, MUSTER_E_IO,
                          "the log in the shared database %s ends with batch %" PRIu64
                          ", not with %" PRIu64 ": %s",
-                         log->name, seq, log->seq,
+                         fenced_log_name(log), seq, log->seq,
                          seq > log->seq ? "the answer to the last one was lost"
                                         : "it was put back to an earlier state");
     log->doubt = false;
@@ -411,7 +216,8 @@ enum muster_status fenced_log_append(struct fenced_log *log, const void *changes
                "WHERE epoch = $1 AND seq = $2 RETURNING seq) "
                "INSERT INTO muster_batch SELECT seq, $1, $3::bytea FROM fence RETURNING seq",
         .count = 3,
-        .params = {fenced_number(log->epoch), fenced_number(log->seq), fenced_bytes(changes, size)},
+        .params = {postgres_number(log->epoch), postgres_number(log->seq),
+                   postgres_bytes(changes, size)},
         .doing = "write a batch"};
     enum muster_status status = log->doubt ? fenced_resolve(log, err) : MUSTER_OK;
     int rows;
@@ -445,8 +251,8 @@ enum muster_status fenced_log_snapshot_part(struct fenced_log *log, uint64_t seq
                                "INSERT INTO muster_snapshot VALUES ($1, $2, $3, $4) "
                                "ON CONFLICT (epoch, seq, part) DO UPDATE SET data = excluded.data",
                            .count = 4,
-                           .params = {fenced_number(log->epoch), fenced_number(seq),
-                                      fenced_number(part), fenced_bytes(data, size)},
+                           .params = {postgres_number(log->epoch), postgres_number(seq),
+                                      postgres_number(part), postgres_bytes(data, size)},
                            .doing = "write a snapshot"};
     int rows;
 
@@ -464,7 +270,7 @@ enum muster_status fenced_log_snapshot_end(struct fenced_log *log, uint64_t seq,
                "parts AS (DELETE FROM muster_snapshot s WHERE (s.epoch, s.seq) <> ($1, $2) "
                "AND EXISTS (SELECT FROM fence)) SELECT epoch FROM fence",
         .count = 2,
-        .params = {fenced_number(log->epoch), fenced_number(seq)},
+        .params = {postgres_number(log->epoch), postgres_number(seq)},
         .doing = "end a snapshot"};
     int rows;
     enum muster_status status = fenced_do(log, &ask, &rows, err);
@@ -482,11 +288,11 @@ enum muster_status fenced_log_read_snapshot(struct fenced_log *log, fenced_log_p
                                       "s.epoch = l.snapshot_epoch AND s.seq = l.snapshot "
                                       "WHERE part = $1",
                                .count = 1,
-                               .params = {fenced_number(part)},
+                               .params = {postgres_number(part)},
                                .doing = "read the snapshot"};
         PGresult *result;
 
-        status = fenced_ask(log, &ask, &result, err);
+        status = postgres_ask(log->postgres, &ask, &result, err);
         if (status != MUSTER_OK)
             return status;
         bool over = PQntuples(result) == 0;
@@ -505,7 +311,7 @@ static enum muster_status fenced_gap(const struct fenced_log *log, uint64_t seq,
     return error_set(err, MUSTER_E_CORRUPT,
                      "the shared database %s has no batch %" PRIu64 ": somebody deleted it, or put "
                      "a part of the database back; put back the whole of it",
-                     log->name, seq);
+                     fenced_log_name(log), seq);
 }
 
 enum muster_status fenced_log_read_batches(struct fenced_log *log,
@@ -517,20 +323,22 @@ enum muster_status fenced_log_read_batches(struct fenced_log *log,
     enum muster_status status = MUSTER_OK;
 
     while (seq < head->seq && status == MUSTER_OK) {
+        uint64_t left = head->seq - seq, last = seq + (left < READ_BATCHES ? left : READ_BATCHES);
         struct question ask = {
-            .sql = "SELECT seq, changes FROM muster_batch WHERE seq > $1 "
-                   "AND seq <= $2 ORDER BY seq LIMIT $3",
+            .sql = "SELECT seq, changes FROM (SELECT seq, changes, sum(octet_length(changes)) "
+                   "OVER (ORDER BY seq) - octet_length(changes) AS before FROM muster_batch "
+                   "WHERE seq > $1 AND seq <= $2) batch WHERE before < $3 ORDER BY seq",
             .count = 3,
-            .params = {fenced_number(seq), fenced_number(head->seq), fenced_number(READ_BATCHES)},
+            .params = {postgres_number(seq), postgres_number(last), postgres_number(READ_BYTES)},
             .doing = "read the log"};
         PGresult *result;
 
-        status = fenced_ask(log, &ask, &result, err);
+        status = postgres_ask(log->postgres, &ask, &result, err);
         if (status != MUSTER_OK)
             return status;
         int rows = PQntuples(result);
         for (int i = 0; i < rows && status == MUSTER_OK; i++) {
-            if ((uint64_t)fenced_int(result, i, 0) != ++seq)
+            if ((uint64_t)postgres_int(result, i, 0) != ++seq)
                 status = fenced_gap(log, seq, err);
             else
                 status =
@@ -545,28 +353,20 @@ enum muster_status fenced_log_read_batches(struct fenced_log *log,
 
 /* --- life ------------------------------------------------------------------------------------- */
 
-enum muster_status fenced_log_open(const char *uri, const char *owner, struct fenced_log **ret_log,
-                                   struct muster_error *err)
+enum muster_status fenced_log_open(const char *uri, const char *owner, bool known,
+                                   struct fenced_log **ret_log, struct muster_error *err)
 {
-    char *why = NULL;
-    PQconninfoOption *options = PQconninfoParse(uri, &why);
-    struct fenced_log *log = NULL;
+    struct fenced_log *log = calloc(1, sizeof *log);
+    enum muster_status status;
 
-    PQfreemem(why); /* it may have a password in it */
-    if (options == NULL)
-        return error_set(err, MUSTER_E_ARGUMENT,
-                         "--shared takes postgresql://HOST/DATABASE, as psql does; what was given "
-                         "cannot be read");
-    PQconninfoFree(options);
-    log = calloc(1, sizeof *log);
-    if (log != NULL)
-        log->uri = strdup(uri);
-    if (log == NULL || log->uri == NULL) {
-        fenced_log_close(&log);
+    if (log == NULL)
         return error_set(err, MUSTER_E_NOMEM, "no memory for the shared database");
+    status = postgres_open(uri, known, &log->postgres, err);
+    if (status != MUSTER_OK) {
+        fenced_log_close(&log);
+        return status;
     }
     snprintf(log->owner, sizeof log->owner, "%s", owner);
-    snprintf(log->name, sizeof log->name, "of --shared");
     *ret_log = log;
     return MUSTER_OK;
 }
@@ -575,13 +375,12 @@ void fenced_log_close(struct fenced_log **log)
 {
     if (*log == NULL)
         return;
-    PQfinish((*log)->conn);
-    free((*log)->uri);
+    postgres_close(&(*log)->postgres);
     free(*log);
     *log = NULL;
 }
 
 const char *fenced_log_name(const struct fenced_log *log)
 {
-    return log->name;
+    return postgres_name(log->postgres);
 }

@@ -1,8 +1,8 @@
-/* fenced_log - the log in a PostgreSQL database that several brokers share: the only place that
- * knows libpq.
+/* fenced_log - the log in a PostgreSQL database that several brokers share (postgres.h asks it).
  *
  * One row is the lease: who is active, until when by the database's clock, and its epoch. Each
- * take-over makes the epoch greater by one. A batch is appended by one statement, whose first part
+ * take-over makes the epoch greater: it is the database's time, so it is new also when the database
+ * was put back to an earlier state. A batch is appended by one statement, whose first part
  * is the fence: it changes the lease's row only where the epoch is still ours and the log's end is
  * where we left it, and appends nothing otherwise. So who was overtaken, however long it slept,
  * adds nothing, and a statement that is sent twice counts once.
@@ -11,11 +11,13 @@
  *   muster_batch     seq, what it changed
  *   muster_snapshot  a whole database, in parts: the batches up to its seq are not needed any more
  *
- * Every call blocks, for FENCED_LOG_WAIT_MS at most. One thread. Kinds of failure:
+ * Every call blocks as postgres.h says. One thread. Kinds of failure:
  *   MUSTER_E_STORAGE   the database cannot be reached: nothing is known to be lost, try again
  *   MUSTER_E_LOCKED    another broker is active
  *   MUSTER_E_IO        what the log holds is not what we wrote: end, and read it again
- *   MUSTER_E_ARGUMENT  what was given is no PostgreSQL address, or the database refuses us */
+ *   MUSTER_E_ARGUMENT  what was given is no PostgreSQL address, or the database refuses us for good
+ *                      (password, role, rights, name). Once it has answered that is STORAGE: what
+ *                      was right before will be mended */
 #ifndef BROKER_STORE_FENCED_LOG_H
 #define BROKER_STORE_FENCED_LOG_H
 
@@ -25,7 +27,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define FENCED_LOG_WAIT_MS 2000
 #define FENCED_LOG_NAME_MAX 256
 
 struct fenced_log;
@@ -37,9 +38,10 @@ struct fenced_log_head {
     uint64_t snapshot_seq;
 };
 
-/* Copies both. owner: what the others say of this broker. Nothing is connected yet. */
-enum muster_status fenced_log_open(const char *uri, const char *owner, struct fenced_log **ret_log,
-                                   struct muster_error *err);
+/* Copies both. owner: what the others say of this broker. known: this address was the right one
+ * before. Nothing is connected yet. */
+enum muster_status fenced_log_open(const char *uri, const char *owner, bool known,
+                                   struct fenced_log **ret_log, struct muster_error *err);
 /* NULL-safe, nulls. Keeps the lease: see fenced_log_release. */
 void fenced_log_close(struct fenced_log **log);
 
@@ -50,6 +52,8 @@ const char *fenced_log_name(const struct fenced_log *log);
  * how long. */
 enum muster_status fenced_log_take(struct fenced_log *log, int64_t lease_ms,
                                    struct fenced_log_head *ret_head, struct muster_error *err);
+/* MUSTER_OK: there is no lease yet. MUSTER_E_LOCKED: who had it last. */
+enum muster_status fenced_log_look(struct fenced_log *log, struct muster_error *err);
 /* From now on for lease_ms. */
 enum muster_status fenced_log_renew(struct fenced_log *log, int64_t lease_ms,
                                     struct muster_error *err);

@@ -28,12 +28,20 @@
 #define PART_BYTES ((size_t)512 << 10)
 #define SNAPSHOT_LEAST_BYTES ((uint64_t)4 << 20) /* of batches, or as many as the database has */
 #define RETRY_MS 500
+#define LOCK_WAIT_MS 3000 /* as long as a killed musterd takes to be gone */
 
 struct shared {
     struct fenced_log *log;
     char *path;
+    char *aside;
+    int lock_fd; /* of path, until the store takes it */
+    bool created_lock;
     char id[64];
     bool taken;
+    bool away;       /* the shared database, for a standby */
+    int64_t from_ms; /* before that it takes nothing */
+    bool in_doubt;   /* the lease may be another's by now */
+    struct muster_error doubt;
     int64_t renewed_ms; /* our boot time, before the renewal was sent */
     int64_t renew_at_ms;
     sqlite3_session *session; /* of the transaction */
@@ -57,10 +65,27 @@ static void mark_sql(const struct shared *shared, char ret_sql[MARK_SQL_MAX])
 /* --- the copy that a take-over makes ---------------------------------------------------------- */
 
 struct copy {
+    struct shared *shared;
     const char *path;
     int fd;
     sqlite3 *db;
 };
+
+/* Between two steps of a copy, which may take longer than a lease. */
+static enum muster_status shared_keep(struct shared *shared, struct muster_error *err)
+{
+    int64_t now_ms = clock_ms(CLOCK_BOOTTIME);
+    enum muster_status status;
+
+    if (now_ms < shared->renew_at_ms)
+        return MUSTER_OK;
+    status = fenced_log_renew(shared->log, SHARED_LEASE_MS, err);
+    if (status == MUSTER_OK) {
+        shared->renewed_ms = now_ms;
+        shared->renew_at_ms = now_ms + SHARED_RENEW_MS;
+    }
+    return status;
+}
 
 static enum muster_status copy_failed(const struct copy *copy, const char *doing,
                                       struct muster_error *err)
@@ -86,7 +111,7 @@ static enum muster_status copy_part(void *arg, const void *data, size_t size,
         at += wrote;
         size -= (size_t)wrote;
     }
-    return MUSTER_OK;
+    return shared_keep(copy->shared, err);
 }
 
 static int copy_conflict(void *arg, int kind, sqlite3_changeset_iter *at)
@@ -105,7 +130,7 @@ static enum muster_status copy_batch(void *arg, const void *data, size_t size,
         sqlite3changeset_apply(copy->db, (int)size, (void *)data, NULL, copy_conflict, NULL);
 
     if (result == SQLITE_OK)
-        return MUSTER_OK;
+        return shared_keep(copy->shared, err);
     return error_set(
         err, MUSTER_E_CORRUPT,
         "the log in the shared database does not fit its snapshot (%s): it was changed "
@@ -143,25 +168,70 @@ static void shared_unlink(const char *path, const char *suffix)
         unlink(name);
 }
 
-/* Records that are nowhere else are not written over. */
-static enum muster_status shared_is_copy(const struct shared *shared, struct muster_error *err)
+/* What it holds cannot be read: it is kept for whoever wants to look at it. */
+static enum muster_status shared_move_aside(struct shared *shared, const char *why,
+                                            struct muster_error *err)
+{
+    static const char *const suffixes[] = {"-wal", "-shm", ""};
+    const struct copy copy = {.path = shared->path};
+    int64_t now_ms = clock_ms(CLOCK_REALTIME);
+    char from[PATH_MAX], to[PATH_MAX];
+
+    for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++) {
+        if (snprintf(from, sizeof from, "%s%s", shared->path, suffixes[i]) >= PATH_MAX ||
+            snprintf(to, sizeof to, "%s.damaged-%" PRId64 "%s", shared->path, now_ms,
+                     suffixes[i]) >= PATH_MAX)
+            return error_set(err, MUSTER_E_ARGUMENT, "path %.60s... is too long; use a shorter one",
+                             shared->path);
+        if (rename(from, to) != 0 && suffixes[i][0] == '\0')
+            return copy_failed(&copy, "move aside", err);
+    }
+    sqlite3_free(shared->aside);
+    shared->aside = sqlite3_mprintf(
+        "database %s has no records that can be read (%s): it is %s now, and the records of the "
+        "shared database %s take its place",
+        shared->path, why, to, fenced_log_name(shared->log));
+    return MUSTER_OK;
+}
+
+/* SQLITE_ROW: it is a copy of this shared database. SQLITE_DONE: it has other records. Else there
+ * are none that can be read. */
+static int shared_look(const struct shared *shared)
 {
     sqlite3 *db = NULL;
     sqlite3_stmt *ask = NULL;
-    bool same = false;
+    int result = sqlite3_open_v2(shared->path, &db, SQLITE_OPEN_READWRITE, NULL);
 
-    if (access(shared->path, F_OK) != 0)
-        return MUSTER_OK;
-    if (sqlite3_open_v2(shared->path, &db, SQLITE_OPEN_READWRITE, NULL) == SQLITE_OK &&
-        sqlite3_prepare_v2(db, "SELECT 1 FROM meta WHERE key = 'shared' AND value = ?1", -1, &ask,
-                           NULL) == SQLITE_OK) {
+    if (result == SQLITE_OK)
+        result = sqlite3_prepare_v2(db, "SELECT 1 FROM sqlite_schema", -1, &ask, NULL);
+    if (result == SQLITE_OK)
+        result = sqlite3_step(ask) == SQLITE_DONE ? SQLITE_EMPTY : sqlite3_reset(ask);
+    sqlite3_finalize(ask);
+    ask = NULL;
+    if (result == SQLITE_OK)
+        result = sqlite3_prepare_v2(db, "SELECT 1 FROM meta WHERE key = 'shared' AND value = ?1",
+                                    -1, &ask, NULL);
+    if (result == SQLITE_OK) {
         sqlite3_bind_text(ask, 1, shared->id, -1, SQLITE_STATIC);
-        same = sqlite3_step(ask) == SQLITE_ROW;
+        result = sqlite3_step(ask);
     }
     sqlite3_finalize(ask);
     sqlite3_close(db);
-    if (same)
+    return result;
+}
+
+/* Records that are nowhere else are not written over. */
+static enum muster_status shared_is_copy(struct shared *shared, struct muster_error *err)
+{
+    int result;
+
+    if (access(shared->path, F_OK) != 0)
         return MUSTER_OK;
+    result = shared_look(shared);
+    if (result == SQLITE_ROW)
+        return MUSTER_OK;
+    if (result == SQLITE_EMPTY || result == SQLITE_NOTADB || result == SQLITE_CORRUPT)
+        return shared_move_aside(shared, sqlite3_errstr(result), err);
     return error_set(err, MUSTER_E_ARGUMENT,
                      "database %s has records of its own, and the shared database %s others: the "
                      "file would be written over; name another one with --db, or an empty database "
@@ -169,15 +239,37 @@ static enum muster_status shared_is_copy(const struct shared *shared, struct mus
                      shared->path, fenced_log_name(shared->log));
 }
 
+/* On the disk before it has its name: the start of a broker that lost its power finds the one
+ * before, or this one. */
+static enum muster_status copy_name(const struct copy *copy, struct muster_error *err)
+{
+    char directory[PATH_MAX];
+    int fd = open(copy->path, O_RDONLY | O_CLOEXEC);
+    bool synced = fd >= 0 && fsync(fd) == 0;
+    enum muster_status status = synced ? MUSTER_OK : copy_failed(copy, "sync", err);
+
+    if (fd >= 0)
+        close(fd);
+    if (status == MUSTER_OK)
+        status = shared_keep(copy->shared, err);
+    if (status != MUSTER_OK)
+        return status;
+    shared_unlink(copy->shared->path, "-wal"); /* of the copy before */
+    shared_unlink(copy->shared->path, "-shm");
+    if (rename(copy->path, copy->shared->path) != 0)
+        return copy_failed(copy, "rename", err);
+    status = dirs_parent(copy->shared->path, directory, sizeof directory, err);
+    return status == MUSTER_OK ? dirs_sync(directory, err) : status;
+}
+
+/* The .mark beside it stays: it tells when the shared database was put back to an earlier state. */
 static enum muster_status shared_copy(struct shared *shared, const struct fenced_log_head *head,
                                       struct muster_error *err)
 {
     char part[PATH_MAX];
-    struct copy copy = {.path = part, .fd = -1};
+    struct copy copy = {.shared = shared, .path = part, .fd = -1};
     enum muster_status status = shared_is_copy(shared, err);
 
-    if (status == MUSTER_OK)
-        status = dirs_make_parent(shared->path, err);
     if (status != MUSTER_OK)
         return status;
     if (snprintf(part, sizeof part, "%s.part", shared->path) >= PATH_MAX - 8)
@@ -194,24 +286,52 @@ static enum muster_status shared_copy(struct shared *shared, const struct fenced
         status = copy_batches(shared, &copy, head, err);
     shared_unlink(part, "-wal");
     shared_unlink(part, "-shm");
-    if (status != MUSTER_OK) {
+    if (status == MUSTER_OK)
+        status = copy_name(&copy, err);
+    if (status != MUSTER_OK)
         unlink(part);
-        return status;
-    }
-    shared_unlink(shared->path, "-wal"); /* of the copy before */
-    shared_unlink(shared->path, "-shm");
-    shared_unlink(shared->path, ".mark");
-    return rename(part, shared->path) == 0 ? MUSTER_OK : copy_failed(&copy, "rename", err);
+    return status;
 }
 
 /* --- the lease -------------------------------------------------------------------------------- */
+
+/* No other musterd works with the file while it may be written over. */
+static enum muster_status shared_lock(struct shared *shared, struct muster_error *err)
+{
+    enum muster_status status = dirs_make_parent(shared->path, err);
+
+    if (status == MUSTER_OK)
+        status = store_real_path(&shared->path, err);
+    return status == MUSTER_OK ? store_lock(shared->path, LOCK_WAIT_MS, &shared->lock_fd,
+                                            &shared->created_lock, err)
+                               : status;
+}
+
+static void shared_unlock(struct shared *shared, bool discard)
+{
+    if (shared->lock_fd < 0)
+        return;
+    if (discard && shared->created_lock)
+        shared_unlink(shared->path, ".lock");
+    close(shared->lock_fd);
+    shared->lock_fd = -1;
+}
 
 enum muster_status shared_take(struct shared *shared, struct muster_error *err)
 {
     struct fenced_log_head head;
     int64_t before_ms = clock_ms(CLOCK_BOOTTIME);
-    enum muster_status status = fenced_log_take(shared->log, SHARED_LEASE_MS, &head, err);
+    enum muster_status status = MUSTER_OK;
 
+    if (shared->away || before_ms < shared->from_ms)
+        status = fenced_log_look(shared->log, err);
+    if (shared->away && status != MUSTER_E_STORAGE) {
+        shared->away = false;
+        shared->from_ms = before_ms + SHARED_FIRST_MS;
+    }
+    if (status == MUSTER_OK)
+        status = fenced_log_take(shared->log, SHARED_LEASE_MS, &head, err);
+    shared->away |= status == MUSTER_E_STORAGE;
     if (status != MUSTER_OK)
         return status;
     shared->taken = true;
@@ -221,34 +341,52 @@ enum muster_status shared_take(struct shared *shared, struct muster_error *err)
     status = head.has_snapshot ? shared_copy(shared, &head, err) : MUSTER_OK;
     if (status != MUSTER_OK)
         fenced_log_release(shared->log);
+    else
+        shared_unlock(shared, false); /* the store takes it */
     return status;
 }
 
-/* Once a pass, before anything is taken: who slept learns here that it is not active any more. */
+/* Once a pass, before anything is taken: who slept learns here that it is not active any more. Who
+ * cannot ask is in doubt, until it learns that the lease is still its own, or another's. */
 enum muster_status store_holds(struct store *store, struct muster_error *err)
 {
     struct shared *shared = store->shared;
-    int64_t now_ms = clock_ms(CLOCK_BOOTTIME);
     enum muster_status status;
+    int64_t silent_ms;
 
-    if (shared == NULL || now_ms < shared->renew_at_ms)
+    if (shared == NULL)
         return MUSTER_OK;
-    status = fenced_log_renew(shared->log, SHARED_LEASE_MS, err);
-    if (status == MUSTER_OK) {
-        shared->renewed_ms = now_ms;
-        shared->renew_at_ms = now_ms + SHARED_RENEW_MS;
-        return MUSTER_OK;
+    if (clock_ms(CLOCK_BOOTTIME) >= shared->renew_at_ms) {
+        status = shared_keep(shared, &shared->doubt);
+        if (status != MUSTER_E_STORAGE && status != MUSTER_OK && err != NULL)
+            *err = shared->doubt;
+        if (status != MUSTER_E_STORAGE) {
+            shared->in_doubt = false;
+            return status;
+        }
+        silent_ms = clock_ms(CLOCK_BOOTTIME) - shared->renewed_ms;
+        shared->renew_at_ms = clock_ms(CLOCK_BOOTTIME) + RETRY_MS;
+        shared->in_doubt = silent_ms >= SHARED_LEASE_MS - SHARED_MARGIN_MS;
+        if (silent_ms >= SHARED_DOUBT_MS)
+            return error_set(err, MUSTER_E_LOCKED,
+                             "the lease in the shared database %s could not be renewed for %" PRId64
+                             " ms: another broker may be active",
+                             fenced_log_name(shared->log), silent_ms);
     }
-    if (status != MUSTER_E_STORAGE)
-        return status;
-    now_ms = clock_ms(CLOCK_BOOTTIME);
-    shared->renew_at_ms = now_ms + RETRY_MS;
-    if (now_ms < shared->renewed_ms + SHARED_LEASE_MS - SHARED_MARGIN_MS)
-        return MUSTER_OK;
-    return error_set(err, MUSTER_E_LOCKED,
-                     "the lease in the shared database %s could not be renewed for %" PRId64
-                     " ms: another broker may be active",
-                     fenced_log_name(shared->log), now_ms - shared->renewed_ms);
+    if (shared->in_doubt && err != NULL)
+        *err = shared->doubt;
+    return shared->in_doubt ? MUSTER_E_STORAGE : MUSTER_OK;
+}
+
+struct store_lease store_lease(const struct store *store)
+{
+    const struct shared *shared = store->shared;
+    int64_t left_ms;
+
+    if (shared == NULL)
+        return (struct store_lease){.name = NULL};
+    left_ms = shared->renewed_ms + SHARED_LEASE_MS - clock_ms(CLOCK_BOOTTIME);
+    return (struct store_lease){fenced_log_name(shared->log), left_ms < 0 ? 0 : left_ms};
 }
 
 /* --- transactions ----------------------------------------------------------------------------- */
@@ -401,7 +539,7 @@ enum muster_status store_snapshot_work(struct store *store, struct muster_error 
 
 /* --- life ------------------------------------------------------------------------------------- */
 
-enum muster_status shared_open(const char *uri, const char *path, const char *owner,
+enum muster_status shared_open(const char *uri, const char *path, const char *owner, bool known,
                                struct shared **ret_shared, struct muster_error *err)
 {
     struct shared *shared = calloc(1, sizeof *shared);
@@ -411,7 +549,10 @@ enum muster_status shared_open(const char *uri, const char *path, const char *ow
         free(shared);
         return error_set(err, MUSTER_E_NOMEM, "no memory for the shared database");
     }
-    status = fenced_log_open(uri, owner, &shared->log, err);
+    shared->lock_fd = -1;
+    status = fenced_log_open(uri, owner, known, &shared->log, err);
+    if (status == MUSTER_OK)
+        status = shared_lock(shared, err);
     if (status != MUSTER_OK) {
         shared_close(&shared);
         return status;
@@ -427,7 +568,9 @@ void shared_close(struct shared **shared)
     if ((*shared)->taken)
         fenced_log_release((*shared)->log);
     fenced_log_close(&(*shared)->log);
+    shared_unlock(*shared, true);
     snapshot_drop(*shared);
+    sqlite3_free((*shared)->aside);
     free((*shared)->path);
     free(*shared);
     *shared = NULL;
@@ -436,4 +579,9 @@ void shared_close(struct shared **shared)
 const char *shared_name(const struct shared *shared)
 {
     return fenced_log_name(shared->log);
+}
+
+const char *shared_aside(const struct shared *shared)
+{
+    return shared->aside;
 }

@@ -6,19 +6,26 @@
 #ifndef BROKER_STORE_SHARED_H
 #define BROKER_STORE_SHARED_H
 
+#include "schema/limits.h"
 #include "schema/status.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #define SHARED_LEASE_MS 6000 /* by the clock of the shared database */
 #define SHARED_RENEW_MS 2000
 #define SHARED_MARGIN_MS 1000 /* before its end by our clock nothing more is decided */
 #define SHARED_LOOK_MS 300    /* how often a standby asks */
+#define SHARED_FIRST_MS 1500  /* when the database is back, its active broker goes first */
+/* So long the active broker keeps its nodes without the database. The next one waits for them for
+ * START_GRACE_MS from the end of the lease on. */
+#define SHARED_DOUBT_MS (START_GRACE_MS - LOST_MS)
 
 struct shared;
 
-/* uri: a PostgreSQL address. path: this broker's copy. owner: what the others say of it. */
-enum muster_status shared_open(const char *uri, const char *path, const char *owner,
+/* uri: a PostgreSQL address. path: this broker's copy. owner: what the others say of it. known: the
+ * address was right before, so a wrong password may be mended. */
+enum muster_status shared_open(const char *uri, const char *path, const char *owner, bool known,
                                struct shared **ret_shared, struct muster_error *err);
 /* Gives up the lease, if it was taken and the store was closed properly. NULL-safe, nulls. */
 void shared_close(struct shared **shared);
@@ -27,6 +34,9 @@ void shared_close(struct shared **shared);
  * the shared database cannot be reached. After both: ask again. MUSTER_E_ARGUMENT: the file at path
  * holds other records, and stays as it is; or the address is wrong. */
 enum muster_status shared_take(struct shared *shared, struct muster_error *err);
+
+/* What shared_take did with a file that could not be read. Borrowed; NULL: there was none. */
+const char *shared_aside(const struct shared *shared);
 
 /* "DATABASE on HOST". Borrowed. */
 const char *shared_name(const struct shared *shared);

@@ -4,12 +4,13 @@
 #include "broker/store/shared_internal.h"
 #include "schema/error.h"
 
-enum muster_status shared_open(const char *uri, const char *path, const char *owner,
+enum muster_status shared_open(const char *uri, const char *path, const char *owner, bool known,
                                struct shared **ret_shared, struct muster_error *err)
 {
     (void)uri;
     (void)path;
     (void)owner;
+    (void)known;
     *ret_shared = NULL;
     return error_set(err, MUSTER_E_UNSUPPORTED,
                      "this musterd was built without --shared; Debian's package has it");
@@ -26,6 +27,12 @@ void shared_close(struct shared **shared)
     *shared = NULL;
 }
 
+const char *shared_aside(const struct shared *shared)
+{
+    (void)shared;
+    return NULL;
+}
+
 const char *shared_name(const struct shared *shared)
 {
     (void)shared;
@@ -37,6 +44,12 @@ enum muster_status store_holds(struct store *store, struct muster_error *err)
     (void)store;
     (void)err;
     return MUSTER_OK;
+}
+
+struct store_lease store_lease(const struct store *store)
+{
+    (void)store;
+    return (struct store_lease){.name = NULL};
 }
 
 bool store_snapshot_is_due(const struct store *store)

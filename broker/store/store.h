@@ -50,9 +50,15 @@ void store_close(struct store **store);
  * Only before anybody was told of what is in them. A store_open that fails does this by itself. */
 void store_discard(struct store **store);
 
-/* Of a shared database: renews the lease when that is due. MUSTER_E_LOCKED: another broker is
- * active, or may be soon: nothing may be decided or told any more. */
+/* Of a shared database: renews the lease when that is due. MUSTER_E_STORAGE: it could not be asked
+ * for so long that another broker may be active: nothing may be decided until it answers.
+ * MUSTER_E_LOCKED: another one is active, or it is time that the nodes look for one. */
 enum muster_status store_holds(struct store *store, struct muster_error *err);
+struct store_lease {
+    const char *name; /* of the shared database; borrowed; NULL: there is none */
+    int64_t left_ms;  /* until it ends if it is not renewed */
+};
+struct store_lease store_lease(const struct store *store);
 /* A slice of a snapshot of it, to be made as long as it is due. */
 bool store_snapshot_is_due(const struct store *store);
 enum muster_status store_snapshot_work(struct store *store, struct muster_error *err);

@@ -53,7 +53,7 @@ kill_child() {
 }
 
 clean_up() {
-    local status=$? pid path
+    local status=${1:-$?} pid path
 
     trap - EXIT
     for pid in ${started[@]+"${started[@]}"}; do

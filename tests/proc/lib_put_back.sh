@@ -66,3 +66,32 @@ rules_hold() {
         same "what breaks $name" "$("$sql" "$db" "${invariant[$name]}")" ''
     done
 }
+
+saves() { "$muster" save --wait --broker "$broker" --job "$job" >/dev/null || fail "a save came to nothing"; }
+has_ended() { [ "$(query "SELECT count(*) FROM generation WHERE job = '$job' AND state <> 'ended'")" = 0 ]; }
+is_decided() { [ "$(query "SELECT count(*) FROM round WHERE job = '$job' AND state = 'decided'")" = 1 ]; }
+
+# second_save_is_decided - step 20 is saved, and the save of step 40 is on its way.
+second_save_is_decided() {
+    options=(--save-every 20 --save-fn 1)
+    ranks_start 1 --steps 30
+    saved=0
+    all_finished 30
+    ranks_start 1 --steps 50 --save-late-rank 0 --save-late-ms 2000
+    await "a round to be decided" is_decided
+}
+
+# two_saves_are_found - what a running launch of one rank saved since the copy, in rounds 2 and 3, the newest at step $newest:
+# it ends, the next one imports them, and the one after it resumes from the newest.
+two_saves_are_found() {
+    ranks_end 42
+    says "$(error_of 0)" MUSTER_PREEMPTED "does not know how this launch went on"
+    await "the launch to be over" has_ended
+    same "the numbers of what it forgot" "$(query "SELECT generation, round FROM job WHERE job = '$job'")" '2|3'
+    same "committed" "$(committed)" 20
+    ranks_start 1 --steps $((newest + 10))
+    imports 2 "$newest"
+    saved=$newest
+    ranks_start 1 --steps $((newest + 10))
+    all_finished $((newest + 10))
+}

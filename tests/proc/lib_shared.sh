@@ -14,7 +14,7 @@ postgres_start() {
     [ -n "$postgres_bin" ] || { say "skipped: no PostgreSQL server is installed (postgresql)"; exit 77; }
     postgres_dir=$(mktemp -d "${TMPDIR:-/tmp}/muster-pg.XXXXXX") # a socket's path is short
     [ "$(id -u)" != 0 ] || chown nobody:nogroup "$postgres_dir"
-    trap 'postgres_stop; clean_up' EXIT
+    trap 'status=$?; postgres_stop; clean_up $status' EXIT
     (cd / && as_postgres "$postgres_bin/initdb" -D "$postgres_dir/data" -A trust -U muster) >"$dir/initdb.log" 2>&1 ||
         fail "initdb"
     postgres start

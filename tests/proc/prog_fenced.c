@@ -42,6 +42,12 @@ static void lease_ends(void)
     do_sql("UPDATE muster_lease SET ends = '-infinity'");
 }
 
+static void cut_its_connections(void)
+{
+    do_sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid() "
+           "AND application_name = 'musterd'");
+}
+
 struct two {
     struct fenced_log *a, *b;
     struct fenced_log_head head;
@@ -53,8 +59,8 @@ static int set_up(void **state)
 
     do_sql("DROP TABLE IF EXISTS muster_lease, muster_batch, muster_snapshot");
     two = (struct two){0};
-    assert_int_equal(fenced_log_open(address, "a", &two.a, &why), MUSTER_OK);
-    assert_int_equal(fenced_log_open(address, "b", &two.b, &why), MUSTER_OK);
+    assert_int_equal(fenced_log_open(address, "a", false, &two.a, &why), MUSTER_OK);
+    assert_int_equal(fenced_log_open(address, "b", false, &two.b, &why), MUSTER_OK);
     assert_int_equal(fenced_log_take(two.a, LEASE_MS, &two.head, &why), MUSTER_OK);
     *state = &two;
     return 0;
@@ -74,7 +80,7 @@ static void one_has_the_lease_and_the_other_learns_who(void **state)
     struct two *two = *state;
     struct fenced_log_head head;
 
-    assert_int_equal(two->head.epoch, 1);
+    assert_true(two->head.epoch > 0);
     assert_false(two->head.has_snapshot);
     assert_int_equal(fenced_log_take(two->b, LEASE_MS, &head, &why), MUSTER_E_LOCKED);
     assert_non_null(strstr(why.text, "a is the active broker"));
@@ -82,7 +88,7 @@ static void one_has_the_lease_and_the_other_learns_who(void **state)
     assert_int_equal(fenced_log_take(two->b, LEASE_MS, &head, &why), MUSTER_E_LOCKED);
     fenced_log_release(two->a);
     assert_int_equal(fenced_log_take(two->b, LEASE_MS, &head, &why), MUSTER_OK);
-    assert_int_equal(head.epoch, 2);
+    assert_true(head.epoch > two->head.epoch);
     assert_string_equal(head.id, two->head.id);
     assert_int_equal(fenced_log_renew(two->a, LEASE_MS, &why), MUSTER_E_LOCKED);
 }
@@ -104,7 +110,53 @@ static void who_was_overtaken_adds_nothing(void **state)
     assert_int_equal(ask_sql("SELECT count(*) FROM muster_batch"), 1);
     assert_int_equal(ask_sql("SELECT snapshot FROM muster_lease"), -1);
     assert_int_equal(fenced_log_append(two->b, "two", 3, &why), MUSTER_OK);
-    assert_int_equal(ask_sql("SELECT count(*) FROM muster_batch WHERE epoch = 2 AND seq = 2"), 1);
+    assert_int_equal(ask_sql("SELECT count(*) FROM muster_batch b JOIN muster_lease l "
+                             "ON b.epoch = l.epoch WHERE b.seq = 2"),
+                     1);
+}
+
+/* Also if the log that was put back has come to the same batch since. */
+static void who_had_the_lease_before_the_database_was_put_back_adds_nothing(void **state)
+{
+    struct two *two = *state;
+    struct fenced_log_head head, later;
+
+    assert_int_equal(fenced_log_append(two->a, "one", 3, &why), MUSTER_OK);
+    do_sql("CREATE TEMP TABLE kept AS SELECT * FROM muster_lease");
+    lease_ends();
+    assert_int_equal(fenced_log_take(two->b, LEASE_MS, &head, &why), MUSTER_OK);
+    assert_int_equal(fenced_log_append(two->b, "two", 3, &why), MUSTER_OK);
+    do_sql(
+        "DELETE FROM muster_lease; INSERT INTO muster_lease SELECT * FROM kept; DROP TABLE kept; "
+        "DELETE FROM muster_batch WHERE seq > 1");
+    lease_ends();
+    assert_int_equal(fenced_log_take(two->a, LEASE_MS, &later, &why), MUSTER_OK);
+    assert_true(later.epoch > head.epoch);
+    assert_int_equal(fenced_log_append(two->a, "other", 5, &why), MUSTER_OK);
+    assert_int_equal(fenced_log_append(two->b, "three", 5, &why), MUSTER_E_LOCKED);
+    assert_int_equal(fenced_log_renew(two->b, LEASE_MS, &why), MUSTER_E_LOCKED);
+    assert_int_equal(ask_sql("SELECT count(*) FROM muster_batch"), 2);
+}
+
+/* Whatever the role or the server say: an answer means that it is on the disk. */
+static void the_session_waits_for_the_disk_and_for_no_statement_for_ever(void **state)
+{
+    struct two *two = *state;
+
+    do_sql("ALTER ROLE muster SET synchronous_commit = off; ALTER ROLE muster SET "
+           "statement_timeout = 0");
+    do_sql("CREATE TABLE seen (one text, two text)");
+    do_sql(
+        "CREATE FUNCTION look() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN INSERT INTO seen "
+        "VALUES (current_setting(''synchronous_commit''), current_setting(''statement_timeout'')); "
+        "RETURN NEW; END'");
+    do_sql(
+        "CREATE TRIGGER look BEFORE INSERT ON muster_batch FOR EACH ROW EXECUTE FUNCTION look()");
+    cut_its_connections();
+    fenced_log_renew(two->a, LEASE_MS, &why);
+    assert_int_equal(fenced_log_append(two->a, "one", 3, &why), MUSTER_OK);
+    assert_int_equal(ask_sql("SELECT count(*) FROM seen WHERE one = 'on' AND two = '3s'"), 1);
+    do_sql("ALTER ROLE muster RESET ALL; DROP TABLE muster_batch, seen; DROP FUNCTION look()");
 }
 
 /* The take-over waits in the row's lock until that statement is over, or the other way round. */
@@ -118,12 +170,6 @@ static void a_fence_is_no_look_at_a_row_that_changes_meanwhile(void **state)
     do_sql("COMMIT");
     assert_int_equal(fenced_log_append(two->a, "late", 4, &why), MUSTER_E_LOCKED);
     assert_int_equal(ask_sql("SELECT count(*) FROM muster_batch"), 0);
-}
-
-static void cut_its_connections(void)
-{
-    do_sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid() "
-           "AND application_name = 'musterd'");
 }
 
 static void a_connection_that_is_lost_loses_nothing(void **state)
@@ -215,6 +261,8 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         T(one_has_the_lease_and_the_other_learns_who),
         T(who_was_overtaken_adds_nothing),
+        T(who_had_the_lease_before_the_database_was_put_back_adds_nothing),
+        T(the_session_waits_for_the_disk_and_for_no_statement_for_ever),
         T(a_fence_is_no_look_at_a_row_that_changes_meanwhile),
         T(a_connection_that_is_lost_loses_nothing),
         T(a_batch_whose_answer_is_lost_is_not_written_again),

@@ -89,6 +89,12 @@ static void print_broker(struct tool *tool, const muster_rows_t *rows)
     fprintf(tool->out, "Its database %s has %s; the disk has %s free.\n", text_of(rows, "database"),
             render_bytes(number_of(rows, "database_bytes")).text,
             render_bytes(number_of(rows, "disk_free_bytes")).text);
+    if (text_of(rows, "shared_database")[0] != '\0')
+        fprintf(tool->out,
+                "Since then it is the active broker of the shared database %s. Its lease has %s "
+                "left.\n",
+                text_of(rows, "shared_database"),
+                render_duration(number_of(rows, "lease_left_ms")).text);
     if (trouble[0] != '\0')
         fprintf(tool->out, "It CANNOT WRITE its database: %s\n", trouble);
     if (jobs == 0)

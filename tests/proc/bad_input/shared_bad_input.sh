@@ -16,17 +16,52 @@ refused() { # PATTERN OPTIONS... - musterd ends by itself
 refused 'takes postgresql://HOST/DATABASE.*cannot be read' --db "$dir/x.db" --shared 'host=a port'
 holds "no database is made" ! -e "$dir/x.db"
 
-# Not there yet, or a wrong password: it stays a standby, says why, and goes on when that is mended.
+# What time does not mend ends the start, in a list only if all hosts say so.
 right=$shared
-for wrong in "postgresql:///nowhere?host=$postgres_dir&user=muster" "postgresql:///postgres?host=$postgres_dir&user=nobody" \
-    'postgresql://127.0.0.1:1/postgres'; do
-    shared=$wrong
+asked "CREATE ROLE guest LOGIN PASSWORD 'right'"
+{ echo 'local all guest scram-sha-256' && cat "$postgres_dir/data/pg_hba.conf"; } >"$dir/hba"
+cat "$dir/hba" >"$postgres_dir/data/pg_hba.conf"
+asked "SELECT pg_reload_conf()" >/dev/null
+refused 'database "nowhere" does not exist' --db "$dir/x.db" --shared "postgresql:///nowhere?host=$postgres_dir&user=muster"
+refused 'role "nobody" does not exist' --db "$dir/x.db" --shared "postgresql:///postgres?host=$postgres_dir&user=nobody"
+refused 'password authentication failed for user "guest"' --db "$dir/x.db" \
+    --shared "postgresql://guest:wrong@/postgres?host=$postgres_dir"
+refused 'has an @ in it: in a password write %40' --db "$dir/x.db" --shared "postgresql://guest:p@ss@host/postgres"
+holds "no database is made" ! -e "$dir/x.db"
+
+# What may pass makes a standby, which says why, and goes on when that is mended.
+waits() { # PATTERN ADDRESS
+    shared=$2
     sharer_start w
-    sharer_says w 'standby, not active: cannot .* in the shared database'
+    sharer_says w "standby, not active: cannot .* in the shared database.*$1"
     sharer_stop w
     mv "$dir/w.log" "$dir/w-$RANDOM.log"
-done
-says "$(cat "$dir"/w-*.log)" 'database "nowhere" does not exist' 'role "nobody" does not exist' 'Connection refused'
+}
+waits 'Connection refused' 'postgresql://127.0.0.1:1/postgres'
+waits 'Connection refused.*password authentication failed' "postgresql://guest:wrong@/postgres?host=127.0.0.1,$postgres_dir&port=1,5432"
+asked "ALTER ROLE guest CONNECTION LIMIT 0"
+waits 'too many connections for role "guest"' "postgresql://guest:right@/postgres?host=$postgres_dir"
+waits 'takes no writes now: it is a replica, or read-only' "$right&options=-cdefault_transaction_read_only%3Don"
+
+# The same refusals in a standby's life, and in the active broker's, are no end of it.
+shared="postgresql://guest:right@/postgres?host=$postgres_dir"
+asked "ALTER ROLE guest CONNECTION LIMIT -1; GRANT CREATE ON SCHEMA public TO guest"
+listen=$ipc
+sharer_start g
+sharer_is_active g
+listen_of=([h]="ipc://$dir/h.sock")
+sharer_start h
+sharer_says h 'standby: musterd at .* is the active broker'
+asked "ALTER ROLE guest PASSWORD 'other'; SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE usename = 'guest'" >/dev/null
+tries() { [ "$(grep -c 'password authentication failed for user "guest"' "$postgres_dir/server.log")" -ge $((tried + 6)) ]; }
+tried=$(grep -c 'password authentication failed for user "guest"' "$postgres_dir/server.log")
+await "both to be refused, some times" tries
+asked "ALTER ROLE guest PASSWORD 'right'"
+is_held() { [ -n "$(asked "SELECT owner FROM muster_lease WHERE ends > clock_timestamp()")" ]; }
+await "one of them to be active" is_held
+sharer_stop h
+sharer_stop g
+asked "DROP TABLE muster_lease, muster_batch, muster_snapshot"
 shared=$right
 
 # Records that are in one file alone.
@@ -46,12 +81,38 @@ broker_start
 broker_stop
 refused 'has records of its own' --db "$dir/alone.db" --shared "$shared"
 
-# A role without rights, a replica, a newer musterd, a log with a hole.
+# A copy that is empty, cut short or damaged has no records: it is kept under another name.
+spoil() { case $1 in empty) : >"$2" ;; short) truncate -s 3000 "$2" ;; noise) head -c 9000 /dev/urandom >"$2" ;; esac; }
+for how in empty short noise; do
+    mkdir "$dir/$how"
+    cp "$dir/a/muster.db" "$dir/$how/muster.db"
+    spoil $how "$dir/$how/muster.db"
+    sharer_start $how
+    sharer_is_active $how
+    says "$(cat "$dir/$how.log")" 'muster.db has no records that can be read .* it is .*muster.db.damaged-[0-9]+ now'
+    sharer_stop $how
+    same "files that were kept" "$(find "$dir/$how" -name 'muster.db.damaged-*' | wc -l)" 1
+done
+
+# A file that another musterd works with is left alone, with its log.
+cp "$dir/a/muster.db" "$dir/busy.db"
+db=$dir/busy.db
+broker_start
+refused 'busy.db is in use by (another musterd|musterd with pid)' --db "$dir/busy.db" --shared "$shared"
+holds "its log is there" -e "$dir/busy.db-wal"
+broker_stop
+
+# A role without rights, a newer musterd, a log with a hole.
 asked "CREATE ROLE reader LOGIN; GRANT SELECT ON muster_lease TO reader" >/dev/null
 refused 'refuses to take the lease: .*permission denied for table muster_lease' --db "$dir/r.db" \
     --shared "${shared/user=muster/user=reader}"
-refused 'refuses to take the lease: .*read-only transaction; it is a replica: name the primary' --db "$dir/r.db" \
-    --shared "$shared&options=-cdefault_transaction_read_only%3Don"
+asked "CREATE ROLE least LOGIN; GRANT SELECT, UPDATE ON muster_lease TO least; GRANT SELECT, INSERT, DELETE ON muster_batch TO least;
+    GRANT SELECT, INSERT, UPDATE, DELETE ON muster_snapshot TO least"
+shared=${right/user=muster/user=least}
+sharer_start least
+sharer_is_active least
+sharer_stop least
+shared=$right
 asked "UPDATE muster_lease SET version = 2"
 refused 'is of a newer musterd \(version 2\): this one knows version 1' --db "$dir/r.db" --shared "$shared"
 asked "UPDATE muster_lease SET version = 1, seq = seq + 1"

@@ -5,9 +5,6 @@
 # Rules: R10.1 R10.2.
 . "$(dirname "$0")/../lib.sh"
 . "$(dirname "$0")/../lib_put_back.sh"
-saves() { "$muster" save --wait --broker "$broker" --job "$job" >/dev/null || fail "a save came to nothing"; }
-has_ended() { [ "$(query "SELECT count(*) FROM generation WHERE job = '$job' AND state <> 'ended'")" = 0 ]; }
-is_decided() { [ "$(query "SELECT count(*) FROM round WHERE job = '$job' AND state = 'decided'")" = 1 ]; }
 
 job=running
 broker_start
@@ -20,16 +17,7 @@ newest=$(query "SELECT max(step) FROM checkpoint")
 broker_kill
 records_put_back
 broker_start
-ranks_end 42
-says "$(error_of 0)" MUSTER_PREEMPTED "does not know how this launch went on"
-await "the launch to be over" has_ended
-same "the numbers of what it forgot" "$(query "SELECT generation, round FROM job WHERE job = '$job'")" '2|3'
-same "committed" "$(committed)" 20
-ranks_start 1 --steps $((newest + 10))
-imports 2 "$newest"
-saved=$newest
-ranks_start 1 --steps $((newest + 10))
-all_finished $((newest + 10))
+two_saves_are_found
 
 # The import comes before the job's processes have found the broker again: they leave, and nothing is lost.
 job=first
@@ -51,12 +39,7 @@ ranks_start 1 --steps $((newest + 10))
 all_finished $((newest + 10))
 
 job=decided
-options=(--save-every 20 --save-fn 1)
-ranks_start 1 --steps 30
-saved=0
-all_finished 30
-ranks_start 1 --steps 50 --save-late-rank 0 --save-late-ms 2000
-await "a round to be decided" is_decided
+second_save_is_decided
 broker_kill
 records_keep
 broker_start

@@ -62,12 +62,13 @@ postgres restart -m immediate
 sharer_says b 'in the shared database'
 preempted_and_finished
 
-# The copy that a take-over makes holds the same rows, but for those of its own start.
+# The copy that a take-over makes holds the same rows, but for those of its own start. Rows of one transaction may be in
+# another order.
 rows_of() {
     python3 - "$dir/$1/muster.db" <<'END'
 import sqlite3, sys
 own = ('INSERT INTO "meta"', 'INSERT INTO "broker_past"')
-print("\n".join(line for line in sqlite3.connect(sys.argv[1]).iterdump() if not line.startswith(own)))
+print("\n".join(sorted(line for line in sqlite3.connect(sys.argv[1]).iterdump() if not line.startswith(own))))
 END
 }
 sharer_stop a

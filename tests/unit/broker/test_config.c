@@ -106,6 +106,32 @@ static void what_counts_is_printed_as_a_file(void **state)
     config_free(&config);
 }
 
+static void a_password_is_not_printed(void **state)
+{
+    static const char *const cases[][2] = {
+        {"postgresql://u:secret@h:5432/d", "postgresql://u:***@h:5432/d"},
+        {"postgresql://u:sec@ret@h/d?password=secret&user=x",
+         "postgresql://u:***@h/d?password=***&user=x"},
+        {"postgresql://u:sec/ret@h/d?sslpassword=secret", "postgresql://u:***@h/d?sslpassword=***"},
+        {"host=h password=secret", "host=h password=***"},
+        {"postgresql://h:5432,i:5432/d?user=u", "postgresql://h:5432,i:5432/d?user=u"},
+    };
+    struct config config = {.listen = NULL};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char line[200];
+
+        config.shared = strdup(cases[i][0]);
+        char *text = config_text(&config);
+        snprintf(line, sizeof line, "shared = %s\n", cases[i][1]);
+        assert_non_null(strstr(text, line));
+        assert_null(strstr(text, "sec"));
+        free(text);
+        config_free(&config);
+    }
+}
+
 static void what_is_not_understood_is_named(void **state)
 {
     static const struct {
@@ -305,6 +331,7 @@ int main(void)
                                clear_environment),
         cmocka_unit_test_setup(defaults_follow_xdg_and_root_has_its_own, clear_environment),
         cmocka_unit_test_setup(help_and_version_come_before_every_other_check, clear_environment),
+        cmocka_unit_test(a_password_is_not_printed),
         cmocka_unit_test(a_log_line_cannot_be_broken_from_outside),
     };
 

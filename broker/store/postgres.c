@@ -1,0 +1,578 @@
+/* postgres - see postgres.h. */
+#include "broker/store/postgres.h"
+
+#include "broker/base/clock.h"
+
+#include "schema/error.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <netdb.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define HOSTS_MAX 16
+#define CONNECT_WAIT_MS 500 /* a call; the next one goes on with the same attempt */
+#define HOST_WAIT_MS 1000   /* an attempt at one of several hosts */
+#define WORDS_MAX 300
+
+/* One host of the address. libpq would wait for its name, and for the host, as long as it takes. */
+struct host {
+    char *name, *address, *port; /* NULL: not given */
+    struct gaicb *lookup;        /* of the name, on its way; glibc's own thread writes into it */
+    struct addrinfo *found, *at;
+};
+
+struct postgres {
+    PGconn *conn; /* NULL: none, and none on its way */
+    bool ready;   /* it may be asked */
+    PostgresPollingStatusType next;
+    int64_t try_until_ms;
+    PQconninfoOption *options; /* of the address */
+    struct host hosts[HOSTS_MAX];
+    size_t host_count, turn;
+    size_t failed, refused; /* hosts since the last connection, and of these for good */
+    char why[WORDS_MAX];
+    bool known; /* it is the right database: refusals will be mended */
+    char name[POSTGRES_NAME_MAX];
+    struct postgres *kept; /* the next one that could not be freed */
+};
+
+/* libpq's texts end with a line feed, and may have several lines. */
+static void postgres_one_line(char *text, size_t size, const char *from)
+{
+    size_t length = 0;
+
+    for (; *from != '\0' && length + 1 < size; from++)
+        if (*from != '\n')
+            text[length++] = *from;
+        else if (from[1] != '\0' && length > 0 && text[length - 1] != ' ')
+            text[length++] = ' ';
+    text[length] = '\0';
+}
+
+static void postgres_drop(struct postgres *postgres)
+{
+    PQfinish(postgres->conn);
+    postgres->conn = NULL;
+    postgres->ready = false;
+}
+
+static enum muster_status postgres_unreachable(struct postgres *postgres, const char *doing,
+                                               const char *why, struct muster_error *err)
+{
+    char words[WORDS_MAX];
+
+    postgres_one_line(words, sizeof words, why);
+    postgres_drop(postgres);
+    return error_set(err, MUSTER_E_STORAGE, "cannot %s in the shared database %s: %s", doing,
+                     postgres->name, words);
+}
+
+static bool postgres_wait(PGconn *conn, short events, int64_t until_ms)
+{
+    struct pollfd fd = {.fd = PQsocket(conn), .events = events};
+    int64_t left;
+
+    do {
+        left = until_ms - clock_ms(CLOCK_BOOTTIME);
+        if (left <= 0)
+            return false;
+    } while (poll(&fd, 1, (int)left) < 0 && errno == EINTR);
+    return fd.revents != 0;
+}
+
+/* --- a statement ------------------------------------------------------------------------------ */
+
+static bool postgres_send(struct postgres *postgres, const struct question *ask, int64_t until_ms)
+{
+    const char *values[PARAMS_MAX];
+    int lengths[PARAMS_MAX], formats[PARAMS_MAX], left;
+
+    for (int i = 0; i < ask->count; i++) {
+        const struct param *param = &ask->params[i];
+
+        values[i] = param->data != NULL ? param->data : param->number;
+        lengths[i] = param->size;
+        formats[i] = param->data != NULL && param->size > 0;
+    }
+    if (!PQsendQueryParams(postgres->conn, ask->sql, ask->count, NULL, values, lengths, formats, 1))
+        return false;
+    while ((left = PQflush(postgres->conn)) == 1)
+        if (!postgres_wait(postgres->conn, POLLIN | POLLOUT, until_ms) ||
+            !PQconsumeInput(postgres->conn))
+            return false;
+    return left == 0;
+}
+
+/* Wrong password or role, no such database, no rights: time mends none of them. All others may
+ * pass: no room, too many connections, a server that stops or starts, a statement's time; and two
+ * brokers that make the tables at once. */
+static bool postgres_is_final(const char *state)
+{
+    static const char *const classes[] = {"28", "3D", "3F", "42"};
+
+    for (size_t i = 0; i < sizeof classes / sizeof *classes; i++)
+        if (strncmp(state, classes[i], 2) == 0)
+            return strncmp(state, "42P07", 5) != 0 && strncmp(state, "42710", 5) != 0;
+    return false;
+}
+
+/* What the server refused in words. The connection stands. */
+static enum muster_status postgres_refused(struct postgres *postgres, const struct question *ask,
+                                           PGresult *result, struct muster_error *err)
+{
+    const char *state = PQresultErrorField(result, PG_DIAG_SQLSTATE);
+    char words[WORDS_MAX];
+    bool final = state != NULL && !postgres->known && postgres_is_final(state);
+
+    postgres_one_line(words, sizeof words,
+                      PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY) != NULL
+                          ? PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY)
+                          : PQresultErrorMessage(result));
+    PQclear(result);
+    return error_set(err, final ? MUSTER_E_ARGUMENT : MUSTER_E_STORAGE,
+                     "the shared database %s refuses to %s: %s", postgres->name, ask->doing, words);
+}
+
+static bool postgres_pass_turn(struct postgres *postgres);
+
+static enum muster_status postgres_exchange(struct postgres *postgres, const struct question *ask,
+                                            PGresult **ret_result, struct muster_error *err)
+{
+    int64_t until = clock_ms(CLOCK_BOOTTIME) + POSTGRES_WAIT_MS;
+    PGresult *result = NULL, *next;
+
+    *ret_result = NULL;
+    if (!postgres_send(postgres, ask, until))
+        return postgres_unreachable(postgres, ask->doing, PQerrorMessage(postgres->conn), err);
+    for (;;) { /* an error at the commit comes as a second result */
+        while (PQisBusy(postgres->conn)) {
+            bool in_time = postgres_wait(postgres->conn, POLLIN, until);
+
+            if (!in_time || !PQconsumeInput(postgres->conn)) {
+                PQclear(result);
+                if (!in_time && postgres->ready)
+                    postgres_pass_turn(postgres); /* this host may be dark, and the next one not */
+                return postgres_unreachable(
+                    postgres, ask->doing,
+                    in_time ? PQerrorMessage(postgres->conn) : "no answer in time", err);
+            }
+        }
+        if ((next = PQgetResult(postgres->conn)) == NULL)
+            break;
+        if (result == NULL || PQresultStatus(next) == PGRES_FATAL_ERROR) {
+            PQclear(result);
+            result = next;
+        } else
+            PQclear(next);
+    }
+    if (PQstatus(postgres->conn) != CONNECTION_OK || result == NULL) {
+        PQclear(result);
+        return postgres_unreachable(postgres, ask->doing, PQerrorMessage(postgres->conn), err);
+    }
+    if (PQresultStatus(result) != PGRES_TUPLES_OK && PQresultStatus(result) != PGRES_COMMAND_OK)
+        return postgres_refused(postgres, ask, result, err);
+    *ret_result = result;
+    return MUSTER_OK;
+}
+
+int64_t postgres_int(const PGresult *result, int row, int column)
+{
+    uint64_t value = 0;
+
+    if (row < PQntuples(result) && PQgetlength(result, row, column) == 8)
+        memcpy(&value, PQgetvalue(result, row, column), 8);
+    return (int64_t)be64toh(value);
+}
+
+/* --- a connection ----------------------------------------------------------------------------- */
+
+static void postgres_set_name(struct postgres *postgres, const PGconn *conn)
+{
+    const char *host = PQhost(conn), *db = PQdb(conn);
+
+    if (db != NULL && host != NULL && host[0] != '\0')
+        snprintf(postgres->name, sizeof postgres->name, "%.100s on %.100s", db, host);
+}
+
+/* To the next address of this host, or (true) the next host. */
+static bool postgres_pass_turn(struct postgres *postgres)
+{
+    struct host *host = &postgres->hosts[postgres->turn];
+
+    if (host->at != NULL && (host->at = host->at->ai_next) != NULL)
+        return false;
+    if (host->found != NULL)
+        freeaddrinfo(host->found);
+    host->found = NULL;
+    postgres->turn = (postgres->turn + 1) % postgres->host_count;
+    return true;
+}
+
+/* A text of libpq that is verbose has the code in it, and a line that tells where in the server. */
+static bool postgres_take_code(char *text)
+{
+    char *line = strstr(text, "\nLOCATION:"), *at = text;
+    bool final = false;
+
+    if (line != NULL)
+        *line = '\0';
+    while ((at = strstr(at, ":  ")) != NULL) {
+        at += 3;
+        if (strspn(at, "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ") == 5 &&
+            strncmp(at + 5, ": ", 2) == 0) {
+            final = postgres_is_final(at);
+            memmove(at, at + 7, strlen(at + 7) + 1);
+        }
+    }
+    return final;
+}
+
+static void postgres_attempt_failed(struct postgres *postgres, const char *why)
+{
+    char text[2 * WORDS_MAX], words[WORDS_MAX];
+    size_t length = postgres->failed > 0 ? strlen(postgres->why) : 0;
+
+    snprintf(text, sizeof text, "%s", why);
+    bool final = postgres_take_code(text);
+    postgres_one_line(words, sizeof words, text);
+    snprintf(postgres->why + length, sizeof postgres->why - length, "%s%s", length > 0 ? "; " : "",
+             words);
+    postgres_drop(postgres);
+    postgres->try_until_ms = 0;
+    if (!postgres_pass_turn(postgres))
+        return;
+    postgres->failed++;
+    postgres->refused += final;
+}
+
+/* NULL as soon as its answer is there; it cannot be called back. */
+static bool postgres_lookup(struct host *host, int64_t until_ms, const char **ret_why)
+{
+    static const struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
+    struct timespec left = {.tv_nsec = 20000000};
+
+    if (host->lookup == NULL) {
+        if ((host->lookup = calloc(1, sizeof *host->lookup)) == NULL)
+            return false;
+        host->lookup->ar_name = host->name;
+        host->lookup->ar_request = &hints;
+        if (getaddrinfo_a(GAI_NOWAIT, &host->lookup, 1, NULL) != 0) {
+            free(host->lookup);
+            host->lookup = NULL;
+            return false;
+        }
+    }
+    const struct gaicb *const list[] = {host->lookup};
+    while (gai_error(host->lookup) == EAI_INPROGRESS) {
+        if (clock_ms(CLOCK_BOOTTIME) >= until_ms)
+            return false;
+        gai_suspend(list, 1, &left);
+    }
+    if (gai_error(host->lookup) == 0)
+        host->found = host->at = host->lookup->ar_result;
+    else
+        *ret_why = gai_strerror(gai_error(host->lookup));
+    free(host->lookup);
+    host->lookup = NULL;
+    return host->found != NULL;
+}
+
+static bool postgres_needs_lookup(const struct host *host)
+{
+    return host->name != NULL && host->address == NULL && host->found == NULL &&
+           host->name[0] != '\0' && host->name[0] != '/' && host->name[0] != '@';
+}
+
+static bool postgres_start(struct postgres *postgres)
+{
+    const struct host *host = &postgres->hosts[postgres->turn];
+    const char *names[64], *values[64];
+    char address[NI_MAXHOST];
+    size_t count = 0;
+
+    for (const PQconninfoOption *option = postgres->options; option->keyword != NULL; option++)
+        if (option->val != NULL && strcmp(option->keyword, "host") != 0 &&
+            strcmp(option->keyword, "hostaddr") != 0 && strcmp(option->keyword, "port") != 0 &&
+            count < sizeof names / sizeof *names - 5) {
+            names[count] = option->keyword;
+            values[count++] = option->val;
+        }
+    if (host->at == NULL || getnameinfo(host->at->ai_addr, host->at->ai_addrlen, address,
+                                        sizeof address, NULL, 0, NI_NUMERICHOST) != 0)
+        snprintf(address, sizeof address, "%s", host->address == NULL ? "" : host->address);
+    const struct {
+        const char *name, *value;
+    } of_host[] = {{"host", host->name},
+                   {"hostaddr", address[0] == '\0' ? NULL : address},
+                   {"port", host->port},
+                   {"fallback_application_name", "musterd"}};
+    for (size_t i = 0; i < sizeof of_host / sizeof *of_host; i++)
+        if (of_host[i].value != NULL) {
+            names[count] = of_host[i].name;
+            values[count++] = of_host[i].value;
+        }
+    names[count] = values[count] = NULL;
+    postgres->conn = PQconnectStartParams(names, values, 0);
+    if (postgres->conn == NULL)
+        return false;
+    PQsetErrorVerbosity(postgres->conn, PQERRORS_VERBOSE);
+    postgres_set_name(postgres, postgres->conn);
+    postgres->next = PGRES_POLLING_WRITING;
+    return true;
+}
+
+/* What counts as written is on the server's disk, and on its synchronous replicas'. What this
+ * broker gave up, or a dead one left behind, ends by itself. */
+static enum muster_status postgres_session(struct postgres *postgres)
+{
+    struct question ask = {
+        .sql = "SELECT current_setting('transaction_read_only')::boolean::int::bigint, "
+               "set_config('synchronous_commit', CASE current_setting('synchronous_commit') "
+               "WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, false), "
+               "set_config('statement_timeout', '3000', false), "
+               "set_config('tcp_keepalives_idle', '5', false), "
+               "set_config('tcp_keepalives_interval', '5', false), "
+               "set_config('tcp_keepalives_count', '3', false)",
+        .doing = "begin a session"};
+    PGresult *result;
+    struct muster_error why;
+    enum muster_status status = postgres_exchange(postgres, &ask, &result, &why);
+
+    if (status == MUSTER_OK && postgres_int(result, 0, 0) != 0)
+        status = error_set(&why, MUSTER_E_STORAGE,
+                           "%s takes no writes now: it is a replica, or read-only", postgres->name);
+    PQclear(result);
+    if (status == MUSTER_OK) {
+        postgres->ready = true;
+        postgres->try_until_ms = 0;
+        postgres->failed = postgres->refused = 0;
+    } else
+        postgres_attempt_failed(postgres, why.text);
+    return status;
+}
+
+enum attempt { ATTEMPT_WAITS, ATTEMPT_FAILED, ATTEMPT_DONE };
+
+/* Goes on with the attempt that is on its way, or begins one. */
+static enum attempt postgres_attempt(struct postgres *postgres, int64_t until_ms)
+{
+    struct host *host = &postgres->hosts[postgres->turn];
+    const char *why = NULL;
+
+    if (postgres->try_until_ms == 0)
+        postgres->try_until_ms =
+            clock_ms(CLOCK_BOOTTIME) +
+            (postgres->host_count > 1 || host->found != NULL ? HOST_WAIT_MS : POSTGRES_WAIT_MS);
+    if (until_ms > postgres->try_until_ms)
+        until_ms = postgres->try_until_ms;
+    if (postgres->conn == NULL &&
+        (!postgres_needs_lookup(host) || postgres_lookup(host, until_ms, &why)))
+        postgres_start(postgres);
+    while (postgres->conn != NULL && PQstatus(postgres->conn) != CONNECTION_BAD &&
+           PQstatus(postgres->conn) != CONNECTION_OK) {
+        if (!postgres_wait(postgres->conn,
+                           postgres->next == PGRES_POLLING_READING ? POLLIN : POLLOUT, until_ms))
+            break;
+        postgres->next = PQconnectPoll(postgres->conn);
+    }
+    if (postgres->conn != NULL && PQstatus(postgres->conn) == CONNECTION_OK) {
+        PQsetErrorVerbosity(postgres->conn, PQERRORS_DEFAULT);
+        PQsetnonblocking(postgres->conn, 1);
+        postgres_set_name(postgres, postgres->conn);
+        return postgres_session(postgres) == MUSTER_OK ? ATTEMPT_DONE : ATTEMPT_FAILED;
+    }
+    if (postgres->conn != NULL && PQstatus(postgres->conn) == CONNECTION_BAD)
+        why = PQerrorMessage(postgres->conn);
+    if (why == NULL && clock_ms(CLOCK_BOOTTIME) < postgres->try_until_ms)
+        return ATTEMPT_WAITS;
+    char text[WORDS_MAX];
+    snprintf(text, sizeof text, "%.100s: %.180s", host->name == NULL ? "its host" : host->name,
+             why == NULL ? "no connection in time" : why);
+    postgres_attempt_failed(postgres, postgres->conn != NULL && why != NULL ? why : text);
+    return ATTEMPT_FAILED;
+}
+
+static enum muster_status postgres_connect(struct postgres *postgres, const char *doing,
+                                           struct muster_error *err)
+{
+    int64_t until = clock_ms(CLOCK_BOOTTIME) + CONNECT_WAIT_MS;
+    enum attempt attempt;
+
+    if (postgres->conn != NULL && postgres->ready && PQstatus(postgres->conn) == CONNECTION_OK)
+        return MUSTER_OK;
+    if (postgres->ready)
+        postgres_drop(postgres);
+    do {
+        attempt = postgres_attempt(postgres, until);
+    } while (attempt == ATTEMPT_FAILED && postgres->failed < postgres->host_count &&
+             clock_ms(CLOCK_BOOTTIME) < until);
+    if (attempt == ATTEMPT_DONE)
+        return MUSTER_OK;
+    bool final = !postgres->known && postgres->refused >= postgres->host_count;
+    error_set(err, final ? MUSTER_E_ARGUMENT : MUSTER_E_STORAGE,
+              "cannot %s in the shared database %s: %s", doing, postgres->name,
+              postgres->why[0] == '\0' ? "no connection yet" : postgres->why);
+    if (postgres->failed >= postgres->host_count)
+        postgres->failed = postgres->refused = 0;
+    return final ? MUSTER_E_ARGUMENT : MUSTER_E_STORAGE;
+}
+
+/* --- asking ----------------------------------------------------------------------------------- */
+
+enum muster_status postgres_ask(struct postgres *postgres, const struct question *ask,
+                                PGresult **ret_result, struct muster_error *err)
+{
+    enum muster_status status = postgres_connect(postgres, ask->doing, err);
+
+    *ret_result = NULL;
+    return status == MUSTER_OK ? postgres_exchange(postgres, ask, ret_result, err) : status;
+}
+
+struct param postgres_number(uint64_t value)
+{
+    struct param param = {.data = NULL};
+
+    snprintf(param.number, sizeof param.number, "%" PRIu64, value);
+    return param;
+}
+
+struct param postgres_text(const char *text)
+{
+    return (struct param){.data = text};
+}
+
+struct param postgres_bytes(const void *data, size_t size)
+{
+    return (struct param){.data = data, .size = (int)size};
+}
+
+/* --- life ------------------------------------------------------------------------------------- */
+
+static const char *postgres_option(const PQconninfoOption *options, const char *name)
+{
+    for (; options != NULL && options->keyword != NULL; options++)
+        if (strcmp(options->keyword, name) == 0)
+            return options->val;
+    return NULL;
+}
+
+/* The item of a list a,b,c; of a list of one for all. NULL: none. */
+static char *postgres_item(const char *list, size_t at)
+{
+    if (list == NULL)
+        return NULL;
+    if (strchr(list, ',') != NULL)
+        for (; at > 0; at--) {
+            list = strchr(list, ',');
+            if (list == NULL)
+                return NULL;
+            list++;
+        }
+    return strndup(list, strcspn(list, ","));
+}
+
+/* Without a host in the address libpq asks its environment, and connects as it does. */
+static enum muster_status postgres_take_hosts(struct postgres *postgres, struct muster_error *err)
+{
+    const char *names = postgres_option(postgres->options, "host");
+    const char *addresses = postgres_option(postgres->options, "hostaddr");
+    const char *list = addresses != NULL ? addresses : names;
+
+    postgres->host_count = 1;
+    for (; list != NULL && (list = strchr(list, ',')) != NULL; list++)
+        postgres->host_count++;
+    if (postgres->host_count > HOSTS_MAX)
+        return error_set(err, MUSTER_E_ARGUMENT, "--shared takes %d hosts at most", HOSTS_MAX);
+    for (size_t i = 0; i < postgres->host_count; i++) {
+        struct host *host = &postgres->hosts[i];
+
+        host->name = postgres_item(names, i);
+        host->address = postgres_item(addresses, i);
+        host->port = postgres_item(postgres_option(postgres->options, "port"), i);
+        if (host->name != NULL && host->name[0] != '\0' && strchr(host->name + 1, '@') != NULL)
+            return error_set(err, MUSTER_E_ARGUMENT,
+                             "the host in the address of --shared has an @ in it: in a password "
+                             "write %%40 for each @, or give the password by PGPASSFILE");
+    }
+    return MUSTER_OK;
+}
+
+enum muster_status postgres_open(const char *uri, bool known, struct postgres **ret_postgres,
+                                 struct muster_error *err)
+{
+    char *why = NULL;
+    struct postgres *postgres = calloc(1, sizeof *postgres);
+    enum muster_status status;
+
+    if (postgres == NULL)
+        return error_set(err, MUSTER_E_NOMEM, "no memory for the shared database");
+    postgres->known = known;
+    postgres->options = PQconninfoParse(uri, &why);
+    PQfreemem(why); /* it may have a password in it */
+    if (postgres->options == NULL)
+        status =
+            error_set(err, MUSTER_E_ARGUMENT,
+                      "--shared takes postgresql://HOST/DATABASE, as psql does; what was given "
+                      "cannot be read");
+    else
+        status = postgres_take_hosts(postgres, err);
+    if (status != MUSTER_OK) {
+        postgres_close(&postgres);
+        return status;
+    }
+    snprintf(postgres->name, sizeof postgres->name, "of --shared");
+    *ret_postgres = postgres;
+    return MUSTER_OK;
+}
+
+/* False: a lookup is on its way, and writes into its memory yet. */
+static bool postgres_free_host(struct host *host)
+{
+    free(host->address);
+    free(host->port);
+    if (host->found != NULL)
+        freeaddrinfo(host->found);
+    if (host->lookup != NULL && gai_cancel(host->lookup) == EAI_NOTCANCELED)
+        return false;
+    if (host->lookup != NULL && gai_error(host->lookup) == 0)
+        freeaddrinfo(host->lookup->ar_result);
+    free(host->lookup);
+    free(host->name);
+    return true;
+}
+
+void postgres_close(struct postgres **postgres)
+{
+    static struct postgres *kept;
+    bool over = true;
+
+    if (*postgres == NULL)
+        return;
+    PQfinish((*postgres)->conn);
+    for (size_t i = 0; i < HOSTS_MAX; i++)
+        over &= postgres_free_host(&(*postgres)->hosts[i]);
+    PQconninfoFree((*postgres)->options);
+    if (over) {
+        free(*postgres);
+    } else {
+        (*postgres)->kept = kept;
+        kept = *postgres;
+    }
+    *postgres = NULL;
+}
+
+void postgres_is_known(struct postgres *postgres)
+{
+    postgres->known = true;
+}
+
+const char *postgres_name(const struct postgres *postgres)
+{
+    return postgres->name;
+}
