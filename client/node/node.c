@@ -132,10 +132,8 @@ static COLD enum muster_status slow_boundary(struct muster_node *node, bool begi
         status = agent_boundary(node->agent, begin, call_arg, &why);
     else
         status = local_boundary(node->local, begin, call_arg, &why);
-    if (status == MUSTER_OK) {
-        supervised_starts(&node->supervised);
+    if (status == MUSTER_OK)
         return MUSTER_OK;
-    }
     if (err != NULL)
         *err = why;
     node_note_interrupt(node, status);

@@ -483,6 +483,7 @@ static enum muster_status open_agent(struct muster_node *node, struct muster_err
         .save_behind = o->save_behind,
         .ending = tell_ending,
         .ending_arg = node,
+        .supervised = &node->supervised,
     };
     const struct supervised_facts facts = node_facts(node);
     enum muster_status status;

@@ -13,6 +13,7 @@
 
 #include "node/agent/agent_keep.h"
 #include "node/agent/agent_save.h"
+#include "node/agent/supervised.h"
 #include "node/core/member.h"
 #include "node/gate.h"
 #include "node/notice/sources.h"
@@ -44,6 +45,7 @@ struct agent_options {
      * nobody */
     void (*ending)(const struct muster_error *error, void *ending_arg);
     void *ending_arg;
+    struct supervised *supervised; /* told when steps may begin; borrowed until agent_leave */
 };
 
 /* Starts the thread and the connection; does not wait for the broker. Statuses of link_open and

@@ -70,6 +70,8 @@ static void publish_view(struct agent *agent)
     for (size_t i = 0; i < MEMBER_COMMITS_MAX; i++)
         if (view->committed[i] > atomic_load(&agent->commit_step))
             atomic_store(&agent->commit_step, view->committed[i]);
+    if (view->started && !agent->leaving && agent->options.supervised != NULL)
+        supervised_starts(agent->options.supervised); /* before any step */
     if (view->mode == VIEW_OPEN)
         gate_open(agent->gate);
     else

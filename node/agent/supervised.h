@@ -8,7 +8,7 @@
  *                             knows that the process died without leaving the job; one that left
  *                             empties it, or leaves there "muster-left 1" and a line: why, or
  *                             which saves failed ("muster-finished 1": it had done all its steps).
- *                             A last line "started" tells that steps are taken
+ *                             A last line "started" tells that steps may be taken
  *
  * Owns: those files' form; the lock. Fields of the JSON object: schema_version (1), job, role,
  * rank, world_size, host, pid, generation, incarnation (16 hexadecimal digits), status (name),
@@ -54,7 +54,8 @@ void supervised_init(struct supervised *supervised);
 /* The node begins to speak to the broker. One node a process is told of: the first. */
 void supervised_joins(struct supervised *supervised, const struct supervised_facts *facts);
 
-/* Its first step may begin. Training thread; the first call writes, later ones do nothing. */
+/* Its first step may begin. Agent thread, before `leaves`; the first call writes, later ones do
+ * nothing. */
 void supervised_starts(struct supervised *supervised);
 
 /* For the time when it has left: why it was preempted, or which saves failed. Control characters

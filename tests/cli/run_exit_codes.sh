@@ -96,6 +96,12 @@ unrecognized option|--nonsense true
 --job "a/b" cannot be a job's name|--job a/b true
 --job "-a" cannot be a job's name|--job=-a true
 cannot make the directory|--output /proc/none/logs true
+--nodes 3:2: the first number is the least, the second the most|--nodes 3:2 true
+--nodes must be a number from 1|--nodes 0 true
+--nodes must be a number from 1|--nodes 2: true
+--node-rank is from 0 to 1 with these --nodes|--nodes 1:2 --node-rank 2 true
+--node-rank and --host-address need --nodes|--node-rank 0 true
+--nodes contradicts --launcher|--nodes 2 --launcher true
 TABLE
 run --help
 expect_code 0 "--help"

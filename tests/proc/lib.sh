@@ -327,6 +327,18 @@ committed() { query "SELECT step FROM checkpoint WHERE job = '$job' AND state = 
 gone_back="EXISTS (SELECT 1 FROM launch l WHERE l.job = checkpoint.job AND l.generation > checkpoint.generation
     AND l.began_step < checkpoint.step)"
 
+# save_refused WHY PATTERN... - a save by the operator fails, and says that; $first is the only checkpoint, as it was.
+save_refused() {
+    local why=$1 code=0 answer
+
+    shift
+    answer=$("$muster" save --wait --broker "$broker" --job "$job" 2>&1) || code=$?
+    same "exit code of muster save $why" "$code" 1
+    says "$answer" aborted "$@"
+    same "committed" "$(committed)" "$first"
+    say "$answer"
+}
+
 # committed_whole STEP - a checkpoint of this step is committed, with every shard required, from one round and from
 # the incarnations of its decision; manifest and directory are there.
 committed_whole() {

@@ -5,8 +5,9 @@
  * no parts; with MUSTER_JOB of the broker MUSTER_BROKER, else of the directory
  * MUSTER_CHECKPOINT_DIR Each element changes by a rule of its own place and step alone, in floating
  * point, so that the bits of the whole after n steps are the same however it was split on the way.
- * With ELASTIC_SHORT rank 1 forgets its last slice. At exit: trainer: rank= world= resumed= done=
- * bits= status=      bits: the sum of the elements' bit patterns */
+ * With ELASTIC_SHORT rank 1 forgets its last slice. ELASTIC_OPEN_MS is the option open_timeout_ms.
+ * At exit: trainer: rank= world= resumed= done= bits= status=      bits: the sum of the elements'
+ * bit patterns */
 #include <muster/manager.h>
 
 #include <inttypes.h>
@@ -98,6 +99,8 @@ static int run(int64_t steps)
         make_state(&part, (int)strtol(rank, NULL, 10), (int)strtol(size, NULL, 10), &state, &error);
     options.layout = MUSTER_LAYOUT_SHARDED;
     options.state = state;
+    if (getenv("ELASTIC_OPEN_MS") != NULL)
+        options.open_timeout_ms = (int)strtol(getenv("ELASTIC_OPEN_MS"), NULL, 10);
     options.termination.on_preempted = MUSTER_PREEMPTED_RETURN;
     if (status == MUSTER_OK)
         status = muster_node_open(&options, &node, &error);

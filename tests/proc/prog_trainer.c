@@ -38,11 +38,12 @@ struct trainer {
     int64_t fail_rank, fail_step, kill_rank, kill_step, early_rank, early_steps;
     int64_t signal_rank, signal_step, signal_again_step, exit_policy, offline, fallback, grace_ms;
     int64_t evaluator_rank, connect_ms, open_ms, join_ms, limit_rank, limit_bytes, own_log,
-        host_handler, say_every, fail_text, usr1, behind;
+        host_handler, say_every, fail_text, usr1, behind, ballast_bytes;
     const char *watch_file, *until_file, *save_gate;
     /* the life */
     muster_node_t *node;
     muster_state_t *state;
+    char *ballast; /* of the state, beside the model */
     struct words_allreduce all;
     int rank, world_size;
     int64_t resumed, computed;
@@ -113,9 +114,10 @@ static const struct {
     {"--host-handler", &trainer.host_handler},
     {"--evaluator-rank", &trainer.evaluator_rank}, /* it hears events, and takes no step */
     {"--say-every", &trainer.say_every},
-    {"--fail-text", &trainer.fail_text}, /* with --mode 1: bytes of the failure's text */
-    {"--usr1", &trainer.usr1},           /* SIGUSR1 is a notice too */
-    {"--behind", &trainer.behind},       /* saves are written while training goes on */
+    {"--fail-text", &trainer.fail_text},         /* with --mode 1: bytes of the failure's text */
+    {"--usr1", &trainer.usr1},                   /* SIGUSR1 is a notice too */
+    {"--behind", &trainer.behind},               /* saves are written while training goes on */
+    {"--ballast-bytes", &trainer.ballast_bytes}, /* makes the state so much larger */
 };
 
 static const struct {
@@ -296,6 +298,11 @@ static enum muster_status register_state(struct trainer *t, struct muster_error 
     if (status == MUSTER_OK)
         status = muster_state_add_tensor(t->state, "vector", MUSTER_DTYPE_I64, &cells, 1,
                                          t->model.vector, error);
+    if (status == MUSTER_OK && t->ballast_bytes > 0)
+        t->ballast = calloc(1, (size_t)t->ballast_bytes);
+    if (status == MUSTER_OK && t->ballast != NULL)
+        status = muster_state_add_tensor(t->state, "ballast", MUSTER_DTYPE_U8, &t->ballast_bytes, 1,
+                                         t->ballast, error);
     return status;
 }
 

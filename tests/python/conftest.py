@@ -120,7 +120,7 @@ class Launch:
 class World:
     """A broker, a directory, and the launches of one job."""
 
-    def __init__(self, directory):
+    def __init__(self, directory, listen="tcp://127.0.0.1:*"):
         self.directory = directory
         self.launches = []
         port_file = directory / "port"
@@ -128,7 +128,7 @@ class World:
             [
                 os.environ["MUSTERD"],
                 "--listen",
-                "tcp://127.0.0.1:*",
+                listen,
                 "--port-file",
                 str(port_file),
                 "--db",

@@ -97,12 +97,13 @@ int run_hosts_await(struct run *run)
     return code == 0 ? -1 : code;
 }
 
-/* The ids of those that make room for hosts are muster's own. */
+/* Muster's own are those that make room for hosts, and what a rank made of our own SIGTERM. */
 static bool is_of_this_host(const struct run *run, const struct muster_notice_row *notice)
 {
     int first = run->ranks[0].rank;
+    bool own = (run->host_gone || run->sup.now.term_sent) && strcmp(notice->kind, "signal") == 0;
 
-    return strcmp(notice->state, "cancelled") != 0 && render_ends(notice->kind) &&
+    return !own && strcmp(notice->state, "cancelled") != 0 && render_ends(notice->kind) &&
            notice->rank >= first && notice->rank < first + run->rank_count &&
            strncmp(notice->id, HOSTS_GROW_ID, strlen(HOSTS_GROW_ID)) != 0;
 }

@@ -263,8 +263,8 @@ static void exits_read(struct run *run)
             launcher_believe(run, &end->exit);
         else
             finished_believe(run, rank, &end->exit);
-        if (run->host_gone && (end->exit.code != 0 || end->exit.signo != 0))
-            end->exit.preempted = true;
+        if (run->host_gone && !files_finished(&run->files, rank->rank))
+            end->exit.preempted = true; /* also with 0, as many programs do at SIGTERM */
         end->ended = true;
         end->unix_ms = clock_ms(CLOCK_REALTIME);
         supervise_exited(&run->sup, &end->exit, clock_ms(CLOCK_BOOTTIME));

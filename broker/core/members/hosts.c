@@ -71,6 +71,15 @@ static const struct host_place *hosts_gone(const struct hosts *hosts)
     return NULL;
 }
 
+/* A host on which the newest launch is over; NULL: it runs on all. */
+static const struct host *hosts_over(const struct hosts *hosts)
+{
+    for (size_t i = 0; i < hosts->count; i++)
+        if (hosts->items[i].place < HOSTS_MAX && hosts->items[i].ended >= hosts->launch)
+            return &hosts->items[i];
+    return NULL;
+}
+
 static bool hosts_all_back(const struct hosts *hosts)
 {
     return hosts->places_count > 0 && hosts_gone(hosts) == NULL;
@@ -361,8 +370,10 @@ static struct host *hosts_come(struct core *core, struct hosts *hosts, const str
                         .place = hosts_place(hosts, m->id),
                         .came_boot_ms = core->now};
 
-    if (host.place < HOSTS_MAX)
+    if (host.place < HOSTS_MAX) {
+        MUST(hosts->places != NULL);
         hosts->places[host.place].gone = false;
+    }
     snprintf(host.name, sizeof host.name, "%s", m->name);
     return hosts_add(hosts, &host);
 }
@@ -417,6 +428,7 @@ static struct answer hosts_answer(struct core *core, const struct hosts *hosts,
                                   const struct host *host)
 {
     const struct host_place *gone = hosts_gone(hosts);
+    const struct host *over = hosts_over(hosts);
     size_t more = hosts_waiting(hosts);
 
     if (hosts_waits(hosts, host))
@@ -425,6 +437,11 @@ static struct answer hosts_answer(struct core *core, const struct hosts *hosts,
         return (struct answer){MUSTER_E_PEER,
                                out_printf(core, "host %s of launch %llu is gone", gone->name,
                                           (unsigned long long)hosts->launch),
+                               hosts->launch};
+    if (over != NULL)
+        return (struct answer){MUSTER_E_PEER,
+                               out_printf(core, "launch %llu is over on host %s",
+                                          (unsigned long long)hosts->launch, over->name),
                                hosts->launch};
     if (host->place == 0 && hosts_grows(core, hosts))
         return (struct answer){MUSTER_PREEMPTED,

@@ -10,23 +10,14 @@ await "step 10" rank_said 0 'at step 10$'
 "$muster" save --wait --broker "$broker" --job "$job" >/dev/null
 first=$(committed)
 dd if=/dev/zero of="$checkpoints/ballast" bs=4k 2>/dev/null || true
-code=0
-answer=$("$muster" save --wait --broker "$broker" --job "$job" 2>&1) || code=$?
-same "exit code of muster save on a full disk" "$code" 1
-says "$answer" aborted 'rank 0' 'No space left'
-say "$answer"
-same "committed" "$(committed)" "$first"
+save_refused "on a full disk" 'rank 0' 'No space left'
 same_why
 says "$story" 'rank 0' 'No space left'
 # ... and with room for half a shard, it ends in the middle of one
 half=$(($(query "SELECT max(bytes) / 2 FROM shard WHERE job = '$job'")))
 holds "half a shard" "$half" -ge 16384
 truncate -s "-$half" "$checkpoints/ballast"
-code=0
-answer=$("$muster" save --wait --broker "$broker" --job "$job" 2>&1) || code=$?
-same "exit code of muster save with room for half a shard" "$code" 1
-says "$answer" aborted 'rank 0' 'No space left'
-same "committed" "$(committed)" "$first"
+save_refused "with room for half a shard" 'rank 0' 'No space left'
 rm "$checkpoints/ballast"
 "$muster" save --wait --broker "$broker" --job "$job" >/dev/null || fail "no save with room on the disk"
 committed_whole "$(committed | cut -d' ' -f2)"

@@ -13,11 +13,7 @@ first=$(committed)
 await "its manifest" test -e "$checkpoints/$first/manifest.json"
 files=$(cd "$checkpoints/$first" && find . -type f | sort | xargs -d '\n' cksum)
 mount -o remount,ro "$checkpoints" || { say "skipped: this user cannot remount"; exit 77; }
-code=0
-answer=$("$muster" save --wait --broker "$broker" --job "$job" 2>&1) || code=$?
-same "exit code of muster save" "$code" 1
-says "$answer" aborted 'rank 0' 'Read-only file system'
-same "committed" "$(committed)" "$first"
+save_refused "on a disk that is read-only" 'rank 0' 'Read-only file system'
 same "files of the older checkpoint" "$(cd "$checkpoints/$first" && find . -type f | sort | xargs -d '\n' cksum)" "$files"
 job=second
 launch_before=$launch

@@ -4,36 +4,12 @@
 # no news. The job ends with all its steps. Hosts that contradict each other are told so.
 # Rules: R15.1, R15.2, R15.3, R15.4, R15.5.
 . "$(dirname "$0")/../lib.sh"
+. "$(dirname "$0")/../lib_nodes.sh"
 
-trainer=$TESTS_DIR/proc/prog_elastic
 listen=$ipc # the same address for the broker that starts again
 broker_start
 export MUSTER_CHECKPOINT_DIR="$dir/checkpoints"
-steps=100000
-
-host_start() { # NAME ARGS... - what it prints is in NAME.log
-    local name=$1
-    shift
-    mkdir -p "$dir/runtime-$name"
-    XDG_RUNTIME_DIR="$dir/runtime-$name" timeout "$hangs_after" "$muster" run --nodes 1:2 -n 2 --job "$job" \
-        --broker "$broker" --join-wait-ms 1500 --backoff-ms 20 "$@" -- "$trainer" $steps 4 >"$dir/$name.log" 2>&1 &
-    host_pid[$name]=$!
-    started+=("$!")
-}
 hosts_shown() { "$muster" status "$job" --broker "$broker"; }
-declare -A host_pid
-supervisor() { pgrep -P "${host_pid[$1]}" -x muster; } # below `timeout`
-host_ends() { # NAME CODE
-    local code=0
-    wait "${host_pid[$1]}" || code=$?
-    same "exit code of host $1" "$code" "$2"
-}
-hosts_of() { query "SELECT COUNT(*) FROM host WHERE job = '$job' AND launch = $1"; }
-launch_is() { [ "$(query "SELECT COALESCE(MAX(launch), 0) FROM host WHERE job = '$job'")" = "$1" ]; }
-trains() { # LAUNCH RANKS - that launch has steps behind its first
-    [ "$(query "SELECT g.world_size FROM job j JOIN generation g USING (job, generation) JOIN progress p USING (job)
-        WHERE j.job = '$job' AND j.state = 'running' AND p.done > g.resume_step + 5 LIMIT 1")" = "$2" ] && launch_is "$1"
-}
 
 host_start a
 host_start b
@@ -54,7 +30,7 @@ await "both hosts in launch 3" trains 3 4
 says "$(query "SELECT text FROM notice WHERE job = '$job' AND id = 'grow-2'")" '^1 more host is there for the job$'
 
 # A host loses its power, and begins again at once: its place is held until it is silent for long.
-kill -KILL $(pgrep -P "$(supervisor c)" -x muster-host) "$(supervisor c)" # nobody says that it leaves
+host_kill c
 host_start d --node-rank 1
 await "both hosts in launch 4" trains 4 4
 says "$(<"$dir/d.log")" 'waiting for hosts: host .* has --node-rank 1 already: give each host a number of its own, or none'

@@ -215,6 +215,28 @@ static void a_host_that_vanished_is_not_waited_for(void **state)
     assert_null(row_of(f, 2, 1));
 }
 
+/* R15.2: also to one that was not told of the launch before */
+static void a_launch_that_is_over_on_one_host_is_told_to_the_others(void **state)
+{
+    struct core_fixture *f = *state;
+    struct told told;
+
+    hears(f, 1, 2, 4);
+    for (int i = 0; i < WAIT_MS / 1000 + 1; i++) {
+        later(f, 1000);
+        hears(f, 1, 2, 4);
+        hears(f, 2, 2, 4);
+    }
+    assert_int_equal(hears(f, 1, 2, 4).launch, 1);
+    assert_int_equal(ended(f, 2, 2, 4, 1).code, MUSTER_E_BUSY);
+    told = hears(f, 1, 2, 4); /* it is not asked to make room for the other, either */
+    assert_int_equal(told.code, MUSTER_E_PEER);
+    assert_int_equal(told.launch, 1);
+    assert_string_equal(told.text, "launch 1 is over on host host-2");
+    assert_int_equal(ended(f, 1, 2, 4, 1).launch, 2);
+    assert_int_equal(ended(f, 2, 2, 4, 1).code, MUSTER_OK);
+}
+
 /* R15.2 */
 static void a_host_that_finished_first_leaves_no_gap(void **state)
 {
@@ -482,6 +504,7 @@ int main(void)
         TEST(too_few_hosts_form_no_launch),
         TEST(no_launch_is_formed_while_one_runs),
         TEST(a_host_that_vanished_is_not_waited_for),
+        TEST(a_launch_that_is_over_on_one_host_is_told_to_the_others),
         TEST(a_host_that_finished_first_leaves_no_gap),
         TEST(hosts_keep_their_places_and_newcomers_fill_the_gap),
         TEST(a_host_gets_the_place_that_it_asks_for),

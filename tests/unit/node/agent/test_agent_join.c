@@ -11,6 +11,8 @@
 
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -43,6 +45,38 @@ static void a_node_joins_steps_and_leaves(void **state)
     lone_end();
     assert_int_equal(lone.heard.u.leave.done, lone.weight);
     assert_int_equal(lone.close_status, MUSTER_OK);
+}
+
+static bool life_says_started(const char *path)
+{
+    size_t size = 0;
+    char *life = scratch_read(path, &size);
+    bool said = strstr(life, "\nstarted\n") != NULL;
+
+    free(life);
+    return said;
+}
+
+/* With restore_fallback the gate is open before the first boundary, which then is a fast one. */
+static void the_life_file_tells_that_steps_may_begin_before_one_does(void **state)
+{
+    char life[SCRATCH_PATH_MAX];
+
+    (void)state;
+    snprintf(life, sizeof life, "%s", scratch_path(lone.directory, "life"));
+    setenv("MUSTER_LIFE_FILE", life, 1);
+    lone.options.restore_fallback = true;
+    atomic_store(&lone.slow, true);
+    lone_start();
+    lone_welcome();
+    unsetenv("MUSTER_LIFE_FILE");
+    lone_say((struct wire_event){.kind = EVENT_RESUME});
+    lone_await(WIRE_RESTORED);
+    assert_false(life_says_started(life));
+    lone_say((struct wire_event){.kind = EVENT_STARTED});
+    lone_await_steps(1);
+    assert_true(life_says_started(life));
+    lone_end();
 }
 
 static void the_join_timeout_is_told_as_unset_when_nobody_asked_for_one(void **state)
@@ -133,6 +167,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(a_node_joins_steps_and_leaves),
+        TEST(the_life_file_tells_that_steps_may_begin_before_one_does),
         TEST(the_join_timeout_is_told_as_unset_when_nobody_asked_for_one),
         TEST(a_join_timeout_that_was_asked_for_is_told),
         TEST(a_final_refusal_ends_open_at_once),
