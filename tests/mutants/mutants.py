@@ -34,16 +34,16 @@ FOLDERS = [
     ("broker/core/", r"^unit\.(core|store_check|loop)", True),
     ("broker/store", r"^unit\.(store|core_(copy|load|tasks))|^faults\.(durable_names|vfs_calls)$", True),
     ("broker/bus", r"^unit\.(bus|loop|outbox)|^proc\.(broker|keys|handshakes|hostile_peers)$", False),
-    ("broker/", r"^unit\.(loop|outbox|config|announce|order|words)|^proc\.broker$", False),
+    ("broker/", r"^unit\.(loop|outbox|config|announce|order|words)|^proc\.(broker|metrics)$", False),
     ("node/core/", r"^unit\.member", True),
     ("node/shard/", r"^unit\.(shard|dir|safetensors|reshard|checksum|snapshot|state|local)"
      r"|^faults\.(power_cut|node_files|durable_names|broken_lists)$", False),
-    ("node/notice/", r"^unit\.(notice|signal|identity)|^proc\.notice_(file|command|share|slurm)$", False),
+    ("node/notice/", r"^unit\.(notice|signal|identity)|^proc\.notice_(file|command|share|slurm|gce)$", False),
     ("node/", r"^unit\.(agent|local|gate|writer|supervised|boundary|member_hang)"
      r"|^proc\.(link|hold|leave_waits|lost_wakeups)$", False),
     ("client/examples/", None, False),
     ("client/", r"^unit\.(manager|training|task_parts|coordinator|query|state)"
-     r"|^proc\.(coordinator_attach|worker_hears|worker_start|task_link|query_broker)$", True),
+     r"|^proc\.(coordinator_attach|worker_hears|worker_start|task_link|query_broker|task_arguments)$", True),
     ("schema/", r"^unit\.(wire|manifest|plan|policies|counts|status|arena|paths|core|member|dir)", True),
 ]
 
