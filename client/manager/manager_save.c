@@ -76,7 +76,7 @@ static enum muster_status end_step(struct muster_manager *m, int64_t step,
 
     if (m->node->local != NULL && end->want && !end->ask) /* also one that failed is over */
         alone_pace_saved(&m->alone, began_ms, clock_ms(CLOCK_MONOTONIC) - began_ms);
-    *ret_saves = ended.saves || ended.committed;
+    *ret_saves = ended.saves || ended.committed || (!end->ask && ended.round != 0);
     if (muster_node_total_run_calls(m->node) == step + 1) { /* also when the save there failed */
         m->fresh = false;
         m->passed = step;
@@ -86,7 +86,7 @@ static enum muster_status end_step(struct muster_manager *m, int64_t step,
         m->wished = -1; /* this is what the function wanted, or newer */
     if (ended.committed)
         m->latest = step;
-    if (!end->ask && ended.saves && status == MUSTER_OK && ended.round != 0)
+    if (!end->ask && status == MUSTER_OK && ended.round != 0)
         manager_outcome_add(m, ended.round, step);
     if (!end->ask && ended.saves && (status == MUSTER_PREEMPTED || m->node->local != NULL))
         m->latest = step;

@@ -254,7 +254,7 @@ enum muster_status node_end_step(struct muster_node *node, const struct agent_en
         return node_refuse(node, "muster_manager_save", err);
     if (!end->want && !gate_is_closed(node->gate) && gate_done(node->gate) + 1 == end->done &&
         gate_begun(node->gate) == end->done &&
-        (node->agent == NULL || agent_commit_step(node->agent) < end->done) &&
+        (node->agent == NULL || agent_outcome_step(node->agent) < end->done) &&
         !atomic_load_explicit(&node->failed, memory_order_relaxed)) {
         gate_finish(node->gate);
         if (gate_begin(node->gate))

@@ -132,7 +132,7 @@ struct agent_end {
 };
 struct agent_ended {
     bool saves;     /* the state at done is a save step's: captured, or with ask to be captured */
-    uint64_t round; /* of that save */
+    uint64_t round; /* of that save; without saves, of one that was aborted before this rank came */
     bool committed; /* nothing was captured here, others saved this step before this rank came to it
                      */
 };
@@ -190,8 +190,8 @@ enum muster_status agent_notify(struct agent *agent, enum wire_notice_kind kind,
                                 const char *text, struct muster_error *err);
 /* The step at which the open round saves; -1: none is decided. A load. */
 int64_t agent_save_step(const struct agent *agent);
-/* The greatest step that was heard to be committed in this launch; 0 = none. A load. */
-int64_t agent_commit_step(const struct agent *agent);
+/* The greatest step of this launch of which a commit or an abort was heard; 0 = none. A load. */
+int64_t agent_outcome_step(const struct agent *agent);
 /* False: for LOST_MS nothing was heard of it. Any thread, never waits. */
 bool agent_hears_broker(const struct agent *agent);
 /* For the text of a wait for a save that was in vain. */

@@ -505,9 +505,9 @@ uint64_t agent_broker_start(const struct agent *agent)
     return atomic_load(&agent->broker_start);
 }
 
-int64_t agent_commit_step(const struct agent *agent)
+int64_t agent_outcome_step(const struct agent *agent)
 {
-    return atomic_load(&agent->commit_step);
+    return atomic_load(&agent->outcome_step);
 }
 
 int64_t agent_save_step(const struct agent *agent)

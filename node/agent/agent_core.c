@@ -53,6 +53,17 @@ static void agent_core_send_message(struct agent *agent, const struct wire_msg *
                   wire_type_name(message->type));
 }
 
+static void agent_core_note_outcomes(struct agent *agent, const struct member_view *view)
+{
+    int64_t step = atomic_load(&agent->commit_step);
+
+    for (size_t i = 0; i < MEMBER_OUTCOMES_MAX; i++)
+        if (view->outcomes[i].state == OUTCOME_ABORTED && view->outcomes[i].step > step)
+            step = view->outcomes[i].step;
+    if (step > atomic_load(&agent->outcome_step))
+        atomic_store(&agent->outcome_step, step);
+}
+
 static void publish_view(struct agent *agent)
 {
     const struct member_view *view = &agent->view;
@@ -72,6 +83,7 @@ static void publish_view(struct agent *agent)
             atomic_store(&agent->commit_step, view->committed[i]);
     if (view->started && !agent->leaving && agent->options.supervised != NULL)
         supervised_starts(agent->options.supervised); /* before any step */
+    agent_core_note_outcomes(agent, view);
     if (view->mode == VIEW_OPEN)
         gate_open(agent->gate);
     else

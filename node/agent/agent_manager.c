@@ -58,6 +58,21 @@ static bool broker_has_saved(struct agent *agent, int64_t done)
            agent_ask(agent, &question, FREEZE_MS, &value, &why) == MUSTER_E_EXISTS;
 }
 
+/* The rank was on its way to that step, or asked for its save, when it heard both: all are to be
+ * told alike. 0 = there was none. */
+static uint64_t was_aborted(const struct agent *agent, int64_t done)
+{
+    uint64_t round = 0;
+
+    for (size_t i = 0; i < MEMBER_OUTCOMES_MAX; i++) {
+        const struct member_outcome *outcome = &agent->view.outcomes[i];
+
+        if (outcome->state == OUTCOME_ABORTED && outcome->step == done && outcome->round > round)
+            round = outcome->round;
+    }
+    return round;
+}
+
 enum muster_status agent_end_step(struct agent *agent, const struct agent_end *end,
                                   struct agent_ended *ret_ended, struct muster_error *err)
 {
@@ -72,8 +87,10 @@ enum muster_status agent_end_step(struct agent *agent, const struct agent_end *e
     ret_ended->saves = status == MUSTER_OK ? visit.save_round != 0 : end_is_saved(agent, end->done);
     ret_ended->round = visit.save_round;
     ret_ended->committed = status == MUSTER_OK && !ret_ended->saves && is_on_disk(agent, end->done);
+    if (status == MUSTER_OK && !ret_ended->saves && !ret_ended->committed)
+        ret_ended->round = was_aborted(agent, end->done);
     unsure = status == MUSTER_OK && end->want && !ret_ended->saves && !ret_ended->committed &&
-             may_be_forgotten(agent, end->done);
+             ret_ended->round == 0 && may_be_forgotten(agent, end->done);
     pthread_mutex_unlock(&agent->mutex);
     if (unsure)
         ret_ended->committed = broker_has_saved(agent, end->done);

@@ -101,6 +101,7 @@ struct agent {
     _Atomic uint64_t broker_start; /* view's */
     _Atomic bool unheard;          /* view's */
     _Atomic int64_t commit_step;   /* the greatest of view.committed */
+    _Atomic int64_t outcome_step;  /* ... and of the rounds that were aborted */
     _Atomic int hold_depth;
     pthread_t thread;
     bool thread_started;

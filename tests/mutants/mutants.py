@@ -16,6 +16,7 @@ import os
 import re
 import resource
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -33,16 +34,16 @@ FOLDERS = [
     ("broker/core/", r"^unit\.(core|store_check|loop)", True),
     ("broker/store", r"^unit\.(store|core_(copy|load|tasks))|^faults\.(durable_names|vfs_calls)$", True),
     ("broker/bus", r"^unit\.(bus|loop|outbox)|^proc\.(broker|keys|handshakes|hostile_peers)$", False),
-    ("broker/", r"^unit\.(loop|outbox|config|announce|order|words)|^proc\.broker$", False),
+    ("broker/", r"^unit\.(loop|outbox|config|announce|order|words)|^proc\.(broker|metrics)$", False),
     ("node/core/", r"^unit\.member", True),
     ("node/shard/", r"^unit\.(shard|dir|safetensors|reshard|checksum|snapshot|state|local)"
      r"|^faults\.(power_cut|node_files|durable_names|broken_lists)$", False),
-    ("node/notice/", r"^unit\.(notice|signal|identity)|^proc\.notice_(file|command|share|slurm)$", False),
+    ("node/notice/", r"^unit\.(notice|signal|identity)|^proc\.notice_(file|command|share|slurm|gce)$", False),
     ("node/", r"^unit\.(agent|local|gate|writer|supervised|boundary|member_hang)"
      r"|^proc\.(link|hold|leave_waits|lost_wakeups)$", False),
     ("client/examples/", None, False),
     ("client/", r"^unit\.(manager|training|task_parts|coordinator|query|state)"
-     r"|^proc\.(coordinator_attach|worker_hears|worker_start|task_link|query_broker)$", True),
+     r"|^proc\.(coordinator_attach|worker_hears|worker_start|task_link|query_broker|task_arguments)$", True),
     ("schema/", r"^unit\.(wire|manifest|plan|policies|counts|status|arena|paths|core|member|dir)", True),
 ]
 
@@ -212,8 +213,15 @@ def children_seconds():
     return used.ru_utime + used.ru_stime
 
 
-# What the tests of `proc` start besides their own program.
-STARTED = ["musterd", "muster", "prog_trainer", "prog_handshake", "prog_hostile", "prog_sql", "prog_stranger"]
+def started_by(script, seen=()):
+    """The programs that a script of `proc` names, and those that the scripts name which it sources."""
+    with open(script) as file:
+        text = file.read()
+    found = set(re.findall(r"\bprog_\w+", text))
+    for name in set(re.findall(r"\blib\w*\.sh", text)) - {os.path.basename(script), *seen}:
+        path = os.path.join(script.partition("/tests/proc/")[0], "tests/proc", name)
+        found |= started_by(path, (*seen, os.path.basename(script), name)) if os.path.exists(path) else set()
+    return found
 
 
 def without_limit(command):
@@ -280,8 +288,10 @@ class Runner:
 
     def build(self, tests):
         targets = {self.program(test) for test in tests} - {None}
-        if any(test.startswith("proc.") for test in tests):
-            targets |= set(STARTED)
+        for test in tests:
+            if test.startswith("proc."):
+                script = next((word for word in self.tests[test][0] if word.endswith(".sh")), None)
+                targets |= {"musterd", "muster"} | (started_by(script) if script is not None else set())
         targets = sorted(targets & self.targets)
         if not targets:
             return True, ""
@@ -295,6 +305,8 @@ class Runner:
         def limit():
             resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 1))
             resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+            for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
+                signal.signal(number, signal.SIG_DFL)  # a run in the background ignores them
 
         try:
             done = subprocess.run(command, env={**os.environ, **environment}, stdout=subprocess.DEVNULL,

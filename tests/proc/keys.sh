@@ -153,13 +153,6 @@ MUSTER_KEY_FILE=$dir/again.key ranks_start 3 --steps $((saved + 40))
 all_finished $((saved + 40))
 same "messages that the revoked key heard of the next launch" "$(grep -c heard own.heard)" "$lines"
 
-# --- a clock that jumped a year: keys that last are refused by name, those without an end are not
-if command -v faketime >/dev/null; then
-    code=0
-    MUSTER_KEY_FILE=$dir/other.key faketime '+2 years' "$muster" status other --broker "$broker" --timeout 2 >"$dir/said" 2>&1 || code=$?
-    says "$(cat "$dir/said")" 'key other in .* has expired'
-fi
-
 # --- a list that is damaged while it is used lets nobody in, and is said
 cp "$db.keys" list && echo 'half a line' >>"$db.keys"
 await "the log to say so" grep -q 'nobody is let in until the list of keys is mended' "$dir/musterd.log"

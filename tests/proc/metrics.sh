@@ -27,6 +27,7 @@ gets() { # PATTERN... - a scrape has a line of each
         grep -qE -- "^$pattern\$" <<<"$body" || fail "no line \"$pattern\" in: $body"
     done
 }
+says "$("$muster" broker --broker "$broker")" "It listens on $broker, with events on"
 gets 'muster_up 1' 'muster_broker_running_jobs 0' 'muster_broker_refused_messages_total\{reason="key"\} 0'
 
 ranks_start 2 --steps 100000 --step-ms 10 --save-every 20 --until-file "$dir/end"

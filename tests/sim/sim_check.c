@@ -310,7 +310,8 @@ static bool was_in(struct sim *sim, const struct record_node *row, uint64_t gene
 }
 
 /* Nobody opens a generation for a launch that has ended as terminated: its other ranks have left. A
- * HELLO that was long on its way tells of a younger process. */
+ * HELLO that was long on its way tells of a younger process. One that was welcomed opens none: a
+ * database restored from a copy takes its launch over. */
 static void check_opener(struct sim *sim, const struct record_node *row,
                          const struct sim_proc *proc)
 {
@@ -320,7 +321,7 @@ static void check_opener(struct sim *sim, const struct record_node *row,
     if (gen == NULL || gen->started_unix_ms > 0 || gen->error_rank >= 0 ||
         (gen->end_status != MUSTER_PREEMPTED && gen->end_status != MUSTER_E_NOT_SAVED) ||
         row->rank >= gen->world_size || was_in(sim, row, row->generation - 1) ||
-        proc->hello_way_us > HELLO_WAY_US || proc->view.joined)
+        proc->hello_way_us > HELLO_WAY_US || proc->view.generation > 0)
         return;
     if (created_unix_ms + HELLO_WAY_US / 1000 < gen->ending_unix_ms)
         sim_broken(sim, "late",

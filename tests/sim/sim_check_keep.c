@@ -180,10 +180,11 @@ static const struct record_checkpoint *newest_whole(const struct sim *sim, const
     const struct sim_table *table = &sim->disk.tables[RECORD_CHECKPOINT];
     const struct record_checkpoint *newest = NULL;
 
-    for (size_t i = table->count; i-- > 0;) { /* as disk_newest: from the end */
+    for (size_t i = 0; i < table->count; i++) { /* an imported row of an earlier round comes late */
         const struct record_checkpoint *row = &table->rows[i].record.u.checkpoint;
-        if ((newest == NULL || row->step > newest->step) && row->path[0] != '\0' &&
-            strcmp(row->job, job) == 0 && disk_counts(sim, row))
+        if ((newest == NULL || row->step > newest->step ||
+             (row->step == newest->step && row->round > newest->round)) &&
+            row->path[0] != '\0' && strcmp(row->job, job) == 0 && disk_counts(sim, row))
             newest = row;
     }
     return newest;

@@ -313,12 +313,15 @@ void fs_discard(struct sim *sim, struct sim_proc *proc, uint64_t generation, uin
         proc->discard_round = round;
         return;
     }
-    const struct record_participant *part = disk_member(sim, job->name, round, proc->incarnation);
-    if (row != NULL && row->state == CHECKPOINT_COMMITTED && part != NULL && part->writer)
+    /* one that was imported may have the number of a round that was aborted here, and other shards
+     */
+    const bool its = disk_has_shard(sim, job->name, round, proc->incarnation);
+    if (row != NULL && row->state == CHECKPOINT_COMMITTED && its)
         sim_broken(sim, "I11", "rank %u deletes its shard of the committed checkpoint %llu",
                    proc->rank, (unsigned long long)round);
     const struct record_round *ended = disk_round(sim, job->name, round);
-    if (!proc->lost_history && (ended == NULL || ended->state != ROUND_ABORTED))
+    const bool others = check_is_imported(sim, job->name, round) && !its;
+    if (!proc->lost_history && !others && (ended == NULL || ended->state != ROUND_ABORTED))
         sim_broken(sim, "I11", "rank %u deletes its shard of round %llu, which was not aborted",
                    proc->rank, (unsigned long long)round);
     if (fs_dir(sim, proc->job, generation, round)->path[0] != '\0')

@@ -1,6 +1,7 @@
 /* The notice file, as preStops, prologs and administrators make and take it. */
 #include "tests/support/notice_fixture.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -89,6 +90,37 @@ static void a_file_that_is_there_before_is_a_notice(void **state)
     put("reboot\n");
     notice_fixture_watch(f, sources);
     assert_int_equal(notice_await(f, LIMIT_MS).item.kind, NOTICE_REBOOT);
+}
+
+static int open_files(void)
+{
+    DIR *dir = opendir("/proc/self/fd");
+    int count = 0;
+
+    assert_non_null(dir);
+    while (readdir(dir) != NULL)
+        count++;
+    closedir(dir);
+    return count;
+}
+
+static void a_look_leaves_no_file_open(void **state)
+{
+    struct notice_fixture *f = *state;
+    int64_t until_ms = notice_clocks().boot_ms + LIMIT_MS;
+
+    notice_fixture_watch(f, sources);
+    notice_state(f, "file", SOURCE_HEALTHY, "", LIMIT_MS);
+    int before = open_files();
+    for (int left = 900; left > 600; left -= 100) {
+        char text[32];
+
+        snprintf(text, sizeof text, "preempt +%d\n", left);
+        put(text);
+        notice_await(f, LIMIT_MS);
+    }
+    while (open_files() > before) /* the last look may still be under way */
+        assert_true(notice_clocks().boot_ms < until_ms);
 }
 
 static void it_may_say_how_long_and_then_a_shorter_time(void **state)
@@ -233,6 +265,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         CASE(an_empty_file_is_a_notice_of_unknown_time),
         CASE(a_file_that_is_there_before_is_a_notice),
+        CASE(a_look_leaves_no_file_open),
         CASE(it_may_say_how_long_and_then_a_shorter_time),
         CASE(what_is_not_understood_is_a_notice_all_the_same_and_is_said),
         CASE(taking_it_away_withdraws_it_and_it_may_come_again),

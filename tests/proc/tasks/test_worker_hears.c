@@ -247,6 +247,23 @@ static void what_was_not_begun_is_given_back_when_it_is_asked_for(void **state)
     assert_int_equal(atomic_load(&world.given_back), 2);
 }
 
+/* It has one slot: what it was given beyond that has not begun. */
+static void what_waits_for_a_slot_can_be_given_back(void **state)
+{
+    (void)state;
+    give("hang", TASK_KIND_TASK);
+    give("hang", TASK_KIND_TASK);
+    assert_int_equal(muster_worker_start(worker, &err), MUSTER_OK);
+    await(&world.hang_began);
+    const unsigned beats = atomic_load(&world.beats) + 2; /* both are confirmed */
+    while (atomic_load(&world.beats) < beats)
+        usleep(1000);
+    tell(&world.back, (struct wire_lease_entry){.queue = QUEUE, .number = 2, .attempt = 1});
+    while (atomic_load(&world.given_back) == 0)
+        usleep(1000);
+    assert_int_equal(atomic_load(&world.given_back), 2);
+}
+
 static void values_of_a_queue_that_is_gone_are_freed(void **state)
 {
     (void)state;
@@ -364,6 +381,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(what_was_not_begun_is_given_back_when_it_is_asked_for),
+        TEST(what_waits_for_a_slot_can_be_given_back),
         TEST(values_of_a_queue_that_is_gone_are_freed),
         TEST(but_not_while_an_attempt_of_it_may_look_at_them),
         TEST(who_has_lost_its_index_to_another_process_says_so),

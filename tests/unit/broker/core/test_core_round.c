@@ -150,7 +150,10 @@ static void reports_that_cannot_be_are_not_taken(void **state)
     }
     core_report(f, 0, 9, 4, 4); /* of a round that is not */
     assert_core(f, "");
-    report_all(f, 1, 4);
+    core_report(f, 1, 1, 4, 4);
+    core_report(f, 2, 1, 4, 4);
+    assert_core(f, ""); /* nothing has come of rank 0 */
+    core_report(f, 0, 1, 4, 4);
     assert_events(f, "decision r1 operator S4 m0w,1,2");
     core_report(f, 0, 1, 9, 9); /* decided: never again */
     assert_core(f, "");

@@ -142,6 +142,7 @@ static enum muster_status end_6(struct agent_ended ended, enum muster_status sta
 
 static const struct agent_ended nothing = {.saves = false};
 static const struct agent_ended saves = {.saves = true, .round = 4};
+static const struct agent_ended aborted_before = {.round = 4};
 static const struct agent_ended others_saved = {.committed = true};
 
 static void any_save_gives_what_a_function_wanted(void **state)
@@ -192,6 +193,21 @@ static void a_save_is_pending_once_it_is_captured_in_a_round(void **state)
     assert_int_equal(world.pending, 0);
     end_6(saves, MUSTER_E_IO, false);
     assert_int_equal(world.pending, 0);
+}
+
+/* The others are told of it, and so is this rank. */
+static void a_save_that_was_aborted_before_this_rank_came_is_pending_too(void **state)
+{
+    (void)state;
+    begin(false);
+    end_6(aborted_before, MUSTER_OK, false);
+    assert_int_equal(world.pending, 1);
+    assert_int_equal(world.pending_round, 4);
+    assert_int_equal(world.pending_step, 6);
+    assert_int_equal(manager.latest, NO_STEP);
+    end_6(aborted_before, MUSTER_OK, true); /* there is nothing left to save */
+    assert_int_equal(world.pending, 0);
+    assert_int_equal(manager.asked, NO_STEP);
 }
 
 static void the_newest_is_known_at_once_where_the_boundary_waited_for_it(void **state)
@@ -253,6 +269,7 @@ int main(void)
         cmocka_unit_test(any_save_gives_what_a_function_wanted),
         cmocka_unit_test(a_step_is_passed_once_the_node_has_done_it),
         cmocka_unit_test(a_save_is_pending_once_it_is_captured_in_a_round),
+        cmocka_unit_test(a_save_that_was_aborted_before_this_rank_came_is_pending_too),
         cmocka_unit_test(the_newest_is_known_at_once_where_the_boundary_waited_for_it),
         cmocka_unit_test(a_wish_that_opens_no_round_is_told_again),
     };

@@ -206,6 +206,89 @@ a_rank_that_writes_nothing_stands_at_the_step_while_it_saves_with_the_others(voi
     assert_int_equal(lone.saves_told, 0);
 }
 
+/* --- a program whose manager saves ------------------------------------------------------------ */
+
+static struct agent_ended told; /* of the step that told of a round */
+static int64_t told_at;
+
+static void *managed_program(void *arg)
+{
+    struct agent_ended ended;
+
+    lone.open_status = muster_node_open(&lone.options, &lone.node, &lone.error);
+    for (int64_t done = 1; lone.open_status == MUSTER_OK && !atomic_load(&lone.stop); done++) {
+        atomic_store(&lone.in_step, (int)done);
+        while (atomic_load(&lone.slow))
+            poll(NULL, 0, 1);
+        if (!boundary(done, false, &ended))
+            break;
+        if (ended.round != 0) {
+            told = ended;
+            told_at = done;
+        }
+    }
+    lone.close_status = muster_node_close(&lone.node, 0, NULL);
+    return arg;
+}
+
+/* A host under load gave the training thread no time between the two events, and one rank of three
+ * did not tell its program what the others had told theirs. */
+static void a_save_that_was_aborted_in_the_step_before_it_is_told(void **state)
+{
+    int64_t step;
+
+    (void)state;
+    told = (struct agent_ended){.saves = false};
+    assert_int_equal(pthread_create(&lone.thread, NULL, managed_program, NULL), 0);
+    lone_welcome_and_start();
+    lone_await_steps(3);
+    atomic_store(&lone.slow, true);
+    lone_await_steps(atomic_load(&lone.in_step) + 1); /* deep in a step */
+    say(EVENT_FREEZE, 1, -1);
+    step = lone_await(WIRE_REPORT)->u.report.begun;
+    say(EVENT_DECISION, 1, step);
+    say(EVENT_ABORT, 1, step);
+    while (lone_await(WIRE_HEARTBEAT)->up.applied_seq < lone.seq)
+        ;
+    atomic_store(&lone.slow, false);
+    lone_await_steps((int)step + 1);
+    lone_await_leave();
+    assert_int_equal(told.round, 1);
+    assert_false(told.saves);
+    assert_false(told.committed);
+    assert_int_equal(told_at, step);
+}
+
+/* --- a program whose collective broke --------------------------------------------------------- */
+
+static void *suspecting_program(void *arg)
+{
+    struct agent_ended ended;
+
+    lone.open_status = muster_node_open(&lone.options, &lone.node, &lone.error);
+    if (lone.open_status == MUSTER_OK && boundary(1, false, &ended)) {
+        atomic_store(&lone.in_step, 1);
+        lone.run_status = muster_node_fail_suspecting(lone.node, 3, "the collective broke",
+                                                      INT64_C(10) * LONE_DEADLINE_MS, &lone.error);
+    }
+    lone.close_status = muster_node_close(&lone.node, 1, NULL);
+    return arg;
+}
+
+static void who_suspects_another_waits_no_longer_than_for_its_error(void **state)
+{
+    (void)state;
+    assert_int_equal(pthread_create(&lone.thread, NULL, suspecting_program, NULL), 0);
+    lone_welcome_and_start();
+    lone_await_steps(1);
+    lone_say((struct wire_event){
+        .kind = EVENT_PEER_ERROR, .rank = 1, .code = MUSTER_E_STEP, .text = "no memory"});
+    lone_await(WIRE_LEAVE);
+    lone_end();
+    assert_int_equal(lone.run_status, MUSTER_E_PEER);
+    assert_int_equal(lone.error.rank, 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -219,6 +302,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(
             a_rank_that_writes_nothing_stands_at_the_step_while_it_saves_with_the_others, setup,
             lone_teardown),
+        cmocka_unit_test_setup_teardown(a_save_that_was_aborted_in_the_step_before_it_is_told,
+                                        setup, lone_teardown),
+        cmocka_unit_test_setup_teardown(who_suspects_another_waits_no_longer_than_for_its_error,
+                                        setup, lone_teardown),
         cmocka_unit_test_setup_teardown(a_program_that_closes_in_its_turn_has_its_state_saved,
                                         setup, lone_teardown),
     };

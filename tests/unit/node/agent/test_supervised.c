@@ -312,6 +312,26 @@ static void the_first_step_is_a_last_line_of_the_life(void **state)
     assert_string_equal(text, "muster-life 1\n0000000000abcdef\n2\njob\ntcp://h0:7700\nstarted\n");
 }
 
+/* A program without standard input: the first file that it opens has the number 0. */
+static void a_life_file_may_have_the_number_0(void **state)
+{
+    struct files *f = *state;
+    int kept = dup(STDIN_FILENO);
+    char text[256];
+
+    close(STDIN_FILENO);
+    supervised_joins(&f->supervised, &facts);
+    assert_int_equal(f->supervised.life_fd, STDIN_FILENO);
+    supervised_starts(&f->supervised);
+    read_life(f, text, sizeof text);
+    supervised_leaves(&f->supervised);
+    if (kept >= 0) {
+        dup2(kept, STDIN_FILENO);
+        close(kept);
+    }
+    assert_non_null(strstr(text, "started"));
+}
+
 static void who_finished_says_so_for_good(void **state)
 {
     struct files *f = *state;
@@ -395,6 +415,7 @@ int main(void)
         TEST(who_left_is_no_longer_named),
         TEST(who_is_preempted_leaves_a_word),
         TEST(the_first_step_is_a_last_line_of_the_life),
+        TEST(a_life_file_may_have_the_number_0),
         TEST(who_finished_says_so_for_good),
         TEST(a_second_process_does_not_take_the_name),
         TEST(a_child_s_own_node_has_its_own_life),

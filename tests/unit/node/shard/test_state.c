@@ -176,6 +176,8 @@ static void bad_arguments_are_named_and_change_nothing(void **state)
     assert_int_equal(muster_state_add_tensor(s, "c", MUSTER_DTYPE_U8, nine, 8, &value, &err), 0);
     assert_int_equal(muster_state_add_blob(s, "d", NULL, 0, &err), MUSTER_OK);
     assert_int_equal(muster_state_count(s), 4);
+    assert_int_equal(muster_state_add_split(s, "e", MUSTER_DTYPE_F32, zero, 2, 0, 0, 0, NULL, &err),
+                     MUSTER_OK);
     muster_state_destroy(&s);
 }
 
