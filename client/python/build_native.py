@@ -70,8 +70,8 @@ def main():
     ffi = FFI()
     ffi.cdef(cdef)
     ffi.cdef(CALLBACKS)
-    ffi.cdef("int muster_py_shield(void);")
-    headers = "".join(f"#include <{header}>\n" for header in HEADERS)
+    ffi.cdef("int muster_py_shield(void); void free(void *);")  # free: of strings that C gives
+    headers = "#include <stdlib.h>\n" + "".join(f"#include <{name}>\n" for name in HEADERS)
     ffi.set_source("muster._native", headers + SHIELD.read_text(encoding="utf-8"))
     ffi.emit_c_code(output)
     with open(output.removesuffix(".c") + ".cdef", "w", encoding="utf-8") as file:

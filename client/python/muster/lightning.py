@@ -20,6 +20,7 @@ from lightning.fabric.utilities.data import _set_sampler_epoch
 from lightning.pytorch import Callback
 
 from . import _framework
+from ._errors import wrong
 from ._manager import Manager, _Policy
 from ._member import RestoreContext, SaveContext
 from ._signals import hear_instead_of
@@ -126,7 +127,7 @@ class Muster(Callback):  # type: ignore[misc] # lightning is not read here
     def setup(self, trainer: Any, pl_module: Any, stage: str) -> None:
         environment = getattr(trainer.strategy, "cluster_environment", None)
         if getattr(environment, "auto_requeue", False):
-            raise ValueError(
+            raise wrong(
                 "Lightning's SLURM requeue saves from inside a signal handler, beside muster; give "
                 "Trainer(plugins=[SLURMEnvironment(auto_requeue=False)])"
             )

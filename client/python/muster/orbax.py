@@ -23,7 +23,7 @@ from orbax.checkpoint import checkpoint_managers as policies
 
 from . import _framework
 from ._elsewhere import Elsewhere, local, read_pointer
-from ._errors import Error
+from ._errors import Error, wrong
 from .jax import answer_preemption_sync, check_world, replace_preemption_service
 
 _framework.check_version("muster.orbax", "orbax-checkpoint", ocp.__version__, "0.12")
@@ -326,7 +326,7 @@ def _join(directory: str, options: Mapping[str, Any]) -> Elsewhere:
     place = dict(options)
     if "directory" not in place and not os.environ.get("MUSTER_CHECKPOINT_DIR"):
         if local(directory) is None:
-            raise ValueError(
+            raise wrong(
                 f"muster's own small files cannot be in {directory}; set MUSTER_CHECKPOINT_DIR to "
                 "a directory that all ranks see"
             )
