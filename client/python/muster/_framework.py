@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import logging
 import warnings
 from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Any
 
 from ._errors import Error, Preempted, SaveError, wrong
+from ._log import log
 from ._native import lib
-
-log = logging.getLogger("muster")
 
 _OVER = (lib.MUSTER_E_BUSY, lib.MUSTER_E_EXISTS)  # the step was over, or saved, already
 

@@ -275,7 +275,7 @@ class Manager(Member):
         )
         own.fallback, own.save_timeout_ms = fallback, milliseconds("save_timeout", save_timeout)
         box = ffi.new("muster_manager_t **")
-        self._finish(lib.muster_manager_open(own, box, self._error), self._error)
+        self._check_open(lib.muster_manager_open(own, box, self._error))
         self._opened(box)
         del texts, memory
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import atexit
 import dataclasses
 import functools
-import logging
 import os
 import pathlib
 import sys
@@ -29,6 +28,7 @@ from ._errors import (
     wrong_type,
 )
 from ._hooks import Hooks
+from ._log import Lines, log
 from ._native import ffi, lib
 from ._state import TrainingState
 
@@ -224,6 +224,7 @@ def node_options(
     if save is not None:
         options.termination.save_fn = lib.muster_py_save
         options.termination.restore_fn = lib.muster_py_restore
+    hooks.lines = Lines(options)
     options.interrupted_fn = lib.muster_py_interrupted
     options.arg = hooks.handle
     return options, texts, hooks
@@ -260,6 +261,18 @@ class Member:
         self._box = box
         self._at_exit = functools.partial(_close_at_exit, weakref.ref(self))
         atexit.register(self._at_exit)
+
+    def _end_lines(self) -> None:
+        if self._hooks.lines is not None:
+            self._hooks.lines.end()
+
+    def _check_open(self, status: int) -> None:
+        """A node that was not opened has logged all that it will."""
+        try:
+            self._finish(status, self._error)
+        except BaseException:
+            self._end_lines()
+            raise
 
     def _joined(self, node: Any) -> None:
         self._c = self._hooks.node = node
@@ -368,6 +381,7 @@ class Member:
             self._finish(self._close_c(box, code, error), error)
         finally:
             self._hooks.node = ffi.NULL
+            self._end_lines()
 
     def __enter__(self: Self) -> Self:
         return self
@@ -395,7 +409,7 @@ class Member:
         text = f"the program never closed {self!r}; use it in a with block, or call close()"
         try:
             if failure is None and not self._preempted:
-                logging.getLogger("muster").error("%s: this rank counts as failed", text)
+                log.error("%s: this rank counts as failed", text)
                 if self._c != ffi.NULL:
                     lib.muster_node_fail(self._c, 1, text.encode())
                 self.close(1)

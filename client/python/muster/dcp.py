@@ -24,6 +24,7 @@ from torch.distributed.checkpoint.state_dict import get_state_dict, set_state_di
 from . import _framework
 from . import torch as _torch
 from ._errors import wrong, wrong_type
+from ._log import log
 from ._member import RestoreContext, SaveContext
 
 _framework.check_version("muster.dcp", "torch", torch.__version__, "2.15")
@@ -150,7 +151,7 @@ class Checkpointer(_torch.Checkpointer):
         if context.rank < len(states):
             _torch.set_rng_state(states[context.rank]["random"])
         else:
-            _framework.log.warning(
+            log.warning(
                 "rank %d was not there when the checkpoint of step %d was saved by %d ranks; it "
                 "keeps the random numbers that the program seeded",
                 context.rank,

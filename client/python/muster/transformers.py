@@ -23,6 +23,7 @@ from transformers.trainer_utils import rotate_checkpoints
 from . import _framework
 from ._elsewhere import Elsewhere, Saved
 from ._errors import wrong
+from ._log import log
 from ._manager import _Policy
 from ._signals import shield_behind
 
@@ -176,7 +177,7 @@ class Muster(TrainerCallback):  # type: ignore[misc] # transformers has no types
         control.should_save = True
         if control.should_evaluate and elsewhere.leaves(step):
             control.should_evaluate = False
-            _framework.log.warning(
+            log.warning(
                 "the evaluation of step %d is left out: the job is being terminated", step
             )
         path = self._path(args, state)
