@@ -49,6 +49,7 @@ def test_a_checkpoint_is_a_mapping_of_its_tensors(saved):
     assert checkpoint.tensors["w"] == muster.TensorInfo("F64", (3, 4), 96, 1)
     assert checkpoint.step == int(checkpoint.metadata["step"]) > 0
     assert checkpoint.metadata["job"] == "job" and checkpoint.metadata["epoch"] == 3
+    assert checkpoint.metadata["data_position"] is None
     (name,) = checkpoint.files
     assert checkpoint.read_file(name) == (saved / name).read_bytes()
     assert checkpoint.files[name].size_bytes == (saved / name).stat().st_size

@@ -81,7 +81,7 @@ class Checkpoint(Mapping[str, Any]):
 
     tensors: each tensor by its name. files: each file by its path below `path`.
     metadata: what was saved beside them: "job", "step", "generation", "world_size", "epoch",
-    "metrics", "custom" and more. Members may be added.
+    "metrics", "custom" and more; None = not told. Members may be added.
     """
 
     def __init__(self, path: str | os.PathLike[str], *, rank: int | None = None) -> None:
@@ -109,6 +109,9 @@ class Checkpoint(Mapping[str, Any]):
             name: FileInfo(file["bytes"], file["checksum"], file["rank"])
             for name, file in sorted(told.pop("files").items())
         }
+        for name in ("epoch", "step_in_epoch", "data_position"):
+            if told.get(name) == -1:
+                told[name] = None
         self.metadata: dict[str, Any] = told
 
     def _metadata(self) -> dict[str, Any]:
@@ -186,7 +189,7 @@ class Checkpoint(Mapping[str, Any]):
 def read(path: str | os.PathLike[str], *, rank: int | None = None) -> Checkpoint:
     """What the checkpoint in the directory `path` holds. Joins no job, and asks no broker.
 
-        checkpoint = muster.read("checkpoints/step-000000000400")
+        checkpoint = muster.read("checkpoints/1200")
         checkpoint.step, list(checkpoint), checkpoint["w"], checkpoint.metadata["metrics"]
 
     path: as `muster checkpoints` and Client.checkpoints() name it.
