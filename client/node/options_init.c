@@ -76,3 +76,4 @@ DEFINE(training_state_options, MUSTER_TRAINING_STATE_OPTIONS_INIT, fallback,
 DEFINE(coordinator_options, MUSTER_COORDINATOR_OPTIONS_INIT, max_queued, "muster_coordinator_open")
 DEFINE(call, MUSTER_CALL_INIT, per_worker, "muster_coordinator_schedule")
 DEFINE(worker_options, MUSTER_WORKER_OPTIONS_INIT, prefetch, "muster_worker_open")
+DEFINE(read_options, MUSTER_READ_OPTIONS_INIT, rank, "muster_checkpoint_read")

@@ -4,6 +4,7 @@
 #ifndef CLIENT_NODE_OPTIONS_TAKE_H
 #define CLIENT_NODE_OPTIONS_TAKE_H
 
+#include <muster/checkpoint.h>
 #include <muster/coordinator.h>
 #include <muster/manager.h>
 #include <muster/training.h>
@@ -32,5 +33,7 @@ enum muster_status call_take(const struct muster_call *given, struct muster_call
 enum muster_status worker_options_take(const struct muster_worker_options *given,
                                        struct muster_worker_options *ret_own,
                                        struct muster_error *err);
+enum muster_status read_options_take(const struct muster_read_options *given,
+                                     struct muster_read_options *ret_own, struct muster_error *err);
 
 #endif

@@ -21,7 +21,14 @@ extern "Python" int muster_py_save(const struct muster_save_context *context);
 extern "Python" int muster_py_restore(const struct muster_restore_context *context);
 extern "Python" bool muster_py_interrupted(void *arg);
 """
-SHIELD = pathlib.Path(__file__).with_name("shield.c")
+OWN = [pathlib.Path(__file__).with_name(name) for name in ("shield.c", "log.c")]
+OWN_CALLS = """
+int muster_py_shield(void);
+void muster_py_log(int level, const char *text, void *arg);
+void muster_py_log_to(int fd);
+int muster_py_log_lost(void);
+void free(void *); /* of strings that C gives */
+"""
 
 
 def preprocess(compiler, include_directories):
@@ -70,9 +77,10 @@ def main():
     ffi = FFI()
     ffi.cdef(cdef)
     ffi.cdef(CALLBACKS)
-    ffi.cdef("int muster_py_shield(void);")
-    headers = "".join(f"#include <{header}>\n" for header in HEADERS)
-    ffi.set_source("muster._native", headers + SHIELD.read_text(encoding="utf-8"))
+    ffi.cdef(OWN_CALLS)
+    headers = "#include <stdlib.h>\n" + "".join(f"#include <{name}>\n" for name in HEADERS)
+    own = "".join(file.read_text(encoding="utf-8") for file in OWN)
+    ffi.set_source("muster._native", headers + own)
     ffi.emit_c_code(output)
     with open(output.removesuffix(".c") + ".cdef", "w", encoding="utf-8") as file:
         file.write(cdef)

@@ -1,7 +1,6 @@
 /* shard_reshard - see shard_reshard.h. */
 #include "node/shard/shard_reshard.h"
 
-#include "node/shard/safetensors_file.h"
 #include "node/shard/sums.h"
 #include "schema/error.h"
 
@@ -75,7 +74,8 @@ static enum muster_status check_facts(const struct safetensors_file *file,
                      file->path);
 }
 
-static enum muster_status read_shard_header(const struct reshard *r, struct safetensors_file *file,
+static enum muster_status read_shard_header(const struct manifest *manifest,
+                                            struct safetensors_file *file,
                                             const struct manifest_shard *shard,
                                             struct muster_error *err)
 {
@@ -90,20 +90,20 @@ static enum muster_status read_shard_header(const struct reshard *r, struct safe
     if (status == MUSTER_OK)
         status = safetensors_file_read_sums(file, err);
     if (status == MUSTER_OK)
-        status = check_facts(file, r->manifest, shard, err);
+        status = check_facts(file, manifest, shard, err);
     if (status != MUSTER_OK)
         return status;
     if (file->table == NULL || file->piece_bytes > PIECE_MAX)
         return error_set(err, MUSTER_E_RESTORE,
                          "%.600s has no table of checksums that parts of it could be checked by; "
                          "start the job with %llu ranks, as it was saved",
-                         file->path, (unsigned long long)r->manifest->world_size);
+                         file->path, (unsigned long long)manifest->world_size);
     return MUSTER_OK;
 }
 
-static enum muster_status open_shard(const struct reshard *r, const struct manifest_shard *shard,
-                                     char path[FS_PATH_MAX], struct safetensors_file *ret_file,
-                                     struct muster_error *err)
+enum muster_status shard_reshard_open(const char *checkpoint_path, const struct manifest *manifest,
+                                      const struct manifest_shard *shard, char path[FS_PATH_MAX],
+                                      struct safetensors_file *ret_file, struct muster_error *err)
 {
     char name[DIR_NAME_SIZE + sizeof DIR_SHARD_SUFFIX];
     enum muster_status status;
@@ -114,13 +114,13 @@ static enum muster_status open_shard(const struct reshard *r, const struct manif
         return error_set(err, MUSTER_E_RESTORE,
                          "the shard of rank %" PRIu64 " in %.600s was written by the job's own "
                          "save_fn; start the job with %" PRIu64 " ranks, as it was saved",
-                         shard->rank, r->request->checkpoint_path, r->manifest->world_size);
-    status = fs_path(path, err, "%s/%s", r->request->checkpoint_path, name);
+                         shard->rank, checkpoint_path, manifest->world_size);
+    status = fs_path(path, err, "%s/%s", checkpoint_path, name);
     if (status == MUSTER_OK)
-        status = safetensors_file_open(path, ret_file, err);
+        status = shard_damage(safetensors_file_open(path, ret_file, err), err);
     if (status != MUSTER_OK)
         return status;
-    status = read_shard_header(r, ret_file, shard, err);
+    status = read_shard_header(manifest, ret_file, shard, err);
     if (status != MUSTER_OK)
         safetensors_file_close(ret_file);
     return status;
@@ -222,11 +222,13 @@ static enum muster_status note_whole(struct wanted *wanted, const struct safeten
     }
     if (wanted->piece_bytes == file->piece_bytes && memcmp(wanted->sum, sum, sizeof sum) == 0)
         return MUSTER_OK;
-    return error_set(err, MUSTER_E_RESTORE,
-                     "tensor \"%s\" is not split, and differs between the shards of ranks %" PRIu64
-                     " and %" PRIu64 " in %.400s: a job of another size cannot tell whose it is to "
-                     "take; declare its split axis, or start with as many ranks as it was saved by",
-                     wanted->item->name, wanted->rank, rank, file->path);
+    return error_set(
+        err, MUSTER_E_RESTORE,
+        "tensor \"%s\" is not split, and differs between the shards of ranks %" PRIu64
+        " and %" PRIu64 " in %.400s: a job of another size cannot tell whose it is to "
+        "take; declare its split axis, start with as many ranks as it was saved by, or "
+        "read the one of a rank with muster_checkpoint_read",
+        wanted->item->name, wanted->rank, rank, file->path);
 }
 
 static struct wanted *shard_reshard_wanted_of(const struct reshard *r, const char *name)
@@ -242,14 +244,17 @@ static void shard_reshard_take_whole(const struct reshard *r, struct wanted *wan
                                      const struct safetensors_tensor *tensor)
 {
     const struct state_item *item = wanted->item;
+    bool own = r->request->own_parts;
 
     if (!r->request->wholes || item->split.is || !tensor->split.is ||
         tensor->split.axis >= item->dim_count ||
-        item->shape[tensor->split.axis] != tensor->split.global_count)
+        item->shape[tensor->split.axis] !=
+            (own ? tensor->shape[tensor->split.axis] : tensor->split.global_count))
         return;
     wanted->whole = *item;
     wanted->whole.split = tensor->split;
-    wanted->whole.split.begin = 0;
+    if (!own)
+        wanted->whole.split.begin = 0;
     wanted->item = &wanted->whole;
 }
 
@@ -291,10 +296,10 @@ static enum muster_status check_complete(const struct reshard *r, struct muster_
             have += wanted->parts[k].end - wanted->parts[k].begin;
         if (item->split.is ? have == item->shape[item->split.axis] : wanted->found)
             continue;
-        return error_set(err, MUSTER_E_RESTORE,
-                         "tensor \"%s\": %s not in the shards of %.500s; nothing was restored",
-                         item->name, item->split.is ? "a part of it is" : "it is",
-                         r->request->checkpoint_path);
+        return error_set(
+            err, r->request->job == NULL && !item->split.is ? MUSTER_E_NOT_FOUND : MUSTER_E_RESTORE,
+            "tensor \"%s\": %s not in the shards of %.500s; nothing was restored", item->name,
+            item->split.is ? "a part of it is" : "it is", r->request->checkpoint_path);
     }
     return MUSTER_OK;
 }
@@ -457,7 +462,8 @@ static enum muster_status each_shard(struct reshard *r, bool read, struct muster
 
         if (read && !is_needed(r, shard->rank))
             continue;
-        status = open_shard(r, shard, path, &file, err);
+        status =
+            shard_reshard_open(r->request->checkpoint_path, r->manifest, shard, path, &file, err);
         if (status != MUSTER_OK)
             break;
         status = read ? check_signed(r, &file, &shard->files[0], err)

@@ -13,12 +13,20 @@
 #ifndef NODE_SHARD_SHARD_RESHARD_H
 #define NODE_SHARD_SHARD_RESHARD_H
 
+#include "node/shard/safetensors_file.h"
 #include "node/shard/shard.h"
 
 /* E_RESTORE: what does not fit, or is in no shard; the state is as before. E_CORRUPT: damage, with
- * file and tensor; the state is partly overwritten if err says so. E_NOT_FOUND, E_IO, E_NOMEM. */
+ * file and tensor; the state is partly overwritten if err says so. E_IO, E_NOMEM. */
 enum muster_status shard_reshard(const struct shard_restore *request,
                                  const struct manifest *manifest, struct muster_error *err);
+
+/* The file of a shard, its header and its table of sums, which are whole, and its facts, which are
+ * the manifest's. path is the memory that ret_file borrows. The caller closes it. E_RESTORE:
+ * save_fn wrote the shard, or it has no sums. E_CORRUPT, E_IO, E_NOMEM. */
+enum muster_status shard_reshard_open(const char *checkpoint_path, const struct manifest *manifest,
+                                      const struct manifest_shard *shard, char path[FS_PATH_MAX],
+                                      struct safetensors_file *ret_file, struct muster_error *err);
 
 /* Whether this rank's own shard holds other parts than the state declares. False if it cannot be
  * told: the plain restore says what is wrong. */

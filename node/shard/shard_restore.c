@@ -49,8 +49,7 @@ enum muster_status shard_manifest_read(const char *checkpoint_path, struct manif
     return status;
 }
 
-/* A file that the manifest names and the disk has not is damage, not "nothing there". */
-static enum muster_status as_damage(enum muster_status status, struct muster_error *err)
+enum muster_status shard_damage(enum muster_status status, struct muster_error *err)
 {
     if (status != MUSTER_E_NOT_FOUND)
         return status;
@@ -69,9 +68,9 @@ static enum muster_status shard_restore_verify_file(const char *checkpoint_path,
     enum muster_status status = fs_path(path, err, "%s/%s", checkpoint_path, file->path);
 
     if (status == MUSTER_OK)
-        status = as_damage(checksum_file_watched(path, checksum_kind_of(file->checksum), NULL,
-                                                 &bytes, checksum, err),
-                           err);
+        status = shard_damage(checksum_file_watched(path, checksum_kind_of(file->checksum), NULL,
+                                                    &bytes, checksum, err),
+                              err);
     if (status != MUSTER_OK)
         return status;
     if (bytes != file->bytes)
@@ -95,14 +94,22 @@ enum muster_status shard_verify(const char *checkpoint_path, const struct manife
     return status;
 }
 
-static enum muster_status check_signer(const struct shard_restore *request,
-                                       const struct manifest *manifest, struct muster_error *err)
+enum muster_status shard_manifest_signed(const char *checkpoint_path, const char *signer,
+                                         struct manifest **ret_manifest, struct muster_error *err)
 {
+    struct manifest *manifest = NULL;
     struct muster_error why;
-    enum muster_status status = manifest_check_signer(manifest, request->signer, &why);
+    enum muster_status status = shard_manifest_read(checkpoint_path, &manifest, err);
 
     if (status != MUSTER_OK)
-        error_set(err, status, "the checkpoint %.500s: %.500s", request->checkpoint_path, why.text);
+        return status;
+    status = manifest_check_signer(manifest, signer, &why);
+    if (status == MUSTER_OK)
+        *ret_manifest = manifest;
+    else {
+        error_set(err, status, "the checkpoint %.500s: %.500s", checkpoint_path, why.text);
+        manifest_destroy(&manifest);
+    }
     return status;
 }
 
@@ -155,10 +162,8 @@ static const struct manifest_shard *own_shard(const struct shard_restore *reques
                : manifest_shard_of(manifest, request->rank);
 }
 
-/* True: what save_fn wrote. False: one safetensors file. E_CORRUPT: neither, or names that are not
- * this shard's, so that a manifest cannot send a rank to another's files. */
-static enum muster_status shard_kind(const struct manifest_shard *shard, bool *ret_is_dir,
-                                     struct muster_error *err)
+enum muster_status shard_kind(const struct manifest_shard *shard, bool *ret_is_dir,
+                              struct muster_error *err)
 {
     char name[DIR_NAME_SIZE];
     size_t length;
@@ -205,9 +210,9 @@ static enum muster_status restore_state(const struct shard_restore *request,
     if (status != MUSTER_OK)
         return status;
     if (manifest->layout == LAYOUT_SHARDED && shard_is_split_otherwise(path, request->state))
-        return as_damage(shard_reshard(request, manifest, err), err);
-    return as_damage(safetensors_restore(path, file->bytes, file->checksum, request->state, err),
-                     err);
+        return shard_reshard(request, manifest, err);
+    return shard_damage(safetensors_restore(path, file->bytes, file->checksum, request->state, err),
+                        err);
 }
 
 /* The directory that save_fn wrote, with all its files as they were saved. */
@@ -334,8 +339,7 @@ static enum muster_status restore_shard(const struct shard_restore *request,
         request->restore_fn != NULL)
         return restore_all_by_fn(request, manifest, err);
     if (manifest->layout == LAYOUT_SHARDED && manifest->world_size != request->world_size)
-        return by_another_number(as_damage(shard_reshard(request, manifest, err), err), request,
-                                 manifest, err);
+        return by_another_number(shard_reshard(request, manifest, err), request, manifest, err);
     if (shard == NULL)
         return error_set(err, MUSTER_E_RESTORE,
                          "the checkpoint %.600s has no shard of rank %" PRIu64,
@@ -358,12 +362,10 @@ enum muster_status shard_restore(const struct shard_restore *request,
     if ((request->state == NULL) == (request->restore_fn == NULL))
         return error_set(err, MUSTER_E_ARGUMENT,
                          "a restore needs a state or a restore_fn, not both or neither");
-    status = shard_manifest_read(request->checkpoint_path, &manifest, err);
+    status = shard_manifest_signed(request->checkpoint_path, request->signer, &manifest, err);
     if (manifest == NULL)
         return status;
-    status = check_signer(request, manifest, err);
-    if (status == MUSTER_OK)
-        status = shard_restore_check_request(request, manifest, err);
+    status = shard_restore_check_request(request, manifest, err);
     if (status == MUSTER_OK)
         status = restore_shard(request, manifest, err);
     if (status == MUSTER_OK)

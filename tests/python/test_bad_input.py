@@ -61,7 +61,7 @@ def test_a_version_that_nobody_tested_is_named_with_the_one_that_was():
 
 
 def test_a_layout_in_which_ranks_get_another_s_state_is_refused():
-    with pytest.raises(ValueError, match="layout is 'replicated', with which every rank would get"):
+    with pytest.raises(muster.ArgumentError, match="layout is 'replicated', with which every rank"):
         _framework.own_parts({"layout": "replicated"})
 
 
@@ -77,12 +77,19 @@ def test_an_array_on_a_device_that_is_not_here_is_refused_by_name():
         def is_contiguous(self):
             return True
 
-    with pytest.raises(ValueError, match="state 'w' is on cuda:7"):
+    with pytest.raises(muster.ArgumentError, match="state 'w' is on cuda:7"):
         muster.TrainingState(w=Elsewhere())
 
 
 @pytest.mark.parametrize(
-    "raised", [muster.Preempted(42, "away"), muster.PeerError(8, "rank 3 is gone", 3, 9, 70)]
+    "raised",
+    [
+        muster.Preempted(42, "away"),
+        muster.PeerError(8, "rank 3 is gone", 3, 9, 70),
+        muster.ArgumentTypeError(2, "rank is 'x'"),
+        muster.NotFoundError(24, "no tensor 'v'"),
+        muster.VersionError(4, "torch 2.3"),
+    ],
 )
 def test_an_exception_goes_from_a_process_to_another_whole(raised):
     """Ray and multiprocessing pickle what a worker raised."""
@@ -95,5 +102,36 @@ def test_a_closed_node_says_so(alone):
     node = muster.Node(state=muster.TrainingState(w=numpy.zeros(1)))
     node.close()
     for call in (node.step, node.restore, lambda: node.fail("late"), lambda: node.rank):
-        with pytest.raises(ValueError, match=r"this muster.Node is closed; open another"):
+        with pytest.raises(muster.ArgumentError, match=r"muster.Node is closed; open another"):
             call()
+
+
+@pytest.mark.parametrize(
+    "kind, options, says",
+    [
+        (TypeError, {"rank": "0"}, "rank is '0'; give a whole number"),
+        (TypeError, {"world_size": 2.5}, "world_size is 2.5; give"),
+        (ValueError, {"rank": 1 << 40}, "rank is 1099511627776; give a number below"),
+        (TypeError, {"grace": "soon"}, "grace is 'soon'; give seconds"),
+        (ValueError, {"grace": -1}, "grace is -1; give seconds"),
+        (TypeError, {"job": 5}, "job is 5; give it as text"),
+        (TypeError, {"directory": 5}, "directory is 5; give it as text"),
+        (TypeError, {"signals": ["TERM"]}, "signals is 'TERM'"),
+        (TypeError, {"state": {"w": 1}}, r"state is a dict; give muster.TrainingState\("),
+        (ValueError, {"layout": "scattered"}, "layout is 'scattered'; give one of"),
+    ],
+)
+def test_a_wrong_argument_is_an_error_of_muster_s_and_of_python_s(kind, options, says):
+    with pytest.raises(muster.ArgumentError, match=says) as caught:
+        muster.Node(**options)
+    assert isinstance(caught.value, kind) and isinstance(caught.value, ValueError)
+    assert caught.value.name == "MUSTER_E_ARGUMENT" and caught.value.advice
+
+
+def test_what_the_library_finds_wrong_is_of_the_same_class():
+    with pytest.raises(muster.ArgumentError, match="rank without world_size"):
+        muster.Node(state=muster.TrainingState(), rank=0)
+    with pytest.raises(ValueError, match="longer than|255"):
+        muster.TrainingState().add("x" * 300, numpy.zeros(1))
+    with pytest.raises(KeyError):
+        muster.TrainingState().remove("nothing")

@@ -153,6 +153,7 @@ def exits_at_random_moments(world, count):
                     env={
                         "MUSTER_JOB": f"exit-{start + at}",
                         "MUSTER_CHECKPOINT_DIR": f"{world.directory}/{start + at}",
+                        **({"LOGGING": "1"} if (start + at) // len(CODES) % 2 else {}),
                     },
                 ),
             )

@@ -13,15 +13,20 @@ Importing this package imports no framework. muster.torch needs PyTorch.
 
 from ._client import Client, Row
 from ._errors import (
+    ArgumentError,
+    ArgumentTypeError,
     BrokerError,
+    CorruptError,
     Error,
     ForkedError,
     Interrupted,
+    NotFoundError,
     PeerError,
     Preempted,
     RestoreError,
     SaveError,
     StepError,
+    VersionError,
     WaitTimeout,
 )
 from ._manager import (
@@ -45,6 +50,7 @@ from ._member import Announced, RestoreContext, SaveContext
 from ._native import ffi as _ffi
 from ._native import lib as _lib
 from ._node import Node, Position
+from ._read import Checkpoint, FileInfo, TensorInfo, read
 from ._signals import shield
 from ._state import TrainingState, split_range
 
@@ -52,10 +58,15 @@ __version__: str = _ffi.string(_lib.muster_version()).decode()
 
 __all__ = [
     "Announced",
+    "ArgumentError",
+    "ArgumentTypeError",
     "BrokerError",
+    "Checkpoint",
     "CheckpointInfo",
     "Client",
+    "CorruptError",
     "Error",
+    "FileInfo",
     "ForkedError",
     "Interrupted",
     "KeepBest",
@@ -67,6 +78,7 @@ __all__ = [
     "KeepSteps",
     "Manager",
     "Node",
+    "NotFoundError",
     "PeerError",
     "Position",
     "Preempted",
@@ -82,8 +94,11 @@ __all__ = [
     "SaveShare",
     "SaveSteps",
     "StepError",
+    "TensorInfo",
     "TrainingState",
+    "VersionError",
     "WaitTimeout",
+    "read",
     "shield",
     "split_range",
 ]

@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Any
 
 from . import _hooks
-from ._errors import check, error_of, milliseconds, new_error
+from ._errors import check, error_of, milliseconds, new_error, wrong
 from ._native import ffi, lib
 
 
@@ -119,7 +119,7 @@ class Client:
     ) -> None:
         place = os.fspath(address) if address else os.environ.get("MUSTER_BROKER", "")
         if not place:
-            raise ValueError("no broker is named; give its address, or set MUSTER_BROKER")
+            raise wrong("no broker is named; give its address, or set MUSTER_BROKER")
         error = new_error()
         box = ffi.new("muster_client_t **")
         check(
@@ -277,9 +277,9 @@ class Client:
 
     def _client(self) -> Any:
         if self._box is None:
-            raise ValueError("this muster.Client is closed; open another")
+            raise wrong("this muster.Client is closed; open another")
         if self._pid != os.getpid():
-            raise ValueError(
+            raise wrong(
                 "this muster.Client is the parent's; open another in the forked process"
             )
         return self._box[0]

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from . import _framework, _progress
+from ._errors import wrong
 from ._manager import Manager
 from ._member import RestoreContext, SaveContext
 
@@ -39,7 +40,7 @@ def read_pointer(checkpoint: pathlib.Path) -> Saved:
     """What muster's checkpoint in this directory points to. All its ranks wrote the same."""
     found = {path.read_text(encoding="utf-8") for path in checkpoint.glob(f"*/{_POINTER}")}
     if len(found) != 1:
-        raise ValueError(
+        raise wrong(
             f"{checkpoint} points to {len(found)} checkpoints instead of one; was it saved by this "
             "module of muster's? Start another job, or restore an older one"
         )
@@ -80,7 +81,7 @@ class Elsewhere:
     @property
     def manager(self) -> Manager:
         if self._manager is None:
-            raise ValueError("this job was left already; make another manager in a new process")
+            raise wrong("this job was left already; make another manager in a new process")
         return self._manager
 
     @property

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import numbers
+import operator
+import os
 from typing import Any
 
 from ._native import ffi, lib
@@ -47,6 +50,26 @@ class Error(Exception):
 
     def __str__(self) -> str:
         return f"{self.text} ({self.name}: {self.advice})"
+
+
+class ArgumentError(Error, ValueError):
+    """A call was given what it cannot take; `text` names it."""
+
+
+class ArgumentTypeError(ArgumentError, TypeError):
+    """A call was given something of a kind that it cannot take."""
+
+
+class NotFoundError(Error, KeyError):
+    """There is no such thing; `text` names it."""
+
+
+class VersionError(Error, ImportError):  # type: ignore[misc]  # `name` is the status's
+    """Two parts do not know each other's version; `text` names both."""
+
+
+class CorruptError(Error):
+    """What was read is damaged; `text` names the file."""
 
 
 class BrokerError(Error):
@@ -100,6 +123,10 @@ class Preempted(SystemExit):
 
 
 _CLASSES: dict[int, type[Error]] = {
+    lib.MUSTER_E_ARGUMENT: ArgumentError,
+    lib.MUSTER_E_NOT_FOUND: NotFoundError,
+    lib.MUSTER_E_CORRUPT: CorruptError,
+    lib.MUSTER_E_VERSION: VersionError,
     lib.MUSTER_E_BROKER: BrokerError,
     lib.MUSTER_E_PEER: PeerError,
     lib.MUSTER_E_STEP: StepError,
@@ -135,6 +162,15 @@ def error_of(status: int, error: Any) -> Error:
     )
 
 
+def wrong(text: str) -> ArgumentError:
+    """What Python itself finds wrong with an argument."""
+    return ArgumentError(lib.MUSTER_E_ARGUMENT, text)
+
+
+def wrong_type(text: str) -> ArgumentTypeError:
+    return ArgumentTypeError(lib.MUSTER_E_ARGUMENT, text)
+
+
 def new_error() -> Any:
     """An empty struct muster_error: a call that fills none is about no rank and no step."""
     return ffi.new("struct muster_error *", {"rank": -1, "step": -1})
@@ -149,6 +185,29 @@ def milliseconds(name: str, seconds: float | None, unset: int = 0) -> int:
     """Times are seconds in Python and whole milliseconds in C."""
     if seconds is None:
         return unset
+    if not isinstance(seconds, numbers.Real):
+        raise wrong_type(f"{name} is {seconds!r}; give seconds, as a number")
     if not 0 <= seconds < 1 << 40:
-        raise ValueError(f"{name} is {seconds!r}; give seconds from 0 on")
+        raise wrong(f"{name} is {seconds!r}; give seconds from 0 on")
     return max(1, round(seconds * 1000)) if seconds else 0
+
+
+def integer(name: str, value: int | None, unset: int = 0, bits: int = 31) -> int:
+    """A number that C has in so many bits, and a sign."""
+    if value is None:
+        return unset
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise wrong_type(f"{name} is {value!r}; give a whole number") from None
+    if not -(1 << bits) <= number < 1 << bits:
+        raise wrong(f"{name} is {number}; give a number below 2^{bits}")
+    return number
+
+
+def encoded(name: str, value: str | os.PathLike[str]) -> bytes:
+    """A word or a path, as C has it."""
+    try:
+        return os.fsencode(value)
+    except TypeError:
+        raise wrong_type(f"{name} is {value!r}; give it as text") from None

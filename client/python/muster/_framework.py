@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import logging
 import warnings
 from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Any
 
-from ._errors import Error, Preempted, SaveError
+from ._errors import Error, Preempted, SaveError, wrong
+from ._log import log
 from ._native import lib
-
-log = logging.getLogger("muster")
 
 _OVER = (lib.MUSTER_E_BUSY, lib.MUSTER_E_EXISTS)  # the step was over, or saved, already
 
@@ -41,7 +39,7 @@ def was_not_saved(raised: BaseException | None) -> bool:
 def own_parts(options: Mapping[str, Any]) -> dict[str, Any]:
     """Options of a node each of whose ranks saves what is its own, as its random numbers are."""
     if options.get("layout", "sharded") != "sharded":
-        raise ValueError(
+        raise wrong(
             f"layout is {options['layout']!r}, with which every rank would get the random numbers "
             "and the position in the data of the rank that wrote; leave it out"
         )

@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import Any
 
 from ._errors import Preempted
+from ._log import Lines
 from ._native import ffi, lib
 from ._progress import Progress
 
@@ -47,6 +48,7 @@ class Hooks:
         self.restore = restore
         self.raised: BaseException | None = None
         self.node: Any = ffi.NULL  # once it is open
+        self.lines: Lines | None = None  # of its log
         self.handle = ffi.new_handle(self)
 
 

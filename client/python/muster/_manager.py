@@ -9,7 +9,7 @@ import pathlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ._errors import check, milliseconds
+from ._errors import check, milliseconds, wrong, wrong_type
 from ._member import Member, RestoreContext, SaveContext, node_options
 from ._native import ffi, lib
 from ._progress import PATIENCE, Progress
@@ -67,7 +67,7 @@ class KeepEverySteps(_Number):
         super()._fill(policy, memory)
         if self.max_to_keep is not None:
             if self.max_to_keep < 1:
-                raise ValueError(f"max_to_keep is {self.max_to_keep}; give 1 or more, or None for all")
+                raise wrong(f"max_to_keep is {self.max_to_keep}; give 1 or more, or None for all")
             policy.max_to_keep = self.max_to_keep
 
 
@@ -214,7 +214,7 @@ def _policies(save: Sequence[_Policy], keep: Sequence[_Policy], trash: str | Non
         array = ffi.new(f"struct muster_{name}_policy[]", len(given))
         for at, policy in enumerate(given):
             if not type(policy).__name__.lower().startswith(name):
-                raise TypeError(f"{name} has {policy!r}; give policies named {name.capitalize()}…")
+                raise wrong_type(f"{name} has {policy!r}; give policies named {name.capitalize()}…")
             policy._fill(array[at], memory)
         setattr(policies, name, array)
         setattr(policies, f"{name}_count", len(given))
@@ -275,7 +275,7 @@ class Manager(Member):
         )
         own.fallback, own.save_timeout_ms = fallback, milliseconds("save_timeout", save_timeout)
         box = ffi.new("muster_manager_t **")
-        self._finish(lib.muster_manager_open(own, box, self._error), self._error)
+        self._check_open(lib.muster_manager_open(own, box, self._error))
         self._opened(box)
         del texts, memory
 

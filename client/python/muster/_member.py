@@ -5,7 +5,6 @@ from __future__ import annotations
 import atexit
 import dataclasses
 import functools
-import logging
 import os
 import pathlib
 import sys
@@ -16,8 +15,20 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 from . import _hooks
-from ._errors import Error, Preempted, check, error_of, milliseconds, new_error
+from ._errors import (
+    Error,
+    Preempted,
+    check,
+    encoded,
+    error_of,
+    integer,
+    milliseconds,
+    new_error,
+    wrong,
+    wrong_type,
+)
 from ._hooks import Hooks
+from ._log import Lines, log
 from ._native import ffi, lib
 from ._state import TrainingState
 
@@ -116,12 +127,14 @@ def _choice(name: str, value: str | None, choices: dict[str, int]) -> int:
     if value is None:
         return 0
     if value not in choices:
-        raise ValueError(f"{name} is {value!r}; give one of {', '.join(map(repr, choices))}")
+        raise wrong(f"{name} is {value!r}; give one of {', '.join(map(repr, choices))}")
     return choices[value]
 
 
-def _text(options: Any, name: str, value: str | os.PathLike[str] | None) -> Any:
-    memory = ffi.NULL if value is None else ffi.new("char[]", os.fsencode(value))
+def _text(
+    options: Any, name: str, value: str | os.PathLike[str] | None, told: str | None = None
+) -> Any:
+    memory = ffi.NULL if value is None else ffi.new("char[]", encoded(told or name, value))
     setattr(options, name, memory)
     return memory  # C borrows it for open
 
@@ -135,14 +148,14 @@ def _set_termination(
 ) -> None:
     termination.on_preempted = lib.MUSTER_PREEMPTED_RETURN
     termination.grace_period_ms = milliseconds("grace", grace, -1)
-    termination.restart_code = restart_code or 0
+    termination.restart_code = integer("restart_code", restart_code)
     termination.save_on_notice = save_on_notice
     if signals is None:
         return
     if len(signals) > _SIGNALS_MAX:
-        raise ValueError(f"{len(signals)} signals are given; give at most {_SIGNALS_MAX}")
+        raise wrong(f"{len(signals)} signals are given; give at most {_SIGNALS_MAX}")
     for at, number in enumerate(signals or (-1,)):
-        termination.signals[at] = number
+        termination.signals[at] = integer("signals", number)
 
 
 def node_options(
@@ -174,18 +187,22 @@ def node_options(
     abort_timeout: float | None = None,
 ) -> tuple[Any, list[Any], Hooks]:
     """A struct muster_node_options, the memory that it borrows for open, and its callables."""
+    if state is not None and not isinstance(state, TrainingState):
+        raise wrong_type(
+            f"state is a {type(state).__name__}; give muster.TrainingState(...) of its arrays"
+        )
     if (save is None) != (restore is None):
-        raise ValueError("give save and restore together: one writes what the other reads")
+        raise wrong("give save and restore together: one writes what the other reads")
     options = ffi.new("struct muster_node_options *")
     lib.muster_node_options_init(options, ffi.sizeof("struct muster_node_options"))
     texts = [
         _text(options, "job", job),
         _text(options, "broker", broker),
-        _text(options, "checkpoint_dir", directory),
+        _text(options, "checkpoint_dir", directory, "directory"),
         _text(options.termination, "sources", sources),
     ]
-    options.rank = -1 if rank is None else rank
-    options.world_size = world_size or 0
+    options.rank = integer("rank", rank, -1)
+    options.world_size = integer("world_size", world_size)
     options.role = _choice("role", role, _ROLES)
     options.layout = _choice("layout", layout, _LAYOUTS)
     options.state = state._box[0] if state is not None else ffi.NULL
@@ -193,7 +210,7 @@ def node_options(
     options.open_timeout_ms = milliseconds("open_timeout", open_timeout)
     options.join_timeout_ms = milliseconds("join_timeout", join_timeout)
     options.abort_timeout_ms = milliseconds("abort_timeout", abort_timeout)
-    options.save_every_steps = save_every or 0
+    options.save_every_steps = integer("save_every", save_every, bits=62)
     options.offline_ok = offline_ok
     options.restore_fallback = fallback
     options.restore_later = restore_later
@@ -207,6 +224,7 @@ def node_options(
     if save is not None:
         options.termination.save_fn = lib.muster_py_save
         options.termination.restore_fn = lib.muster_py_restore
+    hooks.lines = Lines(options)
     options.interrupted_fn = lib.muster_py_interrupted
     options.arg = hooks.handle
     return options, texts, hooks
@@ -243,6 +261,18 @@ class Member:
         self._box = box
         self._at_exit = functools.partial(_close_at_exit, weakref.ref(self))
         atexit.register(self._at_exit)
+
+    def _end_lines(self) -> None:
+        if self._hooks.lines is not None:
+            self._hooks.lines.end()
+
+    def _check_open(self, status: int) -> None:
+        """A node that was not opened has logged all that it will."""
+        try:
+            self._finish(status, self._error)
+        except BaseException:
+            self._end_lines()
+            raise
 
     def _joined(self, node: Any) -> None:
         self._c = self._hooks.node = node
@@ -351,6 +381,7 @@ class Member:
             self._finish(self._close_c(box, code, error), error)
         finally:
             self._hooks.node = ffi.NULL
+            self._end_lines()
 
     def __enter__(self: Self) -> Self:
         return self
@@ -378,7 +409,7 @@ class Member:
         text = f"the program never closed {self!r}; use it in a with block, or call close()"
         try:
             if failure is None and not self._preempted:
-                logging.getLogger("muster").error("%s: this rank counts as failed", text)
+                log.error("%s: this rank counts as failed", text)
                 if self._c != ffi.NULL:
                     lib.muster_node_fail(self._c, 1, text.encode())
                 self.close(1)
@@ -395,7 +426,7 @@ class Member:
 
     def _handle(self) -> Any:
         if self._box is None:
-            raise ValueError(f"this muster.{self._what} is closed; open another")
+            raise wrong(f"this muster.{self._what} is closed; open another")
         return self._c
 
     def _leave_with(self, value: BaseException) -> None:

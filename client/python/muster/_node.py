@@ -105,7 +105,7 @@ class Node(Member):
         self._restart_code = options.termination.restart_code or 0
         status = lib.muster_node_open(options, box, self._error)
         if status != lib.MUSTER_OK:
-            self._finish(status, self._error)
+            self._check_open(status)
         self._opened(box)
         self._joined(box[0])
         try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ._errors import check, new_error
+from ._errors import check, new_error, wrong, wrong_type
 from ._native import ffi, lib
 
 _DTYPES = {
@@ -23,30 +23,40 @@ _DTYPES = {
     "uint64": lib.MUSTER_DTYPE_U64,
     "float64": lib.MUSTER_DTYPE_F64,
     "complex64": lib.MUSTER_DTYPE_C64,
+    "float8_e4m3fn": lib.MUSTER_DTYPE_F8_E4M3,
+    "float8_e5m2": lib.MUSTER_DTYPE_F8_E5M2,
+    "float8_e8m0fnu": lib.MUSTER_DTYPE_F8_E8M0,
 }
+
+
+def _bytes_of(array: Any, dtype: str) -> Any:
+    """What Python's buffers have a word for: they have none for the types of ml_dtypes."""
+    if dtype.startswith(("bfloat", "float8")) and array.flags.c_contiguous:
+        return array.reshape(-1).view("uint8")
+    return array
 
 
 def _memory(name: str, array: Any) -> tuple[int, tuple[int, ...], Any]:
     """dtype, shape and a pointer that keeps the array's memory; nothing is copied."""
     dtype = str(getattr(array, "dtype", None)).removeprefix("torch.")
     if getattr(getattr(array, "dtype", None), "byteorder", "=") == ">":
-        raise ValueError(f"state {name!r} is big-endian; give it in native byte order")
+        raise wrong(f"state {name!r} is big-endian; give it in native byte order")
     if dtype not in _DTYPES:
-        raise TypeError(
+        raise wrong_type(
             f"state {name!r} is a {type(array).__name__} with dtype {dtype}; give an array or CPU "
             "tensor of " + ", ".join(_DTYPES)
         )
     if hasattr(array, "data_ptr"):
         if array.device.type != "cpu" or not array.is_contiguous():
-            raise ValueError(
+            raise wrong(
                 f"state {name!r} is on {array.device} or not contiguous; give a contiguous CPU "
                 "tensor"
             )
         return _DTYPES[dtype], tuple(array.shape), ffi.cast("void *", array.data_ptr())
     try:
-        pointer = ffi.from_buffer(array, require_writable=True)
+        pointer = ffi.from_buffer(_bytes_of(array, dtype), require_writable=True)
     except (BufferError, ValueError, TypeError) as error:
-        raise ValueError(
+        raise wrong(
             f"state {name!r} cannot be restored in place ({error}); give a C-contiguous, "
             "writable array"
         ) from None
@@ -96,11 +106,11 @@ class TrainingState(Mapping[str, Any]):
         dtype, shape, pointer = _memory(name, array)
         whole = tuple(whole_shape)
         if len(shape) != len(whole) or not 0 <= axis < len(whole):
-            raise ValueError(
+            raise wrong(
                 f"state {name!r} of shape {shape} is no part of {whole} along axis {axis}"
             )
         if shape[:axis] + shape[axis + 1 :] != whole[:axis] + whole[axis + 1 :]:
-            raise ValueError(
+            raise wrong(
                 f"state {name!r} of shape {shape} differs from {whole} beside axis {axis}"
             )
         error = new_error()

@@ -23,6 +23,7 @@ import torch
 
 from . import _framework
 from . import torch as _torch
+from ._errors import wrong, wrong_type
 from ._member import RestoreContext, SaveContext
 
 _framework.check_version("muster.accelerate", "accelerate", accelerate.__version__, "1.15")
@@ -33,18 +34,18 @@ _SHARED = ("FSDP", "DEEPSPEED", "MEGATRON_LM")  # all ranks write one folder tog
 def _check(accelerator: Any) -> None:
     """What cannot be saved and restored rank by rank."""
     if not isinstance(accelerator, accelerate.Accelerator):
-        raise TypeError(
+        raise wrong_type(
             f"accelerator is a {type(accelerator).__name__}; give the accelerate.Accelerator that "
             "prepared the training"
         )
     kind = accelerator.distributed_type.value
     if kind in _SHARED:
-        raise ValueError(
+        raise wrong(
             f"the accelerator distributes by {kind}, whose ranks write one folder together; save "
             "such a model by muster.dcp"
         )
     if accelerator.project_configuration.automatic_checkpoint_naming:
-        raise ValueError(
+        raise wrong(
             "automatic_checkpoint_naming writes beside the directory that all ranks commit; leave "
             "it out of the ProjectConfiguration"
         )

@@ -23,6 +23,8 @@ from torch.distributed.checkpoint.state_dict import get_state_dict, set_state_di
 
 from . import _framework
 from . import torch as _torch
+from ._errors import wrong, wrong_type
+from ._log import log
 from ._member import RestoreContext, SaveContext
 
 _framework.check_version("muster.dcp", "torch", torch.__version__, "2.15")
@@ -76,7 +78,7 @@ class Checkpointer(_torch.Checkpointer):
         **options: Any,
     ) -> None:
         if not isinstance(model, torch.nn.Module):
-            raise TypeError(
+            raise wrong_type(
                 f"model is a {type(model).__name__}; give the torch.nn.Module that is trained"
             )
         self._model = model
@@ -114,7 +116,7 @@ class Checkpointer(_torch.Checkpointer):
             )
         resized = context.saved_world_size != context.world_size
         if resized and "data" in self._parts and self._resize is None:
-            raise ValueError(
+            raise wrong(
                 f"{context.saved_world_size} ranks saved the checkpoint in "
                 f"{context.checkpoint_directory}, each with its own position in the data, and this "
                 f"launch has {context.world_size}; give Checkpointer(resize=...), which shares the "
@@ -149,7 +151,7 @@ class Checkpointer(_torch.Checkpointer):
         if context.rank < len(states):
             _torch.set_rng_state(states[context.rank]["random"])
         else:
-            _framework.log.warning(
+            log.warning(
                 "rank %d was not there when the checkpoint of step %d was saved by %d ranks; it "
                 "keeps the random numbers that the program seeded",
                 context.rank,

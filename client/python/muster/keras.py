@@ -20,6 +20,7 @@ import keras
 import numpy
 
 from . import _framework
+from ._errors import wrong
 from ._manager import KeepLatest, Manager
 from ._member import RestoreContext, SaveContext
 
@@ -86,16 +87,16 @@ class BackupAndRestore(keras.callbacks.Callback):  # type: ignore[misc] # keras 
     ) -> None:
         super().__init__()
         if not backup_dir:
-            raise ValueError("backup_dir is empty; give a directory that all ranks see")
+            raise wrong("backup_dir is empty; give a directory that all ranks see")
         if save_freq != "epoch" and not isinstance(save_freq, int):
-            raise ValueError(f"save_freq is {save_freq!r}; give 'epoch', batches, or False")
+            raise wrong(f"save_freq is {save_freq!r}; give 'epoch', batches, or False")
         if delete_checkpoint:
-            raise ValueError(
+            raise wrong(
                 "delete_checkpoint is True, and muster keeps the newest checkpoint of a job; leave "
                 "it out, and start another job (MUSTER_JOB) to begin from the start"
             )
         if keras.backend.backend() not in _BACKENDS:
-            raise ValueError(
+            raise wrong(
                 f"muster.keras knows the backends {' and '.join(_BACKENDS)}, and this is "
                 f"{keras.backend.backend()}; set KERAS_BACKEND to one of them"
             )
@@ -124,7 +125,7 @@ class BackupAndRestore(keras.callbacks.Callback):  # type: ignore[misc] # keras 
             raise RuntimeError("this callback has left its job; a process runs one fit of a job")
         model = self.model
         if not model.built:
-            raise ValueError("the model is not built, so it cannot be restored; call model.build()")
+            raise wrong("the model is not built, so it cannot be restored; call model.build()")
         if model.optimizer is not None and not model.optimizer.built:
             model.optimizer.build(model.trainable_variables)
         self._manager = Manager(save_fn=self._save, restore_fn=self._restore, **self._options)
@@ -225,7 +226,7 @@ class BackupAndRestore(keras.callbacks.Callback):  # type: ignore[misc] # keras 
             model.train_function = model.train_function.trains
         variables = _rest(model)
         if len(variables) != len(self._rest):
-            raise ValueError(
+            raise wrong(
                 f"the model has {len(variables)} random seeds and metrics, and the checkpoint "
                 f"{len(self._rest)}; compile the same metrics as when it was saved"
             )

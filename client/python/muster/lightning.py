@@ -20,6 +20,8 @@ from lightning.fabric.utilities.data import _set_sampler_epoch
 from lightning.pytorch import Callback
 
 from . import _framework
+from ._errors import wrong
+from ._log import log
 from ._manager import Manager, _Policy
 from ._member import RestoreContext, SaveContext
 from ._signals import hear_instead_of
@@ -56,19 +58,19 @@ def _place_loaders(trainer: Any, loaders: Any, restored: dict[str, Any]) -> None
 
 def _warn_of(loader: Any) -> None:
     if not hasattr(loader, "state_dict"):
-        _framework.log.warning(
+        log.warning(
             "a %s keeps no position, so a resumed epoch begins with its first batch again; use "
             "torchdata's StatefulDataLoader",
             type(loader).__name__,
         )
     if type(getattr(loader, "sampler", None)).__name__ == "DistributedSamplerWrapper":
-        _framework.log.warning(
+        log.warning(
             "Lightning wrapped the sampler of a %s, so a resumed epoch has another order; give it "
             "a DistributedSampler of this rank",
             type(loader).__name__,
         )
     if getattr(loader, "num_workers", 0) > 0 and loader.worker_init_fn is None:
-        _framework.log.warning(
+        log.warning(
             "the workers of a %s die of a SIGTERM to the process group, and the save with them; "
             "give worker_init_fn=muster.shield",
             type(loader).__name__,
@@ -126,7 +128,7 @@ class Muster(Callback):  # type: ignore[misc] # lightning is not read here
     def setup(self, trainer: Any, pl_module: Any, stage: str) -> None:
         environment = getattr(trainer.strategy, "cluster_environment", None)
         if getattr(environment, "auto_requeue", False):
-            raise ValueError(
+            raise wrong(
                 "Lightning's SLURM requeue saves from inside a signal handler, beside muster; give "
                 "Trainer(plugins=[SLURMEnvironment(auto_requeue=False)])"
             )

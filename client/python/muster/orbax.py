@@ -23,7 +23,8 @@ from orbax.checkpoint import checkpoint_managers as policies
 
 from . import _framework
 from ._elsewhere import Elsewhere, local, read_pointer
-from ._errors import Error
+from ._errors import Error, wrong
+from ._log import log
 from .jax import answer_preemption_sync, check_world, replace_preemption_service
 
 _framework.check_version("muster.orbax", "orbax-checkpoint", ocp.__version__, "0.12")
@@ -265,7 +266,7 @@ class CheckpointManager(ocp.CheckpointManager):  # type: ignore[misc] # orbax is
             if number is not None:
                 elsewhere.manager.delete(number)
         except Error as raised:  # pinned, or another rank restores it
-            _framework.log.warning("step %d is kept: %s", step, raised)
+            log.warning("step %d is kept: %s", step, raised)
             return False
         self._checkpoint_deleter.delete(step)
         return True
@@ -310,7 +311,7 @@ class CheckpointManager(ocp.CheckpointManager):  # type: ignore[misc] # orbax is
         while (aside := path.with_name(f"{path.name}{_SET_ASIDE}-{number}")).exists():
             number += 1
         path.rename(aside)
-        _framework.log.warning(
+        log.warning(
             "%s was not committed by all ranks, and is %s now; the job goes on behind step %d",
             path,
             aside.name,
@@ -326,7 +327,7 @@ def _join(directory: str, options: Mapping[str, Any]) -> Elsewhere:
     place = dict(options)
     if "directory" not in place and not os.environ.get("MUSTER_CHECKPOINT_DIR"):
         if local(directory) is None:
-            raise ValueError(
+            raise wrong(
                 f"muster's own small files cannot be in {directory}; set MUSTER_CHECKPOINT_DIR to "
                 "a directory that all ranks see"
             )

@@ -25,7 +25,9 @@ import torch
 import torch.distributed
 
 from . import _framework
+from ._errors import NotFoundError, VersionError, wrong, wrong_type
 from ._member import RestoreContext, SaveContext
+from ._native import lib
 from ._node import Node
 from ._signals import shield
 
@@ -34,9 +36,10 @@ _FILE = "rank.pt"
 _PLAIN = (type(None), bool, int, float, complex, str, bytes, torch.dtype, torch.device)
 
 if tuple(int(part) for part in torch.__version__.split(".")[:2]) < _OLDEST:
-    raise ImportError(
+    raise VersionError(
+        lib.MUSTER_E_VERSION,
         f"muster.torch does not know torch {torch.__version__}; it was tested with 2.15, and needs "
-        f"{'.'.join(map(str, _OLDEST))} or later"
+        f"{'.'.join(map(str, _OLDEST))} or later",
     )
 
 
@@ -120,7 +123,7 @@ def _refuse_pickles(place: str, value: Any) -> None:
         for at, item in enumerate(value):
             _refuse_pickles(f"{place}[{at}]", item)
     else:
-        raise TypeError(
+        raise wrong_type(
             f"{place} is a {type(value).__module__}.{type(value).__qualname__}, which only a "
             "pickle can hold; make it tensors, numbers and texts, or give allow_pickle=True"
         )
@@ -154,12 +157,12 @@ class Checkpointer:
         self._parts.update(others or {})
         for name, part in self._parts.items():
             if not hasattr(part, "state_dict") or not hasattr(part, "load_state_dict"):
-                raise TypeError(
+                raise wrong_type(
                     f"{name} is a {type(part).__name__} without state_dict and load_state_dict; "
                     "give what has both"
                 )
         if "random" in self._parts:
-            raise ValueError("the name 'random' is muster's own; call it something else")
+            raise wrong("the name 'random' is muster's own; call it something else")
         self._allow_pickle = allow_pickle
         self._check(self._state())
         self.node = Node(
@@ -215,15 +218,16 @@ class Checkpointer:
         torch.save(state, context.directory / _FILE)
 
     def _load(self, path: pathlib.Path) -> dict[str, Any]:
-        """What a rank saved. Raises KeyError when it is of another program."""
+        """What a rank saved. Raises NotFoundError when it is of another program."""
         state: dict[str, Any] = torch.load(
             path, map_location="cpu", weights_only=not self._allow_pickle
         )
         missing = set(self._parts) ^ (set(state) - {"random"})
         if missing:
-            raise KeyError(
+            raise NotFoundError(
+                lib.MUSTER_E_NOT_FOUND,
                 f"the checkpoint in {path.parent} and this program differ in "
-                f"{', '.join(sorted(missing))}; give the same parts as when it was saved"
+                f"{', '.join(sorted(missing))}; give the same parts as when it was saved",
             )
         return state
 

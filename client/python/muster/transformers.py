@@ -22,6 +22,8 @@ from transformers.trainer_utils import rotate_checkpoints
 
 from . import _framework
 from ._elsewhere import Elsewhere, Saved
+from ._errors import wrong
+from ._log import log
 from ._manager import _Policy
 from ._signals import shield_behind
 
@@ -33,7 +35,7 @@ _SEAL = "muster.json"  # in the Trainer's checkpoint: the launch that wrote it
 def _check_seal(saved: Saved) -> None:
     seal = pathlib.Path(saved.path, _SEAL)
     if not seal.exists() or json.loads(seal.read_text()) != {"generation": saved.generation}:
-        raise ValueError(
+        raise wrong(
             f"{saved.path} was written again by a save that was not committed; restore an older "
             "checkpoint, or start another job"
         )
@@ -42,17 +44,17 @@ def _check_seal(saved: Saved) -> None:
 def _check_arguments(args: Any) -> None:
     """What cannot go together with saves that all ranks agree on."""
     if args.enable_jit_checkpoint:
-        raise ValueError(
+        raise wrong(
             "enable_jit_checkpoint lets one rank save alone, which deadlocks with the others; "
             "leave it out, muster saves all ranks"
         )
     if args.save_strategy == "best":
-        raise ValueError(
+        raise wrong(
             'save_strategy="best" takes back a save that all ranks agreed on; give '
             'save_strategy="steps" with load_best_model_at_end=True'
         )
     if args.save_only_model:
-        raise ValueError(
+        raise wrong(
             "save_only_model leaves out optimizer and random numbers, so nothing can be resumed; "
             "leave it out"
         )
@@ -111,7 +113,7 @@ class Muster(TrainerCallback):  # type: ignore[misc] # transformers has no types
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **others: Any) -> None:
         if state.is_hyper_param_search:
-            raise ValueError("muster saves no hyperparameter search; leave its callback out there")
+            raise wrong("muster saves no hyperparameter search; leave its callback out there")
         self._open()
         if self._restored is not None and self._restored.step != state.global_step:
             raise RuntimeError(
@@ -175,7 +177,7 @@ class Muster(TrainerCallback):  # type: ignore[misc] # transformers has no types
         control.should_save = True
         if control.should_evaluate and elsewhere.leaves(step):
             control.should_evaluate = False
-            _framework.log.warning(
+            log.warning(
                 "the evaluation of step %d is left out: the job is being terminated", step
             )
         path = self._path(args, state)

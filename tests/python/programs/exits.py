@@ -1,6 +1,10 @@
-"""Ends in some way at some moment, with a node that saves all the time: exits.py KIND SECONDS"""
+"""Ends in some way at some moment, with a node that saves all the time: exits.py KIND SECONDS
+
+LOGGING: it has set up logging, so a thread of Python's reads muster's log.
+"""
 
 import ctypes
+import logging
 import os
 import signal
 import sys
@@ -12,6 +16,8 @@ import numpy
 import muster
 
 kind, seconds = sys.argv[1], float(sys.argv[2])
+if "LOGGING" in os.environ:
+    logging.basicConfig(level=logging.DEBUG)
 state = muster.TrainingState(w=numpy.zeros(1000))
 threading.Thread(target=time.sleep, args=(0.01,), daemon=True).start()
 node = muster.Node(state=state, save_every=3, save_behind=kind != "raise")

@@ -1,0 +1,204 @@
+"""read: what a checkpoint holds, without its job."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ._errors import NotFoundError, check, new_error, wrong, wrong_type
+from ._native import ffi, lib
+from ._state import TrainingState
+
+# As safetensors names them, and as NumPy does, or ml_dtypes.
+_DTYPES = {
+    "BOOL": "bool",
+    "I8": "int8",
+    "U8": "uint8",
+    "I16": "int16",
+    "U16": "uint16",
+    "F16": "float16",
+    "BF16": "bfloat16",
+    "I32": "int32",
+    "U32": "uint32",
+    "F32": "float32",
+    "I64": "int64",
+    "U64": "uint64",
+    "F64": "float64",
+    "F8_E4M3": "float8_e4m3fn",
+    "F8_E5M2": "float8_e5m2",
+    "F8_E8M0": "float8_e8m0fnu",
+    "C64": "complex64",
+}
+
+
+def _numpy_dtype(name: str, dtype: str) -> Any:
+    import numpy
+
+    known = _DTYPES[dtype]
+    if not known.startswith(("bfloat", "float8")):
+        return numpy.dtype(known)
+    try:
+        import ml_dtypes
+    except ImportError:
+        raise wrong_type(
+            f"tensor {name!r} is {dtype}, for which NumPy has no type; install ml_dtypes, or "
+            "load() it into a tensor of PyTorch"
+        ) from None
+    return numpy.dtype(getattr(ml_dtypes, known))
+
+
+@dataclasses.dataclass(frozen=True)
+class TensorInfo:
+    """A tensor of a checkpoint. dtype: as safetensors names it, such as "F32" or "BF16".
+
+    shape: of the whole; with `rank` of that rank's part. ranks: so many ranks have it, or a part.
+    axis: along which it was saved in parts, None = whole. begin: with `rank`, of its part.
+    """
+
+    dtype: str
+    shape: tuple[int, ...]
+    size_bytes: int
+    ranks: int
+    axis: int | None = None
+    begin: int | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class FileInfo:
+    """A file of a checkpoint. checksum: with its kind before it, such as "xxh3-128:…"."""
+
+    size_bytes: int
+    checksum: str
+    rank: int
+
+
+class Checkpoint(Mapping[str, Any]):
+    """What a checkpoint holds; made by read(). A mapping of names to NumPy arrays, as safetensors'
+    load_file gives one, but each is read when it is asked for.
+
+    tensors: each tensor by its name. files: each file by its path below `path`.
+    metadata: what was saved beside them: "job", "step", "generation", "world_size", "epoch",
+    "metrics", "custom" and more; None = not told. Members may be added.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], *, rank: int | None = None) -> None:
+        self.path = os.fspath(path)
+        self.rank = rank
+        self._options = ffi.new("struct muster_read_options *")
+        lib.muster_read_options_init(self._options, ffi.sizeof("struct muster_read_options"))
+        if rank is not None:
+            if rank < 0:
+                raise wrong(f"rank is {rank}; give the number of a rank, or None for all")
+            self._options.rank = rank
+        told = self._metadata()
+        self.tensors = {
+            name: TensorInfo(
+                tensor["dtype"],
+                tuple(tensor["shape"]),
+                tensor["bytes"],
+                tensor["ranks"],
+                tensor.get("axis"),
+                tensor.get("begin"),
+            )
+            for name, tensor in sorted(told.pop("tensors").items())
+        }
+        self.files = {
+            name: FileInfo(file["bytes"], file["checksum"], file["rank"])
+            for name, file in sorted(told.pop("files").items())
+        }
+        for name in ("epoch", "step_in_epoch", "data_position"):
+            if told.get(name) == -1:
+                told[name] = None
+        self.metadata: dict[str, Any] = told
+
+    def _metadata(self) -> dict[str, Any]:
+        error = new_error()
+        box = ffi.new("char **")
+        status = lib.muster_checkpoint_metadata(self._directory(), self._options, box, error)
+        check(status, error)
+        try:
+            told: dict[str, Any] = json.loads(ffi.string(box[0]))
+        finally:
+            lib.free(box[0])
+        return told
+
+    def _directory(self) -> bytes:
+        return os.fsencode(self.path)
+
+    @property
+    def step(self) -> int:
+        """So many steps were done."""
+        return int(self.metadata["step"])
+
+    def load(self, state: TrainingState) -> None:
+        """Fills each array of `state` in place; a checkpoint's other tensors are not read.
+
+        An array of add_split gets that part of a tensor that was saved in parts. Reads each file
+        once. Raises as read, and NotFoundError for a name that is not there, RestoreError for
+        another shape or dtype, or a tensor that differs between the ranks.
+        """
+        error = new_error()
+        check(
+            lib.muster_checkpoint_read(self._directory(), self._options, state._box[0], error),
+            error,
+        )
+
+    def __getitem__(self, name: str) -> Any:
+        """The tensor as a NumPy array, read from the disk each time. bfloat16 and float8 need the
+        package ml_dtypes. Raises as load.
+        """
+        import numpy
+
+        tensor = self._known(self.tensors, name, "tensor")
+        array = numpy.empty(tensor.shape, _numpy_dtype(name, tensor.dtype))
+        self.load(TrainingState({name: array}))
+        return array
+
+    def read_file(self, path: str) -> bytes:
+        """A file's bytes, whose checksum is the one that was saved. Raises as load."""
+        data = bytearray(self._known(self.files, path, "file").size_bytes)
+        state = TrainingState()
+        state.add_bytes(path, data)
+        self.load(state)
+        return bytes(data)
+
+    def _known(self, what: Mapping[str, Any], name: str, kind: str) -> Any:
+        if name in what:
+            return what[name]
+        some = ", ".join(map(repr, list(what)[:5])) or "none"
+        raise NotFoundError(
+            lib.MUSTER_E_NOT_FOUND,
+            f"there is no {kind} {name!r} in the checkpoint {self.path}; it has {len(what)}: "
+            + some
+            + (", …" if len(what) > 5 else ""),
+        )
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.tensors)
+
+    def __len__(self) -> int:
+        return len(self.tensors)
+
+    def __repr__(self) -> str:
+        return f"<muster.Checkpoint {self.path}: step {self.step}, {len(self)} tensors>"
+
+
+def read(path: str | os.PathLike[str], *, rank: int | None = None) -> Checkpoint:
+    """What the checkpoint in the directory `path` holds. Joins no job, and asks no broker.
+
+        checkpoint = muster.read("checkpoints/1200")
+        checkpoint.step, list(checkpoint), checkpoint["w"], checkpoint.metadata["metrics"]
+
+    path: as `muster checkpoints` and Client.checkpoints() name it.
+    rank: what that rank saved, and no other's. None = of all ranks: a tensor that was saved in
+      parts is put together, and one that differs between the ranks is refused.
+    Reads the manifest and the head of each shard; blocks for the disk. What is read later is read
+    then, with its sums checked: of a tensor those of its own pieces. Nothing keeps the checkpoint
+    from being deleted meanwhile; `muster pin` does.
+    Raises NotFoundError for a checkpoint that is not there, RestoreError for one that is
+    unfinished, CorruptError for damage, with the file and the tensor.
+    """
+    return Checkpoint(path, rank=rank)
