@@ -358,9 +358,7 @@ let heat = null;
 
 // --- the stream
 
-let stream = null;
 let version = null;
-let retry = null;
 
 function showTrouble(text) {
   const box = document.getElementById("trouble");
@@ -384,32 +382,22 @@ function takeTick(tick, at) {
   if (news || performance.now() - lastFetch > IDLE_REFRESH_MS) refresh();
 }
 
-function listen() {
-  clearTimeout(retry);
-  stream = new EventSource(document.body.dataset.stream);
-  stream.addEventListener("tick", (event) => {
-    if (!document.getElementById("trouble").hidden) version = "";
-    showTrouble("");
-    takeTick(JSON.parse(event.data), Number(event.lastEventId));
-  });
-  stream.addEventListener("heat", (event) => heat && heat.take(JSON.parse(event.data)));
-  stream.addEventListener("trouble", (event) => showTrouble(event.data));
-  stream.onerror = () => {
-    showTrouble("muster web does not answer; this page tries again by itself.");
-    if (stream.readyState === EventSource.CLOSED) retry = setTimeout(listen, 3000);
-  };
+// feed.js has the streams: of all tabs, since a browser has six connections to one place.
+const tab = document.body.dataset.stream && (window.SharedWorker ? new SharedWorker("/feed.js").port : new Worker("/feed.js"));
+
+function hear({ type, data, id }) {
+  if (type === "trouble") showTrouble(data);
+  if (type === "heat" && heat) heat.take(JSON.parse(data));
+  if (type !== "tick") return;
+  if (!document.getElementById("trouble").hidden) version = "";
+  showTrouble("");
+  takeTick(JSON.parse(data), Number(id));
 }
 
-// A browser has six connections to one place: a page that nobody sees gives its own back.
+// A page that nobody sees wants no news.
 function watch() {
-  if (document.hidden) {
-    clearTimeout(retry);
-    if (stream) stream.close();
-    stream = null;
-  } else if (!stream && document.body.dataset.stream) {
-    version = version === null ? null : "";
-    listen();
-  }
+  version = version === null ? null : "";
+  tab.postMessage(document.hidden ? null : document.body.dataset.stream);
 }
 
 const box = document.getElementById("heat");
@@ -418,6 +406,9 @@ lastFetch = performance.now();
 showTimes();
 loadParts().catch(() => {});
 setInterval(showTimes, 1000);
-document.addEventListener("visibilitychange", watch);
-addEventListener("pagehide", () => stream && stream.close());
-watch();
+if (tab) {
+  tab.onmessage = (event) => hear(event.data);
+  document.addEventListener("visibilitychange", watch);
+  addEventListener("pageshow", watch);
+  addEventListener("pagehide", () => tab.postMessage(null));
+}

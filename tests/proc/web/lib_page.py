@@ -1,4 +1,4 @@
-"""The browser of slow_web_page.sh: headless Chromium, driven by what it is told on stdin, a line at a time.
+"""The browser of lib_browser.sh: headless Chromium, driven by what it is told on stdin, a line at a time.
 
 Each line is a verb and its words; the answer is a line, "ok" or "FAILED: why". It looks at a page as a person would:
 what it says, what can be clicked, and whether it stays where it is.
@@ -74,12 +74,12 @@ class Page:
         assert self.script("return window.kept && window.kept.isConnected"), "the page was loaded again"
         assert self.script("return !window.canvas || window.canvas.isConnected"), "the grid was made again"
 
-    def do_steps_grow(self):
-        def step():
-            return int(self.driver.find_element(By.CSS_SELECTOR, "[data-fact=step]").text.replace(",", ""))
+    def step(self):
+        return int(self.driver.find_element(By.CSS_SELECTOR, "[data-fact=step]").text.replace(",", ""))
 
-        first = step()
-        self.wait("more steps", lambda: step() > first)
+    def do_steps_grow(self):
+        first = self.step()
+        self.wait("more steps", lambda: self.step() > first)
 
     def do_size(self, width, scheme):
         self.size(width, scheme)
@@ -212,6 +212,27 @@ class Page:
             """
         )
         return figures
+
+    def do_windows(self, *urls):
+        """All are seen at once, and each one follows. A browser has six connections to one place."""
+        steps = {}
+        for url in urls:
+            self.driver.switch_to.new_window("window")
+            self.driver.get(url)
+            self.do_live()
+            steps[self.driver.current_window_handle] = self.step()
+        for window, step in steps.items():
+            self.driver.switch_to.window(window)
+            assert not self.script("return document.hidden"), "a window is hidden"
+            self.wait(f"more steps than {step}", lambda least=step: self.step() > least)
+        return f"{len(steps)} windows"
+
+    def do_close_windows(self):
+        first, *others = self.driver.window_handles
+        for window in others:
+            self.driver.switch_to.window(window)
+            self.driver.close()
+        self.driver.switch_to.window(first)
 
     def do_click(self, *words):
         self.driver.find_element(By.LINK_TEXT, " ".join(words)).click()
