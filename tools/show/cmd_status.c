@@ -40,6 +40,11 @@ int64_t status_step(const struct muster_job_row *job, int64_t step)
     return step < 0 ? step : step + paths_step_offset(job->newest_path, job->newest_step);
 }
 
+int64_t status_unsaved(const struct muster_job_row *job)
+{
+    return job->step - (job->newest_checkpoint == 0 ? 0 : job->newest_step);
+}
+
 double status_goodput(const struct muster_job_row *job)
 {
     int64_t counted = job->step;

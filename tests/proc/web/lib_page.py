@@ -4,8 +4,10 @@ Each line is a verb and its words; the answer is a line, "ok" or "FAILED: why". 
 what it says, what can be clicked, and whether it stays where it is.
 """
 import base64
+import http.server
 import os
 import sys
+import threading
 import time
 
 from selenium import webdriver
@@ -15,6 +17,19 @@ from selenium.webdriver.common.keys import Keys
 
 PATIENCE_S = 60
 SHOTS = os.environ.get("WEB_SHOTS")
+
+
+class Nothing(http.server.BaseHTTPRequestHandler):
+    """An empty page of another site."""
+
+    def do_GET(self):
+        self.send_response(200)
+        self.send_header("Content-Type", "text/html")
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, *_):
+        pass
 
 
 class Page:
@@ -212,6 +227,51 @@ class Page:
             """
         )
         return figures
+
+    def do_no_buttons(self):
+        assert not self.script("return document.querySelector('#orders button')"), "a tab without the secret has buttons"
+
+    def do_forge(self, order):
+        """Another site's page sends what it can: a request whose answer it may not see, one with a header, and a form."""
+        site = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Nothing)
+        threading.Thread(target=site.serve_forever, daemon=True).start()
+        self.driver.get(f"http://127.0.0.1:{site.server_port}/")
+        self.driver.execute_async_script(
+            """
+            const [order, done] = arguments;
+            const send = (options) => fetch(order, { method: "POST", ...options }).catch(() => {});
+            send({ mode: "no-cors" }).then(() => send({ headers: { "X-Muster-Orders": "x" } })).then(done);
+            """,
+            order,
+        )
+        self.script(
+            """
+            const form = Object.assign(document.createElement("form"), { method: "POST", action: arguments[0] });
+            document.body.append(form);
+            form.submit();
+            """,
+            order,
+        )
+        self.do_says("sent by another site's page")
+        site.shutdown()
+        self.driver.get_log("browser")  # it complains of each
+
+    def do_order(self, *words):
+        """Presses the button of that name, fills in NAME=VALUE and confirms."""
+        values = dict(word.split("=", 1) for word in words if "=" in word)
+        name = " ".join(word for word in words if "=" not in word)
+        for dialog in self.driver.find_elements(By.TAG_NAME, "dialog"):
+            dialog.find_element(By.XPATH, ".//button[text()='Cancel']").click()
+        self.driver.find_element(By.XPATH, f"//*[@id='orders']/button[text()='{name}']").click()
+        for field, value in values.items():
+            self.driver.find_element(By.CSS_SELECTOR, f"dialog [name={field}]").send_keys(value)
+        self.driver.find_element(By.CSS_SELECTOR, "dialog .go").click()
+
+    def do_refused(self, *words):
+        text = " ".join(words)
+        wrong = self.driver.find_element(By.CSS_SELECTOR, "dialog .wrong")
+        self.wait(f"the refusal {text!r}", lambda: text in wrong.text)
+        self.driver.get_log("browser")  # of the status 403
 
     def do_windows(self, *urls):
         """All are seen at once, and each one follows. A browser has six connections to one place."""

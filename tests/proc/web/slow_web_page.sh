@@ -25,7 +25,7 @@ MUSTER_BROKER=$broker TRAINER=$trainer END=$dir/end TRAINER_GROUP=$group MUSTER_
 run_pid=$!
 started+=("$run_pid")
 job=words
-web_start --broker "$broker"
+web_start --broker "$broker" --orders
 
 # --- a job in training: a notice, a freeze, a save, a restart, on a page that stays
 page open "$url/"
@@ -44,7 +44,28 @@ page axe
 page says Steps a second
 page spark
 page quiet
-"$muster" notify 2 --job words --broker "$broker" --grace 8 --text 'the machine goes away' >/dev/null
+page no_buttons
+page forge "$url/api/v1/jobs/words/save"
+same "saves that another site's page ordered" "$(query "SELECT count(*) FROM round WHERE cause = 'operator'")" 0
+page open "$(web_orders_url)"
+page says words
+page open "$url/jobs/words"
+page order Save now
+page says makes the checkpoint
+page order Pin
+page says is not deleted until it is unpinned
+page order Notify rank=77
+page refused rank 77 is not inside
+page axe
+page contrast
+page shot dialog_light
+page size 400 dark
+page fits
+page contrast
+page shot dialog_400_dark
+page size 1400 light
+page order Notify rank=2 grace=8 text=spot
+page says Rank 2 is told that it will be ended
 page says Next planned freeze
 page shot notice_light
 page says round
