@@ -56,8 +56,8 @@ const struct tool_verb tool_verbs[] = {
      OPTION_BIT(OPTION_ROLE) | OPTION_BIT(OPTION_EXPIRES) | OPTION_BIT(OPTION_FILE) |
          OPTION_BIT(OPTION_SIGN),
      1, 3, cmd_key},
-    {"web", "", "a page for the browser, and metrics for Prometheus: read-only",
-     OPTION_BIT(OPTION_LISTEN), 0, 0, cmd_web},
+    {"web", "", "a page for the browser, and metrics for Prometheus",
+     OPTION_BIT(OPTION_LISTEN) | OPTION_BIT(OPTION_ORDERS), 0, 0, cmd_web},
     {"bench", "", "what a preemption costs on this machine, in a directory",
      OPTION_BIT(OPTION_RANKS) | OPTION_BIT(OPTION_SIZE) | OPTION_BIT(OPTION_ROUNDS) |
          OPTION_BIT(OPTION_DIR),

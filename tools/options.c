@@ -54,6 +54,8 @@ const struct tool_option tool_option_table[OPTION_COUNT] = {
                       "draw it again every 2 s on the whole terminal, until q is pressed"},
     [OPTION_HOSTS] = {"hosts", NULL, NULL,
                       "for a broker that other hosts use, too: TCP, and a key"},
+    [OPTION_ORDERS] = {"orders", NULL, NULL,
+                       "the page may save, notify and pin, for whoever has the address printed"},
     [OPTION_HELP] = {"help", NULL, NULL, "describe the verb"},
 };
 

@@ -47,6 +47,7 @@ enum tool_option_id {
     OPTION_DIR,
     OPTION_WATCH,
     OPTION_HOSTS,
+    OPTION_ORDERS,
     OPTION_HELP,
     OPTION_COUNT
 };

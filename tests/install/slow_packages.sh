@@ -45,25 +45,48 @@ TMPDIR=/tmp muster demo >/tmp/demo.log 2>&1 || { echo "muster demo failed"; cat 
 grep 'bit for bit' /tmp/demo.log || { echo "the demo proved nothing"; cat /tmp/demo.log; exit 1; }
 
 # the README's way: a job of four ranks, one is taken away
-cc -o /tmp/minimal minimal.c $(pkg-config --cflags --libs muster)
 musterd 2>/tmp/musterd.log &
 broker=$!
-export MUSTER_CHECKPOINT_DIR=/tmp/checkpoints
-muster run -n 4 --job mine -- /tmp/minimal >/tmp/run.log 2>&1 &
-job=$!
-for attempt in $(seq 300); do # until a step is on record
-    step=$(muster status mine 2>/dev/null | sed -n 's/^ *step *\([0-9]*\).*/\1/p')
-    [ "${step:-0}" -lt 1 ] || break
-    sleep 0.1
-done
-[ "${step:-0}" -ge 1 ] || { echo "no step was taken"; cat /tmp/run.log /tmp/musterd.log; exit 1; }
-muster notify 2
-wait $job || { echo "the job failed"; cat /tmp/run.log; exit 1; }
-muster why | grep 'No step is lost'
+preempted() { # JOB COMMAND...
+    job=$1
+    shift
+    MUSTER_CHECKPOINT_DIR=/tmp/checkpoints-$job muster run -n 4 --job $job -- "$@" >/tmp/run.log 2>&1 &
+    run=$!
+    for attempt in $(seq 300); do # until a step is on record
+        step=$(muster status $job 2>/dev/null | sed -n 's/^ *step *\([0-9]*\).*/\1/p')
+        [ "${step:-0}" -lt 1 ] || break
+        sleep 0.1
+    done
+    [ "${step:-0}" -ge 1 ] || { echo "no step was taken"; cat /tmp/run.log /tmp/musterd.log; exit 1; }
+    muster notify 2 --job $job
+    wait $run || { echo "the job failed"; cat /tmp/run.log; exit 1; }
+    muster why --job $job | grep 'No step is lost'
+}
+cc -o /tmp/minimal minimal.c $(pkg-config --cflags --libs muster)
+preempted mine /tmp/minimal
+
+# python3-muster: Debian's Python, and the library that is installed, not one inside the module
+cat >/tmp/loop.py <<'PYTHON'
+import time
+import muster
+
+print("version", muster.__version__)
+save = lambda context: (context.directory / "step").write_text(str(context.step))
+restore = lambda context: print("restored", (context.directory / "step").read_text())
+with muster.Node(save=save, restore=restore) as node:
+    while node.steps_done < 200:
+        time.sleep(0.02)
+        node.step()
+PYTHON
+ldd /usr/lib/python3/dist-packages/muster/_native.abi3.so | grep -c '/libmuster[a-z-]*\.so\.0 ' | grep -qx 2 ||
+    { echo "the Python module does not use the installed libraries"; exit 1; }
+preempted python /usr/bin/python3 /tmp/loop.py
+grep 'restored [1-9]' /tmp/run.log || { echo "Python restored nothing"; cat /tmp/run.log; exit 1; }
+python3 -m muster doctor | grep '^ok *library .*/usr/lib/python3/' || { echo "python -m muster doctor says nothing of its library"; exit 1; }
 kill $broker
 wait $broker
 
-apt-get purge -q -y 'muster-*' 'libmuster*' >>apt.log 2>&1
+apt-get purge -q -y 'muster-*' 'libmuster*' python3-muster >>apt.log 2>&1
 apt-get autoremove --purge -q -y >>apt.log 2>&1
 files >after
 diff before after | grep -v '/etc/ld.so.cache$' | grep '^[<>]' && { echo "the purge left the above behind"; exit 1; }

@@ -85,7 +85,7 @@ holder_has_mounted() {
 # inside COMMAND... - there, with loopback as the only network; sockets in $dir are the same inside and outside.
 inside() { nsenter -t "$holder" -m -n -p chroot "$chroot_dir" "$@"; }
 
-# packages_take - this tree's packages in $dir/packages, but for libmuster-dev, and $dir/minimal, which was built with that.
+# packages_take - this tree's packages in $dir/packages, but for those of developers and of Python, and $dir/minimal, which was built with that.
 packages_take() {
     local package libraries
 
@@ -95,5 +95,5 @@ packages_take() {
     for package in libmuster-dev libmuster0; do dpkg-deb -x "$dir/packages/$package"_*.deb "$dir/dev"; done
     libraries=$(dirname "$(find "$dir/dev" -name libmuster.so)")
     "${CC:-cc}" -o "$dir/minimal" "$SOURCE_DIR/client/examples/minimal.c" -I"$dir/dev/usr/include" -L"$libraries" -lmuster
-    rm "$dir"/packages/libmuster-dev_*
+    rm "$dir"/packages/libmuster-dev_* "$dir"/packages/python3-muster_*
 }

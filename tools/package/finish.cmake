@@ -5,6 +5,7 @@ set(broker muster-broker)
 set(tools muster-tools)
 set(runtime libmuster0)
 set(dev libmuster-dev)
+set(python python3-muster)
 set(broker_overrides "# Behind a test that systemd runs; the package does not enable the unit.
 muster-broker: maintainer-script-calls-systemctl *\n")
 set(runtime_overrides "# cpack writes the call beside the trigger.
@@ -17,7 +18,7 @@ function(finish_gzip)
     execute_process(COMMAND gzip -9nf ${ARGN} COMMAND_ERROR_IS_FATAL ANY)
 endfunction()
 
-foreach(component broker tools runtime dev)
+foreach(component broker tools runtime dev python)
     set(root "${CPACK_TEMPORARY_DIRECTORY}/${component}/usr/share")
     set(package ${${component}})
     set(doc "${root}/doc/${package}")

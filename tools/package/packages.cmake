@@ -8,7 +8,7 @@ set(CPACK_PACKAGE_VERSION "${PROJECT_VERSION}")
 set(CPACK_PACKAGE_DIRECTORY "${CMAKE_BINARY_DIR}/packages")
 set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
 set(CPACK_STRIP_FILES ON)
-set(CPACK_COMPONENTS_ALL broker tools runtime dev)
+set(CPACK_COMPONENTS_ALL broker tools runtime dev python)
 set(CPACK_PRE_BUILD_SCRIPTS "${CMAKE_CURRENT_LIST_DIR}/finish.cmake")
 set(CPACK_INSTALL_DEFAULT_DIRECTORY_PERMISSIONS
     OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)
@@ -18,6 +18,7 @@ set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_RELEASE 1)
 set(CPACK_DEBIAN_PACKAGE_MAINTAINER "${MUSTER_MAINTAINER}")
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS "${CMAKE_BINARY_DIR}/client")
 set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
 
 # muster_package(COMPONENT NAME SECTION SUMMARY TEXT [DEPENDS])
@@ -45,9 +46,16 @@ muster_package(dev libmuster-dev libdevel "preemption handling for training prog
 library."
     "libmuster0 (= ${PROJECT_VERSION}-1), libc6-dev, libzmq3-dev, libmsgpack-dev, libjansson-dev, libxxhash-dev, libsodium-dev, libcurl4-gnutls-dev, libsqlite3-dev")
 
+muster_package(python python3-muster python "preemption handling for training programs (Python)"
+    "${about}This package holds the module muster for Python 3: for loops of your own, and
+for PyTorch, JAX, Hugging Face and Lightning where they are installed."
+    "libmuster0 (= ${PROJECT_VERSION}-1), python3 (>= 3.10), python3-cffi-backend")
+
 set(CPACK_DEBIAN_BROKER_PACKAGE_CONTROL_EXTRA "${CMAKE_CURRENT_LIST_DIR}/postinst;${CMAKE_CURRENT_LIST_DIR}/prerm;${CMAKE_CURRENT_LIST_DIR}/postrm")
 set(CPACK_DEBIAN_BROKER_PACKAGE_SUGGESTS muster-tools)
 set(CPACK_DEBIAN_TOOLS_PACKAGE_SUGGESTS muster-broker)
+set(CPACK_DEBIAN_PYTHON_PACKAGE_SUGGESTS "muster-tools, muster-broker")
+set(CPACK_DEBIAN_PYTHON_PACKAGE_CONTROL_EXTRA "${CMAKE_CURRENT_LIST_DIR}/python/postinst;${CMAKE_CURRENT_LIST_DIR}/python/prerm")
 file(WRITE "${CMAKE_BINARY_DIR}/package/triggers" "activate-noawait ldconfig\n")
 file(WRITE "${CMAKE_BINARY_DIR}/package/shlibs"
      "libmuster 0 libmuster0 (>= ${PROJECT_VERSION})\nlibmuster-query 0 libmuster0 (>= ${PROJECT_VERSION})\n")

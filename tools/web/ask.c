@@ -235,6 +235,16 @@ struct web_answer *web_ask(struct web *web, const char *key, web_make_fn *make,
     return answer;
 }
 
+struct web_answer *web_order(struct web *web, web_make_fn *make, const struct web_request *request)
+{
+    struct web_answer *answer;
+
+    pthread_mutex_lock(&web->lock);
+    answer = ask_make(web, make, request);
+    pthread_mutex_unlock(&web->lock);
+    return answer;
+}
+
 void web_forget_all(struct web *web)
 {
     for (size_t i = 0; i < WEB_KEPT_MAX; i++)

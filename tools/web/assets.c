@@ -10,11 +10,13 @@
             ".global " #name "_end\n" #name "_end:\n.byte 0\n.popsection\n")
 
 ASSET(web_script, "web.js");
+ASSET(web_feed, "feed.js");
 ASSET(web_style, "web.css");
 ASSET(web_icon, "icon.svg");
 
 const struct web_asset web_assets[] = {
     {"/web.js", "text/javascript; charset=utf-8", web_script_bytes, web_script_end},
+    {"/feed.js", "text/javascript; charset=utf-8", web_feed_bytes, web_feed_end},
     {"/web.css", "text/css; charset=utf-8", web_style_bytes, web_style_end},
     {"/icon.svg", "image/svg+xml", web_icon_bytes, web_icon_end},
     {.path = NULL},

@@ -40,6 +40,8 @@ int cmd_web(struct tool *tool)
     web->tool = tool;
     pthread_mutex_init(&web->lock, NULL);
     code = web_parse_listen(web, listen == NULL ? WEB_LISTEN : listen);
+    if (code == TOOL_DONE && tool->values[OPTION_ORDERS] != NULL)
+        code = web_orders_begin(web);
     if (code == TOOL_DONE)
         code = web_serve(web);
     muster_client_set_interrupted(tool->client, NULL, NULL);

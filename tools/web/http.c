@@ -207,9 +207,10 @@ static bool http_matches(const char *pattern, const char *path, struct web_reque
     return strcmp(path, "") == 0 || strcmp(path, "/") == 0;
 }
 
-static const struct web_route *http_find(const char *path, struct web_request *request)
+static const struct web_route *http_find(const struct web_route *route, const char *path,
+                                         struct web_request *request)
 {
-    for (const struct web_route *route = web_routes; route->pattern != NULL; route++) {
+    for (; route->pattern != NULL; route++) {
         *request = (struct web_request){.number = -1, .page = 1};
         if (http_matches(route->pattern, path, request))
             return route;
@@ -260,19 +261,13 @@ static enum MHD_Result http_send_down(struct MHD_Connection *connection, bool op
                               open ? HTTP_OPEN_METRICS : "text/plain; version=0.0.4");
 }
 
-static enum MHD_Result http_ask(struct web *web, struct MHD_Connection *connection,
+/* Takes the answer. */
+static enum MHD_Result http_put(struct MHD_Connection *connection, struct web_answer *answer,
                                 const struct web_route *route, const struct web_request *request,
                                 bool api)
 {
-    char key[640];
-    struct web_answer *answer;
     const char *type = route->type;
 
-    snprintf(key, sizeof key, "%s %s %lld %lld %.20s %.20s %d", route->pattern, request->job,
-             (long long)request->number, (long long)request->page,
-             request->since == NULL ? "" : request->since,
-             request->generation == NULL ? "" : request->generation, request->open);
-    answer = web_ask(web, key, route->make, request);
     if (answer == NULL || answer->body == NULL) {
         if (answer != NULL)
             web_release(answer);
@@ -292,6 +287,41 @@ static enum MHD_Result http_ask(struct web *web, struct MHD_Connection *connecti
     if (route->make == web_make_metrics && request->open)
         type = HTTP_OPEN_METRICS;
     return http_send(connection, answer, type);
+}
+
+static enum MHD_Result http_ask(struct web *web, struct MHD_Connection *connection,
+                                const struct web_route *route, const struct web_request *request,
+                                bool api)
+{
+    char key[640];
+
+    snprintf(key, sizeof key, "%s %s %lld %lld %.20s %.20s %d", route->pattern, request->job,
+             (long long)request->number, (long long)request->page,
+             request->since == NULL ? "" : request->since,
+             request->generation == NULL ? "" : request->generation, request->open);
+    return http_put(connection, web_ask(web, key, route->make, request), route, request, api);
+}
+
+/* An order has no body: what it says is behind the `?` of its path. */
+static enum MHD_Result http_post(struct web *web, struct MHD_Connection *connection,
+                                 const char *path)
+{
+    const char *wrong = web_orders_wrong(web, connection);
+    const struct web_route *route;
+    struct web_request request;
+
+    if (wrong != NULL)
+        return http_refuse(connection, MHD_HTTP_FORBIDDEN, true, wrong);
+    route = http_find(web_order_routes, path, &request);
+    if (route == NULL)
+        return http_refuse(connection, MHD_HTTP_NOT_FOUND, true,
+                           "there is no such order: see muster-web(1)");
+    request.rank = MHD_lookup_connection_value(connection, MHD_GET_ARGUMENT_KIND, "rank");
+    request.grace = MHD_lookup_connection_value(connection, MHD_GET_ARGUMENT_KIND, "grace");
+    request.text = MHD_lookup_connection_value(connection, MHD_GET_ARGUMENT_KIND, "text");
+    request.checkpoint =
+        MHD_lookup_connection_value(connection, MHD_GET_ARGUMENT_KIND, "checkpoint");
+    return http_put(connection, web_order(web, route->make, &request), route, &request, true);
 }
 
 static enum MHD_Result http_stream(struct web *web, struct MHD_Connection *connection,
@@ -319,7 +349,7 @@ static enum MHD_Result http_get(struct web *web, struct MHD_Connection *connecti
                                       asset->type);
     if (strcmp(path, "/healthz") == 0) /* this program answers; of its broker /readyz tells */
         return http_send_constant(connection, "ok\n", 3, "text/plain; charset=utf-8");
-    route = http_find(path, &request);
+    route = http_find(web_routes, path, &request);
     if (route == NULL)
         return http_refuse(connection, MHD_HTTP_NOT_FOUND, api,
                            "there is no such page; the jobs are at /, documents at "
@@ -338,16 +368,17 @@ static enum MHD_Result http_answer(void *arg, struct MHD_Connection *connection,
 {
     struct web *web = arg;
     bool api = strncmp(path, "/api/", 5) == 0;
+    bool order = strcmp(method, "POST") == 0 && web->secret[0] != '\0';
 
     (void)version, (void)upload, (void)upload_size, (void)request_arg;
-    if (strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0)
+    if (!order && strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0)
         return http_refuse(connection, MHD_HTTP_METHOD_NOT_ALLOWED, api,
                            "this page only shows: use muster save, notify or pin in a shell");
     if (!http_host_ok(web, MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Host")))
         return http_refuse(connection, MHD_HTTP_MISDIRECTED_REQUEST, api,
                            "this page is asked for by address, by localhost or by its host's own "
                            "name; another name may be a trick of a foreign site");
-    return http_get(web, connection, path);
+    return order ? http_post(web, connection, path) : http_get(web, connection, path);
 }
 
 /* --- listening -------------------------------------------------------------------------------- */
@@ -410,6 +441,9 @@ static void http_say_where(struct web *web)
 
     printf("muster web: http://%s%s%s:%d/ shows %s; Ctrl-C ends it\n", v6 ? "[" : "", web->host,
            v6 ? "]" : "", web->port, web->tool->address);
+    if (web->secret[0] != '\0')
+        printf("muster web: orders are taken from whoever opens http://%s%s%s:%d/#orders=%s\n",
+               v6 ? "[" : "", web->host, v6 ? "]" : "", web->port, web->secret);
     if (!here)
         fprintf(stderr, "muster web: whoever reaches %s:%d can read all jobs here\n", web->host,
                 web->port);

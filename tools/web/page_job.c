@@ -101,10 +101,8 @@ static void job_put_next(struct tool *tool, const struct muster_job_row *job)
 
 static void job_put_risk(FILE *out, const struct muster_job_row *job)
 {
-    int64_t saved = job->newest_checkpoint == 0 ? 0 : job->newest_step;
-
-    if (strcmp(job->state, "ended") != 0 && job->step >= saved)
-        job_put_fact(out, "Steps since", NULL, html_number(job->step - saved).text);
+    if (strcmp(job->state, "ended") != 0 && status_unsaved(job) >= 0)
+        job_put_fact(out, "Steps since", "since", html_number(status_unsaved(job)).text);
 }
 
 static void job_put_facts(struct web *web, struct tool *tool, const struct muster_job_row *job)
@@ -115,7 +113,13 @@ static void job_put_facts(struct web *web, struct tool *tool, const struct muste
     html_state(out, status_outcome(job));
     fputs("<span class=\"since\">", out);
     html_age(tool, job->state_unix_ms);
-    fputs("</span></div>\n<dl class=\"facts\">\n", out);
+    fputs("</span>", out);
+    if (web->secret[0] != '\0') /* the script fills it, in a tab that may give orders */
+        fputs("<div id=\"orders\" data-keep></div>", out);
+    fputs("</div>\n", out);
+    if (web->secret[0] != '\0')
+        fputs("<div id=\"said\" class=\"notice\" role=\"status\" data-keep hidden></div>\n", out);
+    fputs("<dl class=\"facts\">\n", out);
     job_put_fact(out, "Step", "step", html_number(status_step(job, job->step)).text);
     if (strcmp(job->state, "ended") != 0) {
         web_spark_note(web, job, tool->now_unix_ms);

@@ -182,9 +182,10 @@ static int jobs_tick(struct web *web, struct tool *tool, const muster_rows_t *ro
         web_spark_note(web, &job[i], tool->now_unix_ms);
     if (one && muster_rows_count(rows) == 1) {
         fprintf(tool->out,
-                ",\"facts\":{\"step\":\"%s\",\"live\":\"%s\",\"goodput\":\"%s\",\"rate\":\"%s\"}"
-                ",\"spark\":\"",
-                html_number(status_step(job, job->step)).text, html_number(job->nodes_live).text,
+                ",\"facts\":{\"step\":\"%s\",\"since\":\"%s\",\"live\":\"%s\",\"goodput\":\"%s\","
+                "\"rate\":\"%s\"},\"spark\":\"",
+                html_number(status_step(job, job->step)).text,
+                html_number(status_unsaved(job)).text, html_number(job->nodes_live).text,
                 status_goodput_shown(job).text, web_spark_rate(web, job->job).text);
         web_spark_points(web, job->job, tool->out);
         fputs("\"", tool->out);

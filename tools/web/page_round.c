@@ -111,7 +111,8 @@ static void round_put_facts(struct tool *tool, const struct muster_round_row *ro
     html_age(tool, round->ended_unix_ms > 0 ? round->ended_unix_ms : round->opened_unix_ms);
     fputs("</span></div>\n<dl class=\"facts\">\n", out);
     html(out, "<div><dt>Save step</dt><dd>%s</dd></div>\n", html_number(round->step).text);
-    html(out, "<div><dt>Cause</dt><dd>%s <span class=\"aside\">attempt %s</span></dd></div>\n",
+    html(out,
+         "<div><dt>Cause</dt><dd>%s <span class=\"aside under\">attempt %s</span></dd></div>\n",
          round->cause, html_number(round->attempt).text);
     html(out, "<div><dt>Generation</dt><dd>%s</dd></div>\n", html_number(round->generation).text);
     for (int stage = 0; stage < STAGES; stage++)

@@ -10,5 +10,6 @@ struct web_route {
     web_make_fn *make; /* NULL: server-sent events */
 };
 extern const struct web_route web_routes[]; /* ends with pattern NULL */
+extern const struct web_route web_order_routes[];
 
 #endif

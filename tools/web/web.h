@@ -1,6 +1,7 @@
 /* web - what the files of `muster web` share.
  * Owns: one listening socket, one client, answers that are kept for a moment.
- * Never: writes to a broker or database; asks anybody but its own broker or database.
+ * Never: writes to a database; gives its broker an order, but for those of orders.c; asks anybody
+ * else.
  * Always: at most WEB_CONNECTIONS_MAX connections, WEB_KEPT_BYTES of answers, one question at a
  * time, and no question again before ten times its own duration has passed. */
 #ifndef TOOLS_WEB_WEB_H
@@ -34,7 +35,8 @@ struct web_request {
     int64_t page;      /* from 1 */
     const char *since; /* as in `muster events`, NULL = not given */
     const char *generation;
-    bool open; /* OpenMetrics, not Prometheus's older text */
+    bool open;                                    /* OpenMetrics, not Prometheus's older text */
+    const char *rank, *grace, *text, *checkpoint; /* of an order, as its verb checks them */
 };
 
 /* Writes an answer to tool->out. An exit code of the tool; then the error was told to tool_fail. */
@@ -83,6 +85,7 @@ struct web {
     _Atomic unsigned streams;
     char host[256]; /* that it was told to listen at */
     int port;
+    char secret[33]; /* that an order has to show; "" = none is taken */
 };
 
 /* --- ask.c: questions, one at a time */
@@ -90,6 +93,8 @@ struct web {
 /* The answer under this key: kept, or made now. Never NULL but without memory. web_release it. */
 struct web_answer *web_ask(struct web *web, const char *key, web_make_fn *make,
                            const struct web_request *request);
+/* The same of an order: each one is carried out, and no answer is kept. */
+struct web_answer *web_order(struct web *web, web_make_fn *make, const struct web_request *request);
 void web_release(struct web_answer *answer);
 void web_forget_all(struct web *web);
 /* Did the last question fail? Copies why. */
@@ -105,6 +110,14 @@ int web_no_such(const char *what); /* TOOL_NO, said */
 
 struct MHD_Response *web_stream(struct web *web, const struct web_request *request,
                                 struct MHD_Connection *connection);
+
+/* --- orders.c: Save now, Notify, Pin (muster web --orders) */
+
+#define WEB_SECRET "X-Muster-Orders" /* the header with the secret */
+/* Makes the secret. TOOL_DONE, or says why there can be no orders. */
+int web_orders_begin(struct web *web);
+/* NULL: whoever sent this may give orders. Else why not. */
+const char *web_orders_wrong(const struct web *web, struct MHD_Connection *connection);
 
 /* --- html.c: every %s is escaped; there is no other conversion */
 

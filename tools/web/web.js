@@ -1,6 +1,6 @@
 // web.js - keeps an open page true. Without it the page is the same, as of when it was loaded.
 // The server renders; this file fetches the page again when a stream says that something is new, and
-// changes in place what differs. It draws the grid of ranks. It sends nothing but GET to its origin.
+// changes in place what differs. It draws the grid of ranks. It sends nothing but GET to its origin, and confirmed orders.
 "use strict";
 
 const REFRESH_MS = 300; // at most so often
@@ -19,6 +19,18 @@ function ageText(seconds) {
 
 function setText(node, text) {
   if (node.textContent !== text) node.textContent = text;
+}
+
+// What stands between two ` is to be typed.
+function putText(node, text) {
+  if (node.textContent === text.replaceAll("`", "")) return;
+  node.replaceChildren(...text.split("`").map((part, at) => (at % 2 ? make("code", {}, part) : part)));
+}
+
+function make(tag, properties, ...children) {
+  const node = Object.assign(document.createElement(tag), properties);
+  node.append(...children);
+  return node;
 }
 
 function showTimes() {
@@ -358,13 +370,11 @@ let heat = null;
 
 // --- the stream
 
-let stream = null;
 let version = null;
-let retry = null;
 
 function showTrouble(text) {
   const box = document.getElementById("trouble");
-  setText(box, text ? `Shown as it was last known: ${text}` : "");
+  putText(box, text ? `Shown as it was last known: ${text}` : "");
   box.hidden = !text;
   const link = document.getElementById("link");
   link.hidden = false;
@@ -384,32 +394,133 @@ function takeTick(tick, at) {
   if (news || performance.now() - lastFetch > IDLE_REFRESH_MS) refresh();
 }
 
-function listen() {
-  clearTimeout(retry);
-  stream = new EventSource(document.body.dataset.stream);
-  stream.addEventListener("tick", (event) => {
-    if (!document.getElementById("trouble").hidden) version = "";
-    showTrouble("");
-    takeTick(JSON.parse(event.data), Number(event.lastEventId));
-  });
-  stream.addEventListener("heat", (event) => heat && heat.take(JSON.parse(event.data)));
-  stream.addEventListener("trouble", (event) => showTrouble(event.data));
-  stream.onerror = () => {
-    showTrouble("muster web does not answer; this page tries again by itself.");
-    if (stream.readyState === EventSource.CLOSED) retry = setTimeout(listen, 3000);
-  };
+// feed.js has the streams: of all tabs, since a browser has six connections to one place.
+const tab = document.body.dataset.stream && (window.SharedWorker ? new SharedWorker("/feed.js").port : new Worker("/feed.js"));
+
+function hear({ type, data, id }) {
+  if (type === "trouble") showTrouble(data);
+  if (type === "heat" && heat) heat.take(JSON.parse(data));
+  if (type !== "tick") return;
+  if (!document.getElementById("trouble").hidden) version = "";
+  showTrouble("");
+  takeTick(JSON.parse(data), Number(id));
 }
 
-// A browser has six connections to one place: a page that nobody sees gives its own back.
+// A page that nobody sees wants no news.
 function watch() {
-  if (document.hidden) {
-    clearTimeout(retry);
-    if (stream) stream.close();
-    stream = null;
-  } else if (!stream && document.body.dataset.stream) {
-    version = version === null ? null : "";
-    listen();
+  version = version === null ? null : "";
+  tab.postMessage(document.hidden ? null : document.body.dataset.stream);
+}
+
+// --- orders
+
+// The address that `muster web --orders` prints ends with a secret. It is this tab's until that is closed, and is sent
+// with orders alone. Another site's page does not know it.
+function secretOfTab() {
+  try {
+    const given = new URLSearchParams(location.hash.slice(1)).get("orders");
+    if (given) {
+      sessionStorage.setItem("orders", given);
+      history.replaceState(null, "", location.pathname + location.search);
+    }
+    return sessionStorage.getItem("orders");
+  } catch {
+    return null; // a browser that keeps nothing
   }
+}
+
+// Those in the page's table, by number; of older ones `muster pin` knows.
+function checkpointsShown() {
+  const rows = [...document.querySelectorAll("#checkpoints tbody tr")].filter((row) => row.querySelector(".state.good"));
+  const named = rows.map((row) => row.querySelector("th a")).map((link) => [link.href.split("/").pop(), `of step ${link.textContent}`]);
+  return [["", "the newest"], ...named];
+}
+
+const SAID_MS = 30000;
+let forgets = null;
+
+const ORDERS = [
+  {
+    path: "save",
+    name: "Save now",
+    title: "Save now",
+    asks: "All ranks stop at one step, save, and train on.",
+    fields: [],
+    done: (answer) => `Round ${answer.round} makes the checkpoint.`,
+  },
+  {
+    path: "notify",
+    name: "Notify",
+    title: "Notify a rank",
+    asks: "The rank is told that its machine goes away. All ranks save at one step and leave; the launcher starts them again.",
+    fields: [
+      { name: "rank", label: "Rank", type: "number", min: 0, step: 1, required: true },
+      { name: "grace", label: "Seconds left (empty: save at once)", type: "number", min: 0, step: "any" },
+      { name: "text", label: "Why, for the story", type: "text", maxLength: 200 },
+    ],
+    done: (answer) => `Rank ${answer.rank} is told that it will be ended (notice ${answer.notice}).`,
+  },
+  {
+    path: "pin",
+    name: "Pin",
+    title: "Pin a checkpoint",
+    asks: "The checkpoint is not deleted until `muster unpin` lets it go.",
+    fields: [{ name: "checkpoint", label: "Checkpoint", choices: checkpointsShown }],
+    done: (answer) => `Checkpoint ${answer.pinned} is not deleted until it is unpinned.`,
+  },
+];
+
+async function give(order, form) {
+  const given = [...new FormData(form)].filter(([, value]) => value !== "");
+  const url = document.body.dataset.heat.replace(/heat$/, `${order.path}?${new URLSearchParams(given)}`);
+  try {
+    const answer = await fetch(url, { method: "POST", headers: { "X-Muster-Orders": secretOfTab() } });
+    const said = await answer.json();
+    return { ok: answer.ok, text: answer.ok ? order.done(said) : said.error };
+  } catch {
+    return { ok: false, text: "muster web does not answer: it is not known whether the order arrived." };
+  }
+}
+
+function makeField({ label, choices, ...field }) {
+  const input = choices ? make("select", field, ...choices().map(([value, text]) => new Option(text, value))) :
+    make("input", { autocomplete: "off", ...field });
+  return make("label", {}, label, input);
+}
+
+// The order is given once it was confirmed; a refusal is said where it was asked for.
+function ask(order) {
+  const asks = make("p", {});
+  putText(asks, order.asks);
+  const wrong = make("p", { className: "wrong", role: "alert" });
+  const go = make("button", { className: "go" }, order.title);
+  const back = make("button", { type: "button", onclick: () => dialog.close() }, "Cancel");
+  const title = make("h2", { id: "dialog-title" }, order.title);
+  const form = make("form", {}, title, asks, ...order.fields.map(makeField), wrong, make("div", { className: "buttons" }, back, go));
+  const dialog = make("dialog", { onclose: () => dialog.remove() }, form);
+  dialog.setAttribute("aria-labelledby", "dialog-title");
+  form.onsubmit = async (event) => {
+    event.preventDefault();
+    go.disabled = true;
+    const { ok, text } = await give(order, form);
+    go.disabled = false;
+    putText(wrong, ok ? "" : text);
+    if (!ok) return;
+    dialog.close();
+    const said = document.getElementById("said");
+    said.hidden = false;
+    putText(said, text);
+    clearTimeout(forgets);
+    forgets = setTimeout(() => (said.hidden = true), SAID_MS); // the journal has it
+  };
+  document.body.append(dialog);
+  dialog.showModal();
+}
+
+function placeOrders() {
+  const place = document.getElementById("orders");
+  if (!secretOfTab() || !place) return;
+  for (const order of ORDERS) place.append(make("button", { type: "button", onclick: () => ask(order) }, order.name));
 }
 
 const box = document.getElementById("heat");
@@ -418,6 +529,10 @@ lastFetch = performance.now();
 showTimes();
 loadParts().catch(() => {});
 setInterval(showTimes, 1000);
-document.addEventListener("visibilitychange", watch);
-addEventListener("pagehide", () => stream && stream.close());
-watch();
+placeOrders();
+if (tab) {
+  tab.onmessage = (event) => hear(event.data);
+  document.addEventListener("visibilitychange", watch);
+  addEventListener("pageshow", watch);
+  addEventListener("pagehide", () => tab.postMessage(null));
+}

@@ -1,11 +1,13 @@
-"""The browser of slow_web_page.sh: headless Chromium, driven by what it is told on stdin, a line at a time.
+"""The browser of lib_browser.sh: headless Chromium, driven by what it is told on stdin, a line at a time.
 
 Each line is a verb and its words; the answer is a line, "ok" or "FAILED: why". It looks at a page as a person would:
 what it says, what can be clicked, and whether it stays where it is.
 """
 import base64
+import http.server
 import os
 import sys
+import threading
 import time
 
 from selenium import webdriver
@@ -15,6 +17,19 @@ from selenium.webdriver.common.keys import Keys
 
 PATIENCE_S = 60
 SHOTS = os.environ.get("WEB_SHOTS")
+
+
+class Nothing(http.server.BaseHTTPRequestHandler):
+    """An empty page of another site."""
+
+    def do_GET(self):
+        self.send_response(200)
+        self.send_header("Content-Type", "text/html")
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, *_):
+        pass
 
 
 class Page:
@@ -74,12 +89,12 @@ class Page:
         assert self.script("return window.kept && window.kept.isConnected"), "the page was loaded again"
         assert self.script("return !window.canvas || window.canvas.isConnected"), "the grid was made again"
 
-    def do_steps_grow(self):
-        def step():
-            return int(self.driver.find_element(By.CSS_SELECTOR, "[data-fact=step]").text.replace(",", ""))
+    def step(self):
+        return int(self.driver.find_element(By.CSS_SELECTOR, "[data-fact=step]").text.replace(",", ""))
 
-        first = step()
-        self.wait("more steps", lambda: step() > first)
+    def do_steps_grow(self):
+        first = self.step()
+        self.wait("more steps", lambda: self.step() > first)
 
     def do_size(self, width, scheme):
         self.size(width, scheme)
@@ -212,6 +227,72 @@ class Page:
             """
         )
         return figures
+
+    def do_no_buttons(self):
+        assert not self.script("return document.querySelector('#orders button')"), "a tab without the secret has buttons"
+
+    def do_forge(self, order):
+        """Another site's page sends what it can: a request whose answer it may not see, one with a header, and a form."""
+        site = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Nothing)
+        threading.Thread(target=site.serve_forever, daemon=True).start()
+        self.driver.get(f"http://127.0.0.1:{site.server_port}/")
+        self.driver.execute_async_script(
+            """
+            const [order, done] = arguments;
+            const send = (options) => fetch(order, { method: "POST", ...options }).catch(() => {});
+            send({ mode: "no-cors" }).then(() => send({ headers: { "X-Muster-Orders": "x" } })).then(done);
+            """,
+            order,
+        )
+        self.script(
+            """
+            const form = Object.assign(document.createElement("form"), { method: "POST", action: arguments[0] });
+            document.body.append(form);
+            form.submit();
+            """,
+            order,
+        )
+        self.do_says("sent by another site's page")
+        site.shutdown()
+        self.driver.get_log("browser")  # it complains of each
+
+    def do_order(self, *words):
+        """Presses the button of that name, fills in NAME=VALUE and confirms."""
+        values = dict(word.split("=", 1) for word in words if "=" in word)
+        name = " ".join(word for word in words if "=" not in word)
+        for dialog in self.driver.find_elements(By.TAG_NAME, "dialog"):
+            dialog.find_element(By.XPATH, ".//button[text()='Cancel']").click()
+        self.driver.find_element(By.XPATH, f"//*[@id='orders']/button[text()='{name}']").click()
+        for field, value in values.items():
+            self.driver.find_element(By.CSS_SELECTOR, f"dialog [name={field}]").send_keys(value)
+        self.driver.find_element(By.CSS_SELECTOR, "dialog .go").click()
+
+    def do_refused(self, *words):
+        text = " ".join(words)
+        wrong = self.driver.find_element(By.CSS_SELECTOR, "dialog .wrong")
+        self.wait(f"the refusal {text!r}", lambda: text in wrong.text)
+        self.driver.get_log("browser")  # of the status 403
+
+    def do_windows(self, *urls):
+        """All are seen at once, and each one follows. A browser has six connections to one place."""
+        steps = {}
+        for url in urls:
+            self.driver.switch_to.new_window("window")
+            self.driver.get(url)
+            self.do_live()
+            steps[self.driver.current_window_handle] = self.step()
+        for window, step in steps.items():
+            self.driver.switch_to.window(window)
+            assert not self.script("return document.hidden"), "a window is hidden"
+            self.wait(f"more steps than {step}", lambda least=step: self.step() > least)
+        return f"{len(steps)} windows"
+
+    def do_close_windows(self):
+        first, *others = self.driver.window_handles
+        for window in others:
+            self.driver.switch_to.window(window)
+            self.driver.close()
+        self.driver.switch_to.window(first)
 
     def do_click(self, *words):
         self.driver.find_element(By.LINK_TEXT, " ".join(words)).click()

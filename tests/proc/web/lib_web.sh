@@ -15,6 +15,9 @@ web_start() {
     url=$(sed -n 's|.*\(http://[^ ]*\)/ shows.*|\1|p' "$dir/web.out")
 }
 
+# web_orders_url - what whoever may give orders opens.
+web_orders_url() { sed -n 's|.* opens \(http://[^ ]*\)$|\1|p' "$dir/web.out"; }
+
 web_said_where() {
     kill -0 "$web_pid" 2>/dev/null || fail "muster web ended at its start"
     grep -q ' shows ' "$dir/web.out"

@@ -4,10 +4,7 @@
 # with ten thousand ranks. WEB_SHOTS=DIR keeps pictures for a person to look at.
 . "$(dirname "$0")/../lib.sh"
 . "$(dirname "$0")/lib_web.sh"
-for need in chromium chromedriver; do
-    command -v $need >/dev/null || { say "skipped: no $need (Debian: chromium chromium-driver python3-selenium)"; exit 77; }
-done
-/usr/bin/python3 -c 'import selenium' 2>/dev/null || { say "skipped: no python3-selenium"; exit 77; }
+. "$(dirname "$0")/lib_browser.sh"
 
 # The rules of axe-core, from a package of the Python index that carries them.
 axe=$SOURCE_DIR/build/axe
@@ -17,21 +14,7 @@ if [ ! -x "$axe/bin/python" ] || [ -z "$(find "$axe" -name axe.min.js)" ]; then
 fi
 export AXE=$(find "$axe" -name axe.min.js 2>/dev/null | head -n 1)
 
-coproc PAGE { exec /usr/bin/python3 "$(dirname "$0")/lib_page.py" 2>>"$dir/page.log"; }
-page_in=${PAGE[1]} page_out=${PAGE[0]}
-started+=("$PAGE_PID")
-hear() {
-    local answer
-    read -r -t 180 answer <&"$page_out" || fail "the browser does not answer: $1"
-    [ "${answer%% *}" = ok ] || fail "$1: $answer"
-    [ "$answer" = ok ] || say "$1: ${answer#ok }"
-}
-hear "the browser's start"
-page() {
-    printf '%s\n' "$*" >&"$page_in"
-    hear "$*"
-}
-
+browser_start
 listen=$ipc
 broker_start
 cat >"$dir/rank" <<'RANK'
@@ -42,7 +25,7 @@ MUSTER_BROKER=$broker TRAINER=$trainer END=$dir/end TRAINER_GROUP=$group MUSTER_
 run_pid=$!
 started+=("$run_pid")
 job=words
-web_start --broker "$broker"
+web_start --broker "$broker" --orders
 
 # --- a job in training: a notice, a freeze, a save, a restart, on a page that stays
 page open "$url/"
@@ -61,7 +44,28 @@ page axe
 page says Steps a second
 page spark
 page quiet
-"$muster" notify 2 --job words --broker "$broker" --grace 8 --text 'the machine goes away' >/dev/null
+page no_buttons
+page forge "$url/api/v1/jobs/words/save"
+same "saves that another site's page ordered" "$(query "SELECT count(*) FROM round WHERE cause = 'operator'")" 0
+page open "$(web_orders_url)"
+page says words
+page open "$url/jobs/words"
+page order Save now
+page says makes the checkpoint
+page order Pin
+page says is not deleted until it is unpinned
+page order Notify rank=77
+page refused rank 77 is not inside
+page axe
+page contrast
+page shot dialog_light
+page size 400 dark
+page fits
+page contrast
+page shot dialog_400_dark
+page size 1400 light
+page order Notify rank=2 grace=8 text=spot
+page says Rank 2 is told that it will be ended
 page says Next planned freeze
 page shot notice_light
 page says round
@@ -110,10 +114,7 @@ page end
 # --- a grid of 256, and one of ten thousand
 "$rows" some "$dir/some.db" "$(now_ms)"
 web_start --db "$dir/some.db"
-coproc PAGE { exec /usr/bin/python3 "$(dirname "$0")/lib_page.py" 2>>"$dir/page.log"; }
-page_in=${PAGE[1]} page_out=${PAGE[0]}
-started+=("$PAGE_PID")
-hear "the browser's start"
+browser_start
 page open "$url/jobs/words"
 page says 256 ranks: a cell is a rank
 page axe
@@ -124,10 +125,7 @@ page end
 web_stop
 "$rows" ranks "$dir/ranks.db" "$(now_ms)"
 web_start --db "$dir/ranks.db"
-coproc PAGE { exec /usr/bin/python3 "$(dirname "$0")/lib_page.py" 2>>"$dir/page.log"; }
-page_in=${PAGE[1]} page_out=${PAGE[0]}
-started+=("$PAGE_PID")
-hear "the browser's start"
+browser_start
 page open "$url/jobs/words"
 page says 10,000 ranks: a cell is a rank
 page shot ranks_light

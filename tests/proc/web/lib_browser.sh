@@ -1,0 +1,22 @@
+# lib_browser.sh - sourced by the scripts here, behind lib_web.sh: a headless Chromium, told what to do (lib_page.py).
+for need in chromium chromedriver; do
+    command -v $need >/dev/null || { say "skipped: no $need (Debian: chromium chromium-driver python3-selenium)"; exit 77; }
+done
+/usr/bin/python3 -c 'import selenium' 2>/dev/null || { say "skipped: no python3-selenium"; exit 77; }
+
+hear() {
+    local answer
+    read -r -t 180 answer <&"$page_out" || fail "the browser does not answer: $1"
+    [ "${answer%% *}" = ok ] || fail "$1: $answer"
+    [ "$answer" = ok ] || say "$1: ${answer#ok }"
+}
+page() {
+    printf '%s\n' "$*" >&"$page_in"
+    hear "$*"
+}
+browser_start() {
+    coproc PAGE { exec /usr/bin/python3 "$(dirname "${BASH_SOURCE[0]}")/lib_page.py" 2>>"$dir/page.log"; }
+    page_in=${PAGE[1]} page_out=${PAGE[0]}
+    started+=("$PAGE_PID")
+    hear "the browser's start"
+}
