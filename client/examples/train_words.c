@@ -270,7 +270,7 @@ static int train(struct training *t)
     else if (code == 0)
         code = conclude(t);
     if (!t->node) /* MUSTER_PREEMPTED: it came into a launch that was over */
-        return code != 0 ? code : muster_status_exit_code(status);
+        return code == 0 && status == MUSTER_PREEMPTED ? muster_node_restart_code(NULL) : code;
     restart_code = muster_node_restart_code(t->node);
     if (muster_node_close(&t->node, code, NULL) == MUSTER_PREEMPTED && code == 0)
         return restart_code;

@@ -286,8 +286,8 @@ static int coordinate(struct training *t)
         restart_code = muster_node_restart_code(c.node);
         if (muster_node_close(&c.node, code, NULL) == MUSTER_PREEMPTED && code == 0)
             code = restart_code;
-    } else if (code == 0) { /* it came into a launch that was over */
-        code = muster_status_exit_code(status);
+    } else if (code == 0 && status == MUSTER_PREEMPTED) { /* it came into a launch that was over */
+        code = muster_node_restart_code(NULL);
     }
     muster_state_destroy(&state);
     return code;

@@ -410,7 +410,7 @@ bool muster_node_announced(const muster_node_t *node, struct muster_announced *r
 
 int muster_node_restart_code(const muster_node_t *node)
 {
-    return node == NULL ? 0 : node->options.termination.restart_code;
+    return node == NULL ? node_options_restart_code() : node->options.termination.restart_code;
 }
 
 int64_t muster_node_resumed_step(const muster_node_t *node)

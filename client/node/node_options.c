@@ -136,6 +136,15 @@ static enum muster_status take_places(struct muster_node *node, struct muster_er
     return MUSTER_OK;
 }
 
+int node_options_restart_code(void)
+{
+    const char *text = node_options_environment("MUSTER_RESTART_CODE");
+    long code = text != NULL ? strtol(text, NULL, 10) : 0;
+
+    return code < 1 || code > 255 || code == EXIT_CODE_NO_RESTART ? RESTART_CODE_DEFAULT
+                                                                  : (int)code;
+}
+
 static enum muster_status take_restart_code(struct muster_node *node, struct muster_error *err)
 {
     const char *text = node_options_environment("MUSTER_RESTART_CODE");

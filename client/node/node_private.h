@@ -64,6 +64,7 @@ struct muster_node {
 enum muster_status node_configure(struct muster_node *node,
                                   const struct muster_node_options *options,
                                   struct muster_error *err);
+int node_options_restart_code(void); /* as the environment has it, else 42 */
 
 /* muster_node_open for a manager; wish NULL: for nobody. */
 enum muster_status node_open(const struct muster_node_options *options,

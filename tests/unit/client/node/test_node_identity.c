@@ -67,9 +67,28 @@ static void a_shorter_and_a_longer_structure_are_filled_to_their_end(void **stat
     assert_int_equal(older.local_rank, 77);
 }
 
+/* Its open told MUSTER_PREEMPTED: there is no node. */
+static void a_process_without_a_node_has_a_restart_code(void **state)
+{
+    static const struct {
+        const char *told;
+        int code;
+    } table[] = {{NULL, 42}, {"75", 75}, {"0", 42}, {"256", 42}, {"93", 42}, {"x", 42}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+        unsetenv("MUSTER_RESTART_CODE");
+        if (table[i].told != NULL)
+            setenv("MUSTER_RESTART_CODE", table[i].told, 1);
+        assert_int_equal(muster_node_restart_code(NULL), table[i].code);
+    }
+    unsetenv("MUSTER_RESTART_CODE");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_process_without_a_node_has_a_restart_code),
         cmocka_unit_test_setup(the_environment_says_who_a_node_would_be, as_rank_2_of_torchrun),
         cmocka_unit_test_setup(a_contradiction_is_named_and_fills_nothing, as_rank_2_of_torchrun),
         cmocka_unit_test_setup(a_shorter_and_a_longer_structure_are_filled_to_their_end,
