@@ -141,6 +141,21 @@ static enum muster_status postgres_refused(struct postgres *postgres, const stru
 
 static bool postgres_pass_turn(struct postgres *postgres);
 
+/* NULL: the next result can be taken; else why not. */
+static const char *postgres_await(struct postgres *postgres, int64_t until_ms)
+{
+    while (PQisBusy(postgres->conn)) {
+        if (!postgres_wait(postgres->conn, POLLIN, until_ms)) {
+            if (postgres->ready)
+                postgres_pass_turn(postgres); /* this host may be dark, and the next one not */
+            return "no answer in time";
+        }
+        if (!PQconsumeInput(postgres->conn))
+            return PQerrorMessage(postgres->conn);
+    }
+    return NULL;
+}
+
 static enum muster_status postgres_exchange(struct postgres *postgres, const struct question *ask,
                                             PGresult **ret_result, struct muster_error *err)
 {
@@ -151,17 +166,11 @@ static enum muster_status postgres_exchange(struct postgres *postgres, const str
     if (!postgres_send(postgres, ask, until))
         return postgres_unreachable(postgres, ask->doing, PQerrorMessage(postgres->conn), err);
     for (;;) { /* an error at the commit comes as a second result */
-        while (PQisBusy(postgres->conn)) {
-            bool in_time = postgres_wait(postgres->conn, POLLIN, until);
+        const char *why = postgres_await(postgres, until);
 
-            if (!in_time || !PQconsumeInput(postgres->conn)) {
-                PQclear(result);
-                if (!in_time && postgres->ready)
-                    postgres_pass_turn(postgres); /* this host may be dark, and the next one not */
-                return postgres_unreachable(
-                    postgres, ask->doing,
-                    in_time ? PQerrorMessage(postgres->conn) : "no answer in time", err);
-            }
+        if (why != NULL) {
+            PQclear(result);
+            return postgres_unreachable(postgres, ask->doing, why, err);
         }
         if ((next = PQgetResult(postgres->conn)) == NULL)
             break;
@@ -359,6 +368,15 @@ static enum muster_status postgres_session(struct postgres *postgres)
 
 enum attempt { ATTEMPT_WAITS, ATTEMPT_FAILED, ATTEMPT_DONE };
 
+static void postgres_poll(struct postgres *postgres, int64_t until_ms)
+{
+    while (postgres->conn != NULL && PQstatus(postgres->conn) != CONNECTION_BAD &&
+           PQstatus(postgres->conn) != CONNECTION_OK &&
+           postgres_wait(postgres->conn, postgres->next == PGRES_POLLING_READING ? POLLIN : POLLOUT,
+                         until_ms))
+        postgres->next = PQconnectPoll(postgres->conn);
+}
+
 /* Goes on with the attempt that is on its way, or begins one. */
 static enum attempt postgres_attempt(struct postgres *postgres, int64_t until_ms)
 {
@@ -374,13 +392,7 @@ static enum attempt postgres_attempt(struct postgres *postgres, int64_t until_ms
     if (postgres->conn == NULL &&
         (!postgres_needs_lookup(host) || postgres_lookup(host, until_ms, &why)))
         postgres_start(postgres);
-    while (postgres->conn != NULL && PQstatus(postgres->conn) != CONNECTION_BAD &&
-           PQstatus(postgres->conn) != CONNECTION_OK) {
-        if (!postgres_wait(postgres->conn,
-                           postgres->next == PGRES_POLLING_READING ? POLLIN : POLLOUT, until_ms))
-            break;
-        postgres->next = PQconnectPoll(postgres->conn);
-    }
+    postgres_poll(postgres, until_ms);
     if (postgres->conn != NULL && PQstatus(postgres->conn) == CONNECTION_OK) {
         PQsetErrorVerbosity(postgres->conn, PQERRORS_DEFAULT);
         PQsetnonblocking(postgres->conn, 1);
