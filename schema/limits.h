@@ -40,7 +40,7 @@
 #define NOTICES_NODE_MAX 8     /* uncancelled notices of one node */
 #define NOTICES_JOB_MAX 8192   /* of one generation in the broker: two for each of 4096 ranks */
 #define LINEAGE_MAX \
-    32 /* starts of the broker that a job's row tells of: whose last one is older has to leave */
+    32 /* starts of the broker in a job's row: a node that heard only older ones has to leave */
 #define NOTICES_TOOLS_MAX 256 /* active ones that tools told, so that nodes are always heard */
 #define NOTICES_HELLO_BYTES \
     512 /* a notice's text inside HELLO: 8 x 1 KiB stays far below a frame */

@@ -14,9 +14,9 @@
  *  "database": "…16 digits…",
  *  "signature": "ed25519:…64 digits…:…128 digits…", "checksum": "xxh3-128:…32 digits…"}
  *
- * metrics and custom only where the save told them; resumed_step, where its launch began, if a
- * broker wrote it: what earlier launches saved beyond that counts no more; database, whose rows it
- * was made from: a copy of it imports this manifest by itself.
+ * metrics and custom are there only if the save told them. resumed_step is where its launch began,
+ * if a broker wrote it: what earlier launches saved beyond that counts no more. database is the one
+ * whose rows it was made from: a copy of that database gets this manifest back without an operator.
  *
  * The checksum is of all bytes before it (seal.h), and so is the signature (sign.h), if the broker
  * signs. Then files' checksums are "blake2b-256:…64 digits…".
@@ -71,7 +71,7 @@ struct manifest {
     const char *custom;
     bool resumed_known;
     int64_t resumed_step;
-    uint64_t database; /* whose rows it was made from, 0 = not known */
+    uint64_t database; /* the one whose rows it was made from; 0 = not known */
     bool sealed;       /* of a parsed one: its text carried its checksum; rendered ones always do */
     const char *signer; /* of a parsed one: the key that its signature names; NULL: it has none */
     const struct manifest_shard *shards;

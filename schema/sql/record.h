@@ -50,7 +50,7 @@ enum record_kind {
 
 struct record_broker {
     uint64_t epoch;    /* +1 at each start, or a jump above what a node has seen */
-    uint64_t database; /* its own number, and its copies': the first start's id; 0 = not yet */
+    uint64_t database; /* number of it and of its copies: its first start's id; 0 = none yet */
     bool older; /* read only: the database is a copy from before something that it had told */
 };
 struct record_job {
