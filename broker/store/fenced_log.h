@@ -1,11 +1,11 @@
 /* fenced_log - the log in a PostgreSQL database that several brokers share (postgres.h asks it).
  *
- * One row is the lease: who is active, until when by the database's clock, and its epoch. Each
- * take-over makes the epoch greater: it is the database's time, so it is new also when the database
- * was put back to an earlier state. A batch is appended by one statement, whose first part
- * is the fence: it changes the lease's row only where the epoch is still ours and the log's end is
- * where we left it, and appends nothing otherwise. So who was overtaken, however long it slept,
- * adds nothing, and a statement that is sent twice counts once.
+ * One row is the lease: which broker is active, until when by the database's clock, and its epoch.
+ * Each take-over makes the epoch greater. The epoch is the database's time, so it is new even after
+ * the database was restored to an earlier state. One statement appends a batch. Its first part is
+ * the fence: it changes the lease's row only if the epoch is still ours and the log's end is where
+ * we left it, and otherwise nothing is appended. So a broker that was overtaken adds nothing,
+ * however long it slept, and a statement that is sent twice counts once.
  *
  *   muster_lease     one row: epoch, seq (the last batch), snapshot (the batch it stands for)
  *   muster_batch     seq, what it changed
@@ -15,9 +15,9 @@
  *   MUSTER_E_STORAGE   the database cannot be reached: nothing is known to be lost, try again
  *   MUSTER_E_LOCKED    another broker is active
  *   MUSTER_E_IO        what the log holds is not what we wrote: end, and read it again
- *   MUSTER_E_ARGUMENT  what was given is no PostgreSQL address, or the database refuses us for good
- *                      (password, role, rights, name). Once it has answered that is STORAGE: what
- *                      was right before will be mended */
+ *   MUSTER_E_ARGUMENT  this is no PostgreSQL address, or the database refuses us for good
+ *                      (password, role, rights, name). Once the database has answered, a refusal
+ *                      is MUSTER_E_STORAGE: what was right before will be mended */
 #ifndef BROKER_STORE_FENCED_LOG_H
 #define BROKER_STORE_FENCED_LOG_H
 
@@ -38,7 +38,7 @@ struct fenced_log_head {
     uint64_t snapshot_seq;
 };
 
-/* Copies both. owner: what the others say of this broker. known: this address was the right one
+/* Copies both. owner: how the other brokers name this one. known: this address was the right one
  * before. Nothing is connected yet. */
 enum muster_status fenced_log_open(const char *uri, const char *owner, bool known,
                                    struct fenced_log **ret_log, struct muster_error *err);
@@ -52,7 +52,7 @@ const char *fenced_log_name(const struct fenced_log *log);
  * how long. */
 enum muster_status fenced_log_take(struct fenced_log *log, int64_t lease_ms,
                                    struct fenced_log_head *ret_head, struct muster_error *err);
-/* MUSTER_OK: there is no lease yet. MUSTER_E_LOCKED: who had it last. */
+/* MUSTER_OK: there is no lease yet. MUSTER_E_LOCKED: there is one; err says who had it last. */
 enum muster_status fenced_log_look(struct fenced_log *log, struct muster_error *err);
 /* From now on for lease_ms. */
 enum muster_status fenced_log_renew(struct fenced_log *log, int64_t lease_ms,

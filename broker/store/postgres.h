@@ -1,11 +1,11 @@
-/* postgres - one question at a time to a PostgreSQL database: to the host of its address that takes
- * writes.
- * Owns: the connection, whose turn among the hosts it is, what a refusal means.
+/* postgres - asks a PostgreSQL database one question at a time, at the host of its address that
+ * takes writes.
+ * Owns: the connection, which host's turn it is, what a refusal means.
  *
- * A question blocks for POSTGRES_WAIT_MS at most. While there is no connection it blocks for a
- * quarter of that, and the next question goes on with the attempt: at one host after another, a
- * second each, from where the last connection was. libpq itself would wait for a host, and for its
- * name, as long as it takes. One thread. */
+ * A question blocks for POSTGRES_WAIT_MS at most. Without a connection it blocks for a quarter of
+ * that, and the next question goes on with the attempt. An attempt tries one host after another, a
+ * second each, beginning where the last connection was. libpq itself would wait without a limit for
+ * a host, and for its name. One thread. */
 #ifndef BROKER_STORE_POSTGRES_H
 #define BROKER_STORE_POSTGRES_H
 
@@ -33,7 +33,7 @@ struct question {
     const char *doing;
 };
 
-/* Copies the address. known: it was the right one before. Nothing is connected yet. */
+/* Copies the address. known: this address was the right one before. Nothing is connected yet. */
 enum muster_status postgres_open(const char *uri, bool known, struct postgres **ret_postgres,
                                  struct muster_error *err);
 /* NULL-safe, nulls. */
@@ -42,14 +42,14 @@ void postgres_close(struct postgres **postgres);
 /* "DATABASE on HOST", without a password. Borrowed. */
 const char *postgres_name(const struct postgres *postgres);
 
-/* It is the database that was meant: from here on a refusal is MUSTER_E_STORAGE. */
+/* This is the database that was meant: from here on a refusal is MUSTER_E_STORAGE. */
 void postgres_is_known(struct postgres *postgres);
 
 /* The caller clears the result. MUSTER_E_STORAGE: no answer; ask again. MUSTER_E_ARGUMENT: the
  * database refuses for good (password, role, rights, name). */
 enum muster_status postgres_ask(struct postgres *postgres, const struct question *ask,
                                 PGresult **ret_result, struct muster_error *err);
-/* Of the rows that came, a bigint. */
+/* A bigint of the rows that came. */
 int64_t postgres_int(const PGresult *result, int row, int column);
 
 /* The text and the bytes are borrowed. */

@@ -16,14 +16,14 @@
 #define SHARED_RENEW_MS 2000
 #define SHARED_MARGIN_MS 1000 /* before its end by our clock nothing more is decided */
 #define SHARED_LOOK_MS 300    /* how often a standby asks */
-#define SHARED_FIRST_MS 1500  /* when the database is back, its active broker goes first */
-/* So long the active broker keeps its nodes without the database. The next one waits for them for
- * START_GRACE_MS from the end of the lease on. */
+#define SHARED_FIRST_MS 1500  /* a standby waits so long once the database is back */
+/* For so long the active broker keeps its nodes without the database. The next broker waits for
+ * those nodes for START_GRACE_MS from the end of the lease. */
 #define SHARED_DOUBT_MS (START_GRACE_MS - LOST_MS)
 
 struct shared;
 
-/* uri: a PostgreSQL address. path: this broker's copy. owner: what the others say of it. known: the
+/* uri: a PostgreSQL address. path: this broker's copy. owner: how the others name it. known: this
  * address was right before, so a wrong password may be mended. */
 enum muster_status shared_open(const char *uri, const char *path, const char *owner, bool known,
                                struct shared **ret_shared, struct muster_error *err);
@@ -35,7 +35,7 @@ void shared_close(struct shared **shared);
  * holds other records, and stays as it is; or the address is wrong. */
 enum muster_status shared_take(struct shared *shared, struct muster_error *err);
 
-/* What shared_take did with a file that could not be read. Borrowed; NULL: there was none. */
+/* Says what shared_take did with a file that could not be read. Borrowed; NULL: no such file. */
 const char *shared_aside(const struct shared *shared);
 
 /* "DATABASE on HOST". Borrowed. */

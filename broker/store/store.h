@@ -50,9 +50,9 @@ void store_close(struct store **store);
  * Only before anybody was told of what is in them. A store_open that fails does this by itself. */
 void store_discard(struct store **store);
 
-/* Of a shared database: renews the lease when that is due. MUSTER_E_STORAGE: it could not be asked
- * for so long that another broker may be active: nothing may be decided until it answers.
- * MUSTER_E_LOCKED: another one is active, or it is time that the nodes look for one. */
+/* Renews the lease of a shared database when that is due. MUSTER_E_STORAGE: the database has not
+ * answered for so long that another broker may be active. Nothing may be decided until it answers.
+ * MUSTER_E_LOCKED: another broker is active, or the nodes have to look for one now. */
 enum muster_status store_holds(struct store *store, struct muster_error *err);
 struct store_lease {
     const char *name; /* of the shared database; borrowed; NULL: there is none */

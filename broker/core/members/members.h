@@ -11,7 +11,7 @@ void hello_snapshot(struct core *core, struct peer *peer);
 
 /* roster.c */
 unsigned roster_phase_known(uint64_t phase);
-void roster_preempted(struct core *core, struct peer *peer); /* it is told to leave */
+void roster_preempted(struct core *core, struct peer *peer); /* the peer was told to leave */
 struct answer roster_leave(struct core *core, struct peer *peer, const struct wire_leave *leave);
 struct answer roster_error(struct core *core, struct peer *peer, const struct wire_error *error);
 void roster_lost(struct core *core, struct peer *peer, const char *why);
@@ -25,7 +25,7 @@ void gone_tick(struct core *core, struct peer *peer);
 
 /* generation.c */
 void generation_open(struct core *core, struct job *job, const struct wire_hello *hello);
-/* One that this database, an older copy, does not know: it is over, and its number used. */
+/* A launch that this database, an older copy, does not know: it is over, and its number used. */
 void generation_ahead(struct core *core, struct job *job, uint64_t generation,
                       const struct wire_hello *hello, const char *text);
 /* An error of a peer that nobody is left to tell of: the event, the first error, and the end. */

@@ -69,7 +69,7 @@ struct core {
     char events_endpoint[ENDPOINT_MAX + 1];
     char signer[SIGNER_MAX + 1]; /* "": no manifest is signed */
     uint64_t epoch;
-    uint64_t database; /* as record_broker */
+    uint64_t database; /* its number, as in record_broker */
     bool older; /* the database is an older copy: shards of what it holds for open may be deleted */
     bool started;
     uint64_t steps; /* inputs that were taken */
