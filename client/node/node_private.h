@@ -78,16 +78,16 @@ enum muster_status node_end_step(struct muster_node *node, const struct agent_en
 /* Restores the resume checkpoint; once. */
 enum muster_status node_restore(struct muster_node *node, struct muster_error *err);
 
-/* Of a launch that begins after `resume` steps, on the chief: E_RESTORE if newer checkpoints are
- * there that the broker never heard of; *ret_imports: its database wrote them. Blocks for the disk
- * and, if there are any, for its answer; *ret_over: the launch, or this process, ended meanwhile,
- * and what is returned is what every boundary returns. */
+/* For the chief of a launch that begins after `resume` steps. E_RESTORE: newer checkpoints are
+ * there that the broker never heard of; *ret_imports: the broker's own database wrote them. Blocks
+ * for the disk and, if there are such checkpoints, for the broker's answer. *ret_over: the launch,
+ * or this process, ended meanwhile, and the status is the one that every boundary returns. */
 enum muster_status node_check_lost(const struct muster_node *node, int64_t resume, bool *ret_over,
                                    bool *ret_imports, struct muster_error *err);
-/* Behind *ret_imports, when the launch has ended: the broker gets the manifests that its database,
+/* After *ret_imports, when the launch has ended: gives the broker the manifests that its database,
  * an older copy, does not know. Blocks for the disk and the broker, join_timeout_ms at most.
  * MUSTER_OK: the next launch goes on from the newest, or tries again. E_RESTORE: the broker refused
- * the newest, and the next launch would meet the same. */
+ * the newest, and the next launch would fail in the same way. */
 enum muster_status node_import(const struct muster_node *node, struct muster_error *err);
 /* Of a node with an agent, for query_link_set_over: nobody needs the answer any more. */
 bool node_is_over(const void *node);

@@ -31,8 +31,8 @@ enum muster_status query_link_page(struct query_link *link, const struct questio
 enum muster_status query_link_order(struct query_link *link, struct wire_msg *order,
                                     uint64_t *ret_value, struct muster_error *err);
 
-/* Gives the broker the manifest of a checkpoint at `path`, in parts; *ret_new (NULL: not asked): it
- * did not know it. As query_link_order. */
+/* Gives the broker the manifest of the checkpoint at `path`, in parts. *ret_new (may be NULL): the
+ * broker did not know it. Fails as query_link_order. */
 enum muster_status query_link_import(struct query_link *link, const char *job, const char *path,
                                      const char *manifest, size_t size, bool *ret_new,
                                      struct muster_error *err);

@@ -104,15 +104,15 @@ MUSTER_API uint64_t muster_state_size_bytes(const muster_state_t *state);
 
 /* --- reading without a job ------------------------------------------------------------------ */
 
-/* For a program that joins no job, such as an evaluation or an export: what the checkpoint in
- * `directory` holds, as `muster checkpoints` shows its path. No broker is asked, and nothing keeps
- * the checkpoint from being deleted meanwhile: muster_manager_pin does. Both calls block for the
- * disk, and any thread may make them. With a key file (muster-environment(7)) that names who signs,
- * another's checkpoint is refused. */
+/* These calls are for a program that joins no job, such as an evaluation or an export.
+ * `directory` is the path of a checkpoint, as `muster checkpoints` shows it. The calls ask no
+ * broker, and do not keep the checkpoint from being deleted meanwhile: muster_manager_pin does.
+ * Both block for the disk, and any thread may make them. If a key file (muster-environment(7))
+ * names a signing key, they refuse a checkpoint that this key did not sign. */
 struct muster_read_options {
     size_t struct_size; /* set by MUSTER_READ_OPTIONS_INIT; do not change */
-    /* What this rank saved, and no other's. -1 = of all ranks: a tensor that was saved in parts is
-     * put together, and one that differs between the ranks is refused. */
+    /* Reads only what this rank saved. -1 = what all ranks saved: a tensor that was saved in parts
+     * is put together, and a tensor that differs between the ranks is refused. */
     int rank;
 };
 #define MUSTER_READ_OPTIONS_INIT                                      \
@@ -122,29 +122,31 @@ struct muster_read_options {
 /* The same for C++17 and other languages. struct_size is sizeof of the structure. */
 MUSTER_API void muster_read_options_init(struct muster_read_options *options, size_t struct_size);
 
-/* What it holds, as JSON. *ret_json is owned by the caller: free(). options may be NULL.
- *   "job" "step" "generation" "world_size" "layout" "epoch" "metrics" "custom" … as it was saved
+/* Tells what it holds, as JSON. The caller frees *ret_json: free(). options may be NULL.
+ *   "job" "step" "generation" "world_size" "layout" "epoch" "metrics" "custom" … as they were saved
  *   "tensors": {"w": {"dtype": "F32", "shape": [3, 4], "bytes": 48, "ranks": 1}, …}
  *   "files":   {"shard-00000-…": {"bytes": 96, "checksum": "xxh3-128:…", "rank": 0}, …}
- * "ranks": so many have it. Of a tensor that was saved in parts there is "axis", and "begin" with
- * option rank; its shape is that of the whole, or of the rank's part. A blob is U8 [bytes].
- * A job's own save_fn leaves no tensors, and its files by their paths. Members may be added.
+ * "ranks": how many ranks have it. A tensor that was saved in parts has "axis", and with option
+ * rank also "begin"; its shape is that of the whole, or of the rank's part. A blob is U8 [bytes].
+ * If a job's own save_fn wrote it, there are files by their paths and no tensors. Later versions
+ * may add members.
  *
  * MUSTER_E_NOT_FOUND there is no such checkpoint, or none of that rank · MUSTER_E_RESTORE it is
- * unfinished · MUSTER_E_CORRUPT damaged: which file · MUSTER_E_SIGNATURE · MUSTER_E_VERSION ·
- * MUSTER_E_IO · MUSTER_E_NOMEM · MUSTER_E_ARGUMENT. */
+ * unfinished · MUSTER_E_CORRUPT damage, in the file that the text names · MUSTER_E_SIGNATURE ·
+ * MUSTER_E_VERSION · MUSTER_E_IO · MUSTER_E_NOMEM · MUSTER_E_ARGUMENT. */
 MUSTER_API enum muster_status muster_checkpoint_metadata(const char *directory,
                                                          const struct muster_read_options *options,
                                                          char **ret_json,
                                                          struct muster_error *ret_error);
 
-/* Fills each entry of `state` by its name: a tensor, or a file's bytes by its path. What the state
- * has no entry for is not read. An entry of muster_state_add_split gets that part of a tensor that
- * was saved in parts. Sums are checked: of a tensor those of its own pieces, of a file its own.
+/* Fills each entry of `state`: from the tensor of its name, or from the file of that path. It reads
+ * nothing else. An entry of muster_state_add_split gets that part of a tensor that was saved in
+ * parts. A tensor is checked by the sums of its own pieces, a file by its checksum.
  *
- * As muster_checkpoint_metadata, and MUSTER_E_NOT_FOUND there is no such name · MUSTER_E_RESTORE it
- * has another type, shape or size, or differs between the ranks. The memory is then as before.
- * MUSTER_E_CORRUPT damaged: which file and tensor; entries may be overwritten in part. */
+ * Fails as muster_checkpoint_metadata, and with MUSTER_E_NOT_FOUND there is no such name ·
+ * MUSTER_E_RESTORE it has another type, shape or size, or differs between the ranks. The memory is
+ * then as before. MUSTER_E_CORRUPT damage, in the file and tensor that the text names; entries
+ * may be overwritten in part. */
 MUSTER_API enum muster_status muster_checkpoint_read(const char *directory,
                                                      const struct muster_read_options *options,
                                                      muster_state_t *state,
