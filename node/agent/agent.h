@@ -190,7 +190,7 @@ enum muster_status agent_notify(struct agent *agent, enum wire_notice_kind kind,
                                 const char *text, struct muster_error *err);
 /* The step at which the open round saves; -1: none is decided. A load. */
 int64_t agent_save_step(const struct agent *agent);
-/* The greatest step of this launch of which a commit or an abort was heard; 0 = none. A load. */
+/* The greatest step of this launch whose commit or abort this rank heard; 0 = none. A load. */
 int64_t agent_outcome_step(const struct agent *agent);
 /* False: for LOST_MS nothing was heard of it. Any thread, never waits. */
 bool agent_hears_broker(const struct agent *agent);

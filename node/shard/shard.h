@@ -70,7 +70,7 @@ typedef int shard_restore_fn(void *arg, const struct shard_found *found); /* non
 
 struct shard_restore {
     const char *checkpoint_path; /* the committed directory, as dir_commit returned it */
-    const char *job; /* NULL: shard_reshard alone, where a name that is not there is E_NOT_FOUND */
+    const char *job; /* NULL: for shard_reshard only, where a missing name is E_NOT_FOUND */
     enum wire_layout layout;
     uint64_t rank;
     uint64_t world_size;
@@ -79,7 +79,7 @@ struct shard_restore {
     const char *signer; /* the key that it must be signed by; NULL: by none */
     bool wholes; /* sharded: an entry that is not split takes the whole of one that is; for readers
                   */
-    bool own_parts; /* of the one shard that is read: such an entry takes the part that it has */
+    bool own_parts; /* one shard is read, and such an entry takes the part that this shard has */
     const struct muster_state *state; /* either this ... */
     shard_restore_fn *restore_fn;     /* ... or this */
     bool any_world_size;              /* restore_fn reads what any number of ranks saved */
@@ -104,24 +104,23 @@ enum muster_status shard_restore(const struct shard_restore *request,
 enum muster_status shard_verify(const char *checkpoint_path, const struct manifest_shard *shard,
                                 struct muster_error *err);
 
-/* True: what save_fn wrote. False: one safetensors file. E_CORRUPT: neither, or names that are not
- * this shard's, so that a manifest cannot send a rank to another's files. */
+/* *ret_is_dir: save_fn wrote the shard; else it is one safetensors file. E_CORRUPT: it is neither,
+ * or its names are not this shard's, so a manifest cannot send a rank to another's files. */
 enum muster_status shard_kind(const struct manifest_shard *shard, bool *ret_is_dir,
                               struct muster_error *err);
-/* A file that the manifest names and the disk has not is damage, not "nothing there": E_NOT_FOUND
- * becomes E_CORRUPT. */
+/* Turns E_NOT_FOUND into E_CORRUPT: a file that the manifest names and the disk lacks is damage. */
 enum muster_status shard_damage(enum muster_status status, struct muster_error *err);
 
 /* Reads and parses <checkpoint_path>/manifest.json. Returned owned. E_NOT_FOUND: no such directory.
  * E_RESTORE: it has no manifest, so it was never finished. E_CORRUPT, E_VERSION, E_IO, E_NOMEM.
- * Whose it is nobody has looked at: manifest_check_signer. */
+ * The signature is not checked: manifest_check_signer does that. */
 enum muster_status shard_manifest_read(const char *checkpoint_path, struct manifest **ret_manifest,
                                        struct muster_error *err);
-/* The same, and its signature is looked at: E_SIGNATURE: not by `signer`; NULL: none is asked for.
+/* The same, and checks the signature. E_SIGNATURE: it is not signer's. signer NULL: none is needed.
  */
 enum muster_status shard_manifest_signed(const char *checkpoint_path, const char *signer,
                                          struct manifest **ret_manifest, struct muster_error *err);
-/* As it is there, owned (free). The same, but for what its parse finds. */
+/* Its text as it is there, owned (free). The same failures, but for those of the parse. */
 enum muster_status shard_manifest_text(const char *checkpoint_path, char **ret_text,
                                        size_t *ret_size, struct muster_error *err);
 

@@ -21,8 +21,8 @@
 enum muster_status shard_reshard(const struct shard_restore *request,
                                  const struct manifest *manifest, struct muster_error *err);
 
-/* The file of a shard, its header and its table of sums, which are whole, and its facts, which are
- * the manifest's. path is the memory that ret_file borrows. The caller closes it. E_RESTORE:
+/* Opens the file of a shard, and checks that its header and table of sums are whole and its facts
+ * are the manifest's. ret_file borrows the memory of path. The caller closes it. E_RESTORE:
  * save_fn wrote the shard, or it has no sums. E_CORRUPT, E_IO, E_NOMEM. */
 enum muster_status shard_reshard_open(const char *checkpoint_path, const struct manifest *manifest,
                                       const struct manifest_shard *shard, char path[FS_PATH_MAX],

@@ -8,7 +8,7 @@
 const char *status_outcome(const struct muster_job_row *job);
 /* A step as the job's program counts it. */
 int64_t status_step(const struct muster_job_row *job, int64_t step);
-/* Steps behind the newest checkpoint; below 0: the launch has not come back to it yet. */
+/* Steps done since the newest checkpoint; below 0: the launch has not come back to it yet. */
 int64_t status_unsaved(const struct muster_job_row *job);
 /* Steps that count towards the result, of all that were computed: 0 to 1; -1 = not known. It is an
  * upper bound if ranks were lost (unknown_ranks). */

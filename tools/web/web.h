@@ -1,7 +1,6 @@
 /* web - what the files of `muster web` share.
  * Owns: one listening socket, one client, answers that are kept for a moment.
- * Never: writes to a database; gives its broker an order, but for those of orders.c; asks anybody
- * else.
+ * Never: writes to a database; gives its broker an order that is not of orders.c; asks others.
  * Always: at most WEB_CONNECTIONS_MAX connections, WEB_KEPT_BYTES of answers, one question at a
  * time, and no question again before ten times its own duration has passed. */
 #ifndef TOOLS_WEB_WEB_H
@@ -85,7 +84,7 @@ struct web {
     _Atomic unsigned streams;
     char host[256]; /* that it was told to listen at */
     int port;
-    char secret[33]; /* that an order has to show; "" = none is taken */
+    char secret[33]; /* every order has to show it; "" = none is taken */
 };
 
 /* --- ask.c: questions, one at a time */
@@ -93,7 +92,7 @@ struct web {
 /* The answer under this key: kept, or made now. Never NULL but without memory. web_release it. */
 struct web_answer *web_ask(struct web *web, const char *key, web_make_fn *make,
                            const struct web_request *request);
-/* The same of an order: each one is carried out, and no answer is kept. */
+/* The same for an order: each one is carried out, and no answer is kept. */
 struct web_answer *web_order(struct web *web, web_make_fn *make, const struct web_request *request);
 void web_release(struct web_answer *answer);
 void web_forget_all(struct web *web);
