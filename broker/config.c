@@ -458,7 +458,7 @@ enum muster_status config_parse(int argc, char *const *argv, struct config *ret_
     return status;
 }
 
-/* A password between USER: and the last @, or behind password=, is not for who reads along. */
+/* Hides a password: between USER: and the last @, or after password=. */
 static void config_put_address(FILE *out, const char *address)
 {
     const char *from = strstr(address, "://");

@@ -65,7 +65,7 @@ static void block(struct loop *loop, const struct muster_error *why)
     loop->retry_boot_ms = loop->now_boot_ms + loop->retry_ms;
 }
 
-/* Another broker may be active: as if nothing could be written, until that is known. */
+/* Another broker may be active. Until that is known, this one acts as if it could not write. */
 static void loop_doubt(struct loop *loop, const struct muster_error *why)
 {
     if (!loop->blocked)

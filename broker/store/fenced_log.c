@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define READ_BATCHES 64 /* a question, and so many bytes of them: */
-#define READ_BYTES 524288
+#define READ_BATCHES 64   /* in the answer to one question, at most */
+#define READ_BYTES 524288 /* of them: the batch that reaches it is the last */
 
 struct fenced_log {
     struct postgres *postgres;
@@ -81,7 +81,7 @@ static enum muster_status fenced_held(struct fenced_log *log, struct muster_erro
     struct question ask = {
         .sql = "SELECT (extract(epoch FROM greatest(ends - now(), '0 s')) * 1000)::bigint, owner, "
                "version FROM (SELECT greatest(ends, '2000-01-01') AS ends, owner, version "
-               "FROM muster_lease) lease", /* one that was given up has ended for ever */
+               "FROM muster_lease) lease", /* one that was given up ended at -infinity */
         .doing = "read who is active"};
     PGresult *result;
     enum muster_status status = postgres_ask(log->postgres, &ask, &result, err);

@@ -16,7 +16,7 @@
 #include <time.h>
 
 #define HOSTS_MAX 16
-#define CONNECT_WAIT_MS 500 /* a call; the next one goes on with the same attempt */
+#define CONNECT_WAIT_MS 500 /* of a call; the next call goes on with the same attempt */
 #define HOST_WAIT_MS 1000   /* an attempt at one of several hosts */
 #define WORDS_MAX 300
 
@@ -37,7 +37,7 @@ struct postgres {
     size_t host_count, turn;
     size_t failed, refused; /* hosts since the last connection, and of these for good */
     char why[WORDS_MAX];
-    bool known; /* it is the right database: refusals will be mended */
+    bool known; /* it is the right database: a refusal is to be waited out */
     char name[POSTGRES_NAME_MAX];
     struct postgres *kept; /* the next one that could not be freed */
 };
@@ -122,7 +122,7 @@ static bool postgres_is_final(const char *state)
     return false;
 }
 
-/* What the server refused in words. The connection stands. */
+/* The server refused, and said why. The connection stays. */
 static enum muster_status postgres_refused(struct postgres *postgres, const struct question *ask,
                                            PGresult *result, struct muster_error *err)
 {
@@ -223,7 +223,8 @@ static bool postgres_pass_turn(struct postgres *postgres)
     return true;
 }
 
-/* A text of libpq that is verbose has the code in it, and a line that tells where in the server. */
+/* Takes out of a verbose text of libpq its code and its line on the server's source. True: the code
+ * is final. */
 static bool postgres_take_code(char *text)
 {
     char *line = strstr(text, "\nLOCATION:"), *at = text;
@@ -260,7 +261,7 @@ static void postgres_attempt_failed(struct postgres *postgres, const char *why)
     postgres->refused += final;
 }
 
-/* NULL as soon as its answer is there; it cannot be called back. */
+/* host->lookup is NULL once its answer is there: a lookup cannot be called back. */
 static bool postgres_lookup(struct host *host, int64_t until_ms, const char **ret_why)
 {
     static const struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
@@ -336,8 +337,8 @@ static bool postgres_start(struct postgres *postgres)
     return true;
 }
 
-/* What counts as written is on the server's disk, and on its synchronous replicas'. What this
- * broker gave up, or a dead one left behind, ends by itself. */
+/* Sets up a session. What counts as written is on the disk of the server and of its synchronous
+ * replicas. A statement that this broker gave up, or that a dead broker left, ends by itself. */
 static enum muster_status postgres_session(struct postgres *postgres)
 {
     struct question ask = {
@@ -474,7 +475,7 @@ static const char *postgres_option(const PQconninfoOption *options, const char *
     return NULL;
 }
 
-/* The item of a list a,b,c; of a list of one for all. NULL: none. */
+/* An item of the list a,b,c. A list of one item holds for all. NULL: none. */
 static char *postgres_item(const char *list, size_t at)
 {
     if (list == NULL)
@@ -543,7 +544,7 @@ enum muster_status postgres_open(const char *uri, bool known, struct postgres **
     return MUSTER_OK;
 }
 
-/* False: a lookup is on its way, and writes into its memory yet. */
+/* False: a lookup is on its way, and will still write into its memory. */
 static bool postgres_free_host(struct host *host)
 {
     free(host->address);

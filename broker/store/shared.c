@@ -38,8 +38,8 @@ struct shared {
     bool created_lock;
     char id[64];
     bool taken;
-    bool away;       /* the shared database, for a standby */
-    int64_t from_ms; /* before that it takes nothing */
+    bool away;       /* the shared database did not answer this standby */
+    int64_t from_ms; /* before that this standby does not take the lease */
     bool in_doubt;   /* the lease may be another's by now */
     struct muster_error doubt;
     int64_t renewed_ms; /* our boot time, before the renewal was sent */
@@ -168,7 +168,7 @@ static void shared_unlink(const char *path, const char *suffix)
         unlink(name);
 }
 
-/* What it holds cannot be read: it is kept for whoever wants to look at it. */
+/* The file cannot be read: it is kept under another name, for people to look at. */
 static enum muster_status shared_move_aside(struct shared *shared, const char *why,
                                             struct muster_error *err)
 {
@@ -239,8 +239,8 @@ static enum muster_status shared_is_copy(struct shared *shared, struct muster_er
                      shared->path, fenced_log_name(shared->log));
 }
 
-/* On the disk before it has its name: the start of a broker that lost its power finds the one
- * before, or this one. */
+/* Syncs the copy before it gets its name: after a power cut a broker finds the copy before, or this
+ * one. */
 static enum muster_status copy_name(const struct copy *copy, struct muster_error *err)
 {
     char directory[PATH_MAX];
@@ -262,7 +262,7 @@ static enum muster_status copy_name(const struct copy *copy, struct muster_error
     return status == MUSTER_OK ? dirs_sync(directory, err) : status;
 }
 
-/* The .mark beside it stays: it tells when the shared database was put back to an earlier state. */
+/* The .mark beside it stays: it shows that the shared database was restored to an earlier state. */
 static enum muster_status shared_copy(struct shared *shared, const struct fenced_log_head *head,
                                       struct muster_error *err)
 {
@@ -346,8 +346,8 @@ enum muster_status shared_take(struct shared *shared, struct muster_error *err)
     return status;
 }
 
-/* Once a pass, before anything is taken: who slept learns here that it is not active any more. Who
- * cannot ask is in doubt, until it learns that the lease is still its own, or another's. */
+/* Once a pass, before anything is taken. A broker that slept learns here that it is not active any
+ * more. A broker that cannot ask is in doubt until it learns whose the lease is. */
 enum muster_status store_holds(struct store *store, struct muster_error *err)
 {
     struct shared *shared = store->shared;

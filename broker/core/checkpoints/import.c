@@ -140,7 +140,7 @@ static void add_generation(struct core *core, struct job *job, const struct mani
     if (m->generation == job->gen.generation)
         return; /* its row is here, and knows more */
     if (m->generation < job->gen.generation || job->gen.state == GENERATION_ENDING) {
-        /* overwrites none that was lived here, nor the launch whose rank 0 imports */
+        /* overwrites no launch that ran here, nor the one whose rank 0 imports */
         import_persist(core, RECORD_GENERATION)->u.generation = row;
         return;
     }
@@ -351,7 +351,7 @@ static bool is_taken(struct job *job, const struct manifest *m)
     return here.state != ROUND_ABORTED || here.generation != m->generation || here.step != m->step;
 }
 
-/* It took no step, so it decided nothing: its rank 0 may be who imports. */
+/* Such a launch took no step, so it decided nothing. Its rank 0 may be the one that imports. */
 static bool ends_unstarted(const struct job *job)
 {
     return job->gen.state == GENERATION_ENDING && job->gen.started_unix_ms == 0;

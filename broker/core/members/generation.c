@@ -83,7 +83,7 @@ void generation_open(struct core *core, struct job *job, const struct wire_hello
 {
     uint64_t number = job->gen.generation + 1;
 
-    for (size_t i = 0; i < job->launches_count; i++) /* one that was imported may be beyond it */
+    for (size_t i = 0; i < job->launches_count; i++) /* an imported one may be greater */
         if (job->launches[i].generation >= number)
             number = job->launches[i].generation + 1;
     fence_old(core, job);
@@ -109,13 +109,13 @@ void generation_ahead(struct core *core, struct job *job, uint64_t generation,
     fence_old(core, job);
     reset(core, job, false); /* servers that live are in it */
     set_facts(core, job, generation, hello);
-    job->gen.opened_unix_ms = 0; /* where it began is not known: no manifest tells */
+    job->gen.opened_unix_ms = 0; /* no manifest tells where it began */
     (void)choose(job);
     persist_job(core, job);
     persist_generation(core, job);
     servers_kept(core, job);
     generation_ending(core, job, MUSTER_PREEMPTED, text);
-    job->gen.ending_unix_ms = 0; /* whoever comes next is of the next launch */
+    job->gen.ending_unix_ms = 0; /* the next process to come is of the next launch */
     job->moved = true;           /* nobody is in it */
     persist_generation(core, job);
 }

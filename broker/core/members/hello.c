@@ -218,8 +218,7 @@ static bool saves_are_open(const struct job *job)
     return false;
 }
 
-/* All had restored when steps were taken, so a process that comes for a rank is a later life of it.
- */
+/* All ranks had restored before steps were taken, so a process that comes now restarts its rank. */
 static bool comes_back(const struct job *job, enum wire_role role)
 {
     return job->gen.state == GENERATION_RUNNING && role_is_trainer(role);
@@ -488,16 +487,16 @@ static void join_timeout_again(struct job *job, const struct wire_hello *hello)
     job->gen.join_until_boot_ms += more_ms;
 }
 
-/* This process is in none of the rows, or heard or was answered more than they tell. Nobody is told
- * before that is written: the database was restored from an older copy. */
+/* This process is in none of the rows, or heard or was answered more than they tell. The broker
+ * tells nothing before it has written it, so the database was restored from an older copy. */
 static bool is_ahead(const struct job *job, const struct peer *peer, const struct wire_msg *m)
 {
     return peer == NULL || m->u.hello.answered > peer->last_request ||
            (m->u.hello.history != 0 && !lineage_holds(job, m->u.hello.history, m->up.applied_seq));
 }
 
-/* Its launch ends; what that saved the next one finds on disk. One that is in no row, beside ranks
- * which are and speak, was another broker's. */
+/* Its launch ends, and the next launch finds on disk what it saved. If this process is in no row,
+ * while ranks that are in rows speak, another broker had let it in. */
 static void end_ahead(struct core *core, struct job *job, struct peer *peer,
                       const struct wire_msg *m)
 {
