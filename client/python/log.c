@@ -1,8 +1,8 @@
-/* log - lines of the library's log on their way to Python's logging. Part of muster._native, as
- * shield.c. The library calls from threads of its own, on which no Python ever runs: so a line is a
- * message on a socket pair, and a thread of Python's reads it (muster/_log.py).
- * The pair is never closed, for a thread that close left behind may still write. Nobody waits: a
- * line that finds the socket full is lost, and counted. */
+/* log - sends lines of the library's log to Python's logging. Part of muster._native, as shield.c.
+ * The library logs on threads of its own, on which no Python ever runs. So each line is a message
+ * on a socket pair, and a Python thread reads it (muster/_log.py).
+ * The pair is never closed, because a thread that outlives close may still write. No writer waits:
+ * a line that finds the socket full is lost, and counted. */
 #include <errno.h>
 #include <stdatomic.h>
 #include <string.h>

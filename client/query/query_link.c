@@ -310,8 +310,8 @@ enum muster_status query_link_order(struct query_link *link, struct wire_msg *or
     return MUSTER_OK;
 }
 
-/* The broker answers once all rows are written, after others' work: of a large manifest later than
- * any other order. */
+/* The broker answers an import once all its rows are written, after other work. For a large
+ * manifest that takes longer than any other order. */
 #define IMPORT_SURE_BYTES ((size_t)512 << 10)
 #define IMPORT_TRIES 6
 

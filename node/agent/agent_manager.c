@@ -58,8 +58,8 @@ static bool broker_has_saved(struct agent *agent, int64_t done)
            agent_ask(agent, &question, FREEZE_MS, &value, &why) == MUSTER_E_EXISTS;
 }
 
-/* The rank was on its way to that step, or asked for its save, when it heard both: all are to be
- * told alike. 0 = there was none. */
+/* The newest round at that step that was aborted; 0 = none. The rank heard of it and of its abort
+ * on its way to the step, or when it asked for the save, and all ranks are to be told alike. */
 static uint64_t was_aborted(const struct agent *agent, int64_t done)
 {
     uint64_t round = 0;

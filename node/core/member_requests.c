@@ -29,7 +29,7 @@ uint64_t request_put(struct member *m, const struct wire_msg *message)
     return pending->message.up.request;
 }
 
-/* The greatest number of which the answer is known. */
+/* The greatest request number whose answer is known. */
 uint64_t requests_answered(const struct member *m)
 {
     return (m->pending_count > 0 ? m->pending[0]->message.up.request : m->next_request) - 1;
@@ -83,7 +83,7 @@ static bool restore_failed_unheard(const struct member *m, uint64_t last_request
     return false;
 }
 
-/* The launch that let it in after another one's first answer counts this incarnation anew. */
+/* A launch that lets this incarnation in after another one had answered it counts from 1 again. */
 void requests_renumber(struct member *m, uint64_t last_request)
 {
     uint64_t first = m->pending_count > 0 ? m->pending[0]->message.up.request : m->next_request;

@@ -45,7 +45,7 @@ static enum muster_status contents_open(const struct shard_contents *of, struct 
     return status;
 }
 
-/* What went wrong may be that somebody deleted it: then that is told. */
+/* If the checkpoint was deleted meanwhile, tells that instead of what went wrong. */
 static enum muster_status contents_close(struct contents *c, enum muster_status status,
                                          struct muster_error *err)
 {
@@ -141,7 +141,7 @@ static enum muster_status add_shard(const struct contents *c, const struct manif
     return ok ? MUSTER_OK : contents_nomem(c, err);
 }
 
-/* The manifest as it is, but for what is told otherwise here. */
+/* The manifest as it is, with files and tensors in place of its shards and sums. */
 static json_t *contents_head(const struct contents *c, json_t *files, json_t *tensors)
 {
     static const char *const without[] = {"muster_manifest", "shards", "checksum", "signature"};
