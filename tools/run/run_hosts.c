@@ -97,7 +97,7 @@ int run_hosts_await(struct run *run)
     return code == 0 ? -1 : code;
 }
 
-/* Muster's own are those that make room for hosts, and what a rank made of our own SIGTERM. */
+/* A notice is muster's own if it makes room for hosts, or if a rank made it of our SIGTERM. */
 static bool is_of_this_host(const struct run *run, const struct muster_notice_row *notice)
 {
     int first = run->ranks[0].rank;

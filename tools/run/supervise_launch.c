@@ -264,7 +264,7 @@ static void exits_read(struct run *run)
         else
             finished_believe(run, rank, &end->exit);
         if (run->host_gone && !files_finished(&run->files, rank->rank))
-            end->exit.preempted = true; /* also with 0, as many programs do at SIGTERM */
+            end->exit.preempted = true; /* also with code 0, as many programs exit at SIGTERM */
         end->ended = true;
         end->unix_ms = clock_ms(CLOCK_REALTIME);
         supervise_exited(&run->sup, &end->exit, clock_ms(CLOCK_BOOTTIME));

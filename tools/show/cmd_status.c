@@ -446,8 +446,8 @@ static void print_hosts(struct tool *tool, const muster_rows_t *rows)
         fprintf(tool->out, "  hosts         and %zu more: --json\n", count - HOSTS_SHOWN);
 }
 
-/* ", 14.9 steps/s", the mean of this launch; "" of one that is not known to run. How
- * many steps a program wants is its own knowledge, so nobody can tell how long they will take. */
+/* ", 14.9 steps/s", the mean of this launch; "" unless it is known to run. Only the program knows
+ * how many steps it will take, so nobody can tell how long that lasts. */
 static struct shown print_rate_of(const struct tool *tool, const struct muster_job_row *job)
 {
     int64_t passed_ms = tool->now_unix_ms - job->started_unix_ms;

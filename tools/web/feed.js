@@ -1,16 +1,16 @@
-// feed.js - the streams of all tabs of a browser, in one worker. A browser opens six connections to one place, and a
-// stream holds one for as long as it is open. Tabs of one job share a stream; streams of more than OPEN_MAX jobs take
-// turns. So a page, and what it asks for, always finds a connection.
-// A tab says the address of the stream that it wants, or null; it is told {type, data, id} of each event.
+// feed.js - one worker that holds the streams of all tabs of a browser. A browser opens six connections to one host,
+// and a stream holds one for as long as it is open. Tabs of one job share a stream; streams of more than OPEN_MAX
+// jobs take turns. So a page, and what it asks for, always finds a connection.
+// A tab posts the address of the stream that it wants, or null, and gets {type, data, id} of each event.
 "use strict";
 
 const OPEN_MAX = 4;
 const TURN_MS = 1000;
-const AGAIN_MS = 3000; // after an answer that no browser tries again by itself
+const AGAIN_MS = 3000; // after an answer at which no browser tries again by itself
 const streams = new Map(); // by address; the first OPEN_MAX are open
 
 function tell(stream, type, data, id) {
-  stream.newest.delete(type); // whoever comes later is told the newest of each, in this order
+  stream.newest.delete(type); // a tab that comes later gets the newest of each type, in this order
   stream.newest.set(type, { type, data, id });
   for (const tab of stream.tabs) tab.postMessage({ type, data, id });
 }
@@ -72,4 +72,4 @@ function serve(tab) {
   tab.onmessage = (event) => want(tab, event.data);
 }
 if ("onconnect" in self) self.onconnect = (event) => serve(event.ports[0]);
-else serve(self); // of one tab, where a browser has no shared workers
+else serve(self); // a worker of one tab, where a browser has no shared ones

@@ -261,7 +261,7 @@ static enum MHD_Result http_send_down(struct MHD_Connection *connection, bool op
                               open ? HTTP_OPEN_METRICS : "text/plain; version=0.0.4");
 }
 
-/* Takes the answer. */
+/* Takes over the answer. */
 static enum MHD_Result http_put(struct MHD_Connection *connection, struct web_answer *answer,
                                 const struct web_route *route, const struct web_request *request,
                                 bool api)
@@ -302,7 +302,7 @@ static enum MHD_Result http_ask(struct web *web, struct MHD_Connection *connecti
     return http_put(connection, web_ask(web, key, route->make, request), route, request, api);
 }
 
-/* An order has no body: what it says is behind the `?` of its path. */
+/* An order has no body: its values follow the `?` of its path. */
 static enum MHD_Result http_post(struct web *web, struct MHD_Connection *connection,
                                  const char *path)
 {

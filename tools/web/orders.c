@@ -1,7 +1,7 @@
-/* orders - what a page may ask for with `muster web --orders`, and who may.
+/* orders - the orders that a page can give with `muster web --orders`, and the check of who may.
  * Owns: the secret of this run, which the printed address tells.
- * Always: an order comes by POST, with that secret in a header of its own. Another site's page
- * knows no secret and may send no such header; its Origin is refused besides. */
+ * Always: an order comes by POST, with that secret in a header of its own. A page of another site
+ * does not know the secret and may send no such header. Its Origin is refused, too. */
 #include "tools/web/routes.h"
 
 #include "node/link_key.h"
@@ -12,7 +12,7 @@
 
 /* --- who may ---------------------------------------------------------------------------------- */
 
-/* A broker with keys refuses them all for another role: said now, and not at the first order. */
+/* A broker with keys refuses all orders of another role. Says so now, not at the first order. */
 static int orders_check_key(const struct tool *tool)
 {
     struct muster_error err = {.status = MUSTER_OK};
@@ -44,13 +44,13 @@ int web_orders_begin(struct web *web)
     if (code != TOOL_DONE)
         return code;
     if (getrandom(bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes)
-        return tool_fail(TOOL_NO, "no random numbers for the secret of --orders");
+        return tool_fail(TOOL_NO, "there are no random numbers for the secret of --orders");
     for (size_t i = 0; i < sizeof bytes; i++)
         snprintf(web->secret + 2 * i, sizeof web->secret - 2 * i, "%02x", bytes[i]);
     return TOOL_DONE;
 }
 
-/* Takes as long wherever they differ. */
+/* Takes the same time wherever the two differ. */
 static bool orders_is_secret(const struct web *web, const char *text)
 {
     unsigned differ = 0;

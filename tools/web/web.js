@@ -1,6 +1,6 @@
 // web.js - keeps an open page true. Without it the page is the same, as of when it was loaded.
 // The server renders; this file fetches the page again when a stream says that something is new, and
-// changes in place what differs. It draws the grid of ranks. It sends nothing but GET to its origin, and confirmed orders.
+// changes in place what differs. It draws the grid of ranks. It sends its origin only GET and confirmed orders.
 "use strict";
 
 const REFRESH_MS = 300; // at most so often
@@ -21,7 +21,7 @@ function setText(node, text) {
   if (node.textContent !== text) node.textContent = text;
 }
 
-// What stands between two ` is to be typed.
+// Text between two ` is for typing, and shown as code.
 function putText(node, text) {
   if (node.textContent === text.replaceAll("`", "")) return;
   node.replaceChildren(...text.split("`").map((part, at) => (at % 2 ? make("code", {}, part) : part)));
@@ -394,7 +394,7 @@ function takeTick(tick, at) {
   if (news || performance.now() - lastFetch > IDLE_REFRESH_MS) refresh();
 }
 
-// feed.js has the streams: of all tabs, since a browser has six connections to one place.
+// feed.js holds the streams of all tabs, since a browser opens only six connections to one host.
 const tab = document.body.dataset.stream && (window.SharedWorker ? new SharedWorker("/feed.js").port : new Worker("/feed.js"));
 
 function hear({ type, data, id }) {
@@ -406,7 +406,7 @@ function hear({ type, data, id }) {
   takeTick(JSON.parse(data), Number(id));
 }
 
-// A page that nobody sees wants no news.
+// A hidden page asks for no stream.
 function watch() {
   version = version === null ? null : "";
   tab.postMessage(document.hidden ? null : document.body.dataset.stream);
@@ -414,8 +414,8 @@ function watch() {
 
 // --- orders
 
-// The address that `muster web --orders` prints ends with a secret. It is this tab's until that is closed, and is sent
-// with orders alone. Another site's page does not know it.
+// The address that `muster web --orders` prints ends with a secret. The tab keeps it until it is closed, and sends it
+// only with orders. Another site's page does not know it.
 function secretOfTab() {
   try {
     const given = new URLSearchParams(location.hash.slice(1)).get("orders");
@@ -425,11 +425,11 @@ function secretOfTab() {
     }
     return sessionStorage.getItem("orders");
   } catch {
-    return null; // a browser that keeps nothing
+    return null; // this browser stores nothing
   }
 }
 
-// Those in the page's table, by number; of older ones `muster pin` knows.
+// The checkpoints in the page's table, by number. `muster pin` takes older ones, too.
 function checkpointsShown() {
   const rows = [...document.querySelectorAll("#checkpoints tbody tr")].filter((row) => row.querySelector(".state.good"));
   const named = rows.map((row) => row.querySelector("th a")).map((link) => [link.href.split("/").pop(), `of step ${link.textContent}`]);
@@ -488,7 +488,7 @@ function makeField({ label, choices, ...field }) {
   return make("label", {}, label, input);
 }
 
-// The order is given once it was confirmed; a refusal is said where it was asked for.
+// Gives the order once it is confirmed. A refusal is shown in the dialog.
 function ask(order) {
   const asks = make("p", {});
   putText(asks, order.asks);
