@@ -27,7 +27,7 @@ CONF
 APT_CONFIG=$PWD/apt/apt.conf apt-get update -q
 APT_CONFIG=$PWD/apt/apt.conf apt-get source -q "${sources[@]}" # apt checks what Debian signed
 
-# Small before fast where muster waits for a disk or a network; what sums up and encrypts bytes is fast (`fast`).
+# Libraries are built small, since muster waits for disks and networks; those that sum or encrypt bytes are `fast`.
 flags="-Os -fPIC -fvisibility=hidden -ffunction-sections -fdata-sections -fstack-protector-strong -D_FORTIFY_SOURCE=2"
 flags="$flags -ffile-prefix-map=$PWD/="
 export CFLAGS=$flags CXXFLAGS=$flags PKG_CONFIG_LIBDIR=$prefix/lib/pkgconfig

@@ -53,11 +53,11 @@ class Error(Exception):
 
 
 class ArgumentError(Error, ValueError):
-    """A call was given what it cannot take; `text` names it."""
+    """A call got an argument that it cannot take; `text` names it."""
 
 
 class ArgumentTypeError(ArgumentError, TypeError):
-    """A call was given something of a kind that it cannot take."""
+    """A call got an argument of a type that it cannot take."""
 
 
 class NotFoundError(Error, KeyError):
@@ -69,7 +69,7 @@ class VersionError(Error, ImportError):  # type: ignore[misc]  # `name` is the s
 
 
 class CorruptError(Error):
-    """What was read is damaged; `text` names the file."""
+    """A file that was read is damaged; `text` names it."""
 
 
 class BrokerError(Error):
@@ -163,7 +163,7 @@ def error_of(status: int, error: Any) -> Error:
 
 
 def wrong(text: str) -> ArgumentError:
-    """What Python itself finds wrong with an argument."""
+    """The error for an argument that Python itself finds wrong."""
     return ArgumentError(lib.MUSTER_E_ARGUMENT, text)
 
 
@@ -193,7 +193,7 @@ def milliseconds(name: str, seconds: float | None, unset: int = 0) -> int:
 
 
 def integer(name: str, value: int | None, unset: int = 0, bits: int = 31) -> int:
-    """A number that C has in so many bits, and a sign."""
+    """A number, if C can hold it in so many bits and a sign."""
     if value is None:
         return unset
     try:
@@ -206,7 +206,7 @@ def integer(name: str, value: int | None, unset: int = 0, bits: int = 31) -> int
 
 
 def encoded(name: str, value: str | os.PathLike[str]) -> bytes:
-    """A word or a path, as C has it."""
+    """A word or a path, as bytes for C."""
     try:
         return os.fsencode(value)
     except TypeError:

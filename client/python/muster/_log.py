@@ -1,7 +1,8 @@
-"""The library's log, in Python's logging. See log.c: no Python runs on a thread of the library's.
+"""Passes the library's log to logging. See log.c: no Python runs on a thread of the library's.
 
 A program that has set up logging gets the lines as records of the logger "muster", from a daemon
-thread that ends when the node is closed. Others get errors and warnings on stderr, by the library.
+thread that ends when the node is closed. For others the library writes its errors and warnings to
+stderr.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ class _Pair:
             self._thread.start()
 
     def end(self) -> None:
-        """What was logged before is handled, unless a handler takes over 1.5 s."""
+        """Waits until handlers have handled what was logged before, for 1.5 s at most."""
         with self._lock:
             self._users -= 1
             if self._users > 0 or self._ends is None:

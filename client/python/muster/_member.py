@@ -267,7 +267,7 @@ class Member:
             self._hooks.lines.end()
 
     def _check_open(self, status: int) -> None:
-        """A node that was not opened has logged all that it will."""
+        """Checks the status of open; a node that was not opened logs nothing more."""
         try:
             self._finish(status, self._error)
         except BaseException:

@@ -1,4 +1,4 @@
-"""read: what a checkpoint holds, without its job."""
+"""read: reads a checkpoint without its job."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ._errors import NotFoundError, check, new_error, wrong, wrong_type
 from ._native import ffi, lib
 from ._state import TrainingState
 
-# As safetensors names them, and as NumPy does, or ml_dtypes.
+# safetensors' names, and those of NumPy or ml_dtypes.
 _DTYPES = {
     "BOOL": "bool",
     "I8": "int8",
@@ -54,8 +54,9 @@ def _numpy_dtype(name: str, dtype: str) -> Any:
 class TensorInfo:
     """A tensor of a checkpoint. dtype: as safetensors names it, such as "F32" or "BF16".
 
-    shape: of the whole; with `rank` of that rank's part. ranks: so many ranks have it, or a part.
-    axis: along which it was saved in parts, None = whole. begin: with `rank`, of its part.
+    shape: that of the whole; with `rank`, that of the rank's part. ranks: how many ranks have the
+    tensor, or a part of it. axis: the axis along which it was saved in parts, None = saved whole.
+    begin: with `rank`, where the rank's part begins on that axis.
     """
 
     dtype: str
@@ -76,12 +77,12 @@ class FileInfo:
 
 
 class Checkpoint(Mapping[str, Any]):
-    """What a checkpoint holds; made by read(). A mapping of names to NumPy arrays, as safetensors'
-    load_file gives one, but each is read when it is asked for.
+    """The contents of a checkpoint; made by read(). It maps names to NumPy arrays, as the result of
+    safetensors' load_file does, but each array is read when it is asked for.
 
     tensors: each tensor by its name. files: each file by its path below `path`.
-    metadata: what was saved beside them: "job", "step", "generation", "world_size", "epoch",
-    "metrics", "custom" and more; None = not told. Members may be added.
+    metadata: values saved beside them: "job", "step", "generation", "world_size", "epoch",
+    "metrics", "custom" and more; None = not told. More members may follow.
     """
 
     def __init__(self, path: str | os.PathLike[str], *, rank: int | None = None) -> None:
@@ -130,15 +131,15 @@ class Checkpoint(Mapping[str, Any]):
 
     @property
     def step(self) -> int:
-        """So many steps were done."""
+        """How many steps the checkpoint comes after."""
         return int(self.metadata["step"])
 
     def load(self, state: TrainingState) -> None:
         """Fills each array of `state` in place; a checkpoint's other tensors are not read.
 
-        An array of add_split gets that part of a tensor that was saved in parts. Reads each file
-        once. Raises as read, and NotFoundError for a name that is not there, RestoreError for
-        another shape or dtype, or a tensor that differs between the ranks.
+        An array of add_split gets its part of a tensor that was saved in parts. Reads each file
+        once. Raises what read raises, NotFoundError for a name that is not there, and RestoreError
+        for another shape or dtype, or for a tensor that differs between the ranks.
         """
         error = new_error()
         check(
@@ -148,7 +149,7 @@ class Checkpoint(Mapping[str, Any]):
 
     def __getitem__(self, name: str) -> Any:
         """The tensor as a NumPy array, read from the disk each time. bfloat16 and float8 need the
-        package ml_dtypes. Raises as load.
+        package ml_dtypes. Raises what load raises.
         """
         import numpy
 
@@ -158,7 +159,7 @@ class Checkpoint(Mapping[str, Any]):
         return array
 
     def read_file(self, path: str) -> bytes:
-        """A file's bytes, whose checksum is the one that was saved. Raises as load."""
+        """A file's bytes, with their checksum checked. Raises what load raises."""
         data = bytearray(self._known(self.files, path, "file").size_bytes)
         state = TrainingState()
         state.add_bytes(path, data)
@@ -187,18 +188,18 @@ class Checkpoint(Mapping[str, Any]):
 
 
 def read(path: str | os.PathLike[str], *, rank: int | None = None) -> Checkpoint:
-    """What the checkpoint in the directory `path` holds. Joins no job, and asks no broker.
+    """Opens the checkpoint in the directory `path`. Joins no job, and asks no broker.
 
         checkpoint = muster.read("checkpoints/1200")
         checkpoint.step, list(checkpoint), checkpoint["w"], checkpoint.metadata["metrics"]
 
     path: as `muster checkpoints` and Client.checkpoints() name it.
-    rank: what that rank saved, and no other's. None = of all ranks: a tensor that was saved in
-      parts is put together, and one that differs between the ranks is refused.
-    Reads the manifest and the head of each shard; blocks for the disk. What is read later is read
-    then, with its sums checked: of a tensor those of its own pieces. Nothing keeps the checkpoint
-    from being deleted meanwhile; `muster pin` does.
+    rank: reads only what that rank saved. None = what all ranks saved: a tensor that was saved in
+      parts is put together, and a tensor that differs between the ranks is refused.
+    This call reads the manifest and the head of each shard, and blocks for the disk. A tensor or
+    file is read when it is asked for, and its sums are checked: a tensor by those of its own
+    pieces. The checkpoint may be deleted meanwhile; `muster pin` keeps it.
     Raises NotFoundError for a checkpoint that is not there, RestoreError for one that is
-    unfinished, CorruptError for damage, with the file and the tensor.
+    unfinished, and CorruptError for damage; its text names the file and the tensor.
     """
     return Checkpoint(path, rank=rank)

@@ -30,7 +30,7 @@ _DTYPES = {
 
 
 def _bytes_of(array: Any, dtype: str) -> Any:
-    """What Python's buffers have a word for: they have none for the types of ml_dtypes."""
+    """The array as bytes, where Python's buffers have no word for its type of ml_dtypes."""
     if dtype.startswith(("bfloat", "float8")) and array.flags.c_contiguous:
         return array.reshape(-1).view("uint8")
     return array
