@@ -203,7 +203,7 @@ static enum muster_status fenced_resolve(struct fenced_log *log, struct muster_e
                          ", not with %" PRIu64 ": %s",
                          fenced_log_name(log), seq, log->seq,
                          seq > log->seq ? "the answer to the last one was lost"
-                                        : "it was put back to an earlier state");
+                                        : "it was restored to an earlier state");
     log->doubt = false;
     return MUSTER_OK;
 }
@@ -309,8 +309,8 @@ static enum muster_status fenced_gap(const struct fenced_log *log, uint64_t seq,
                                      struct muster_error *err)
 {
     return error_set(err, MUSTER_E_CORRUPT,
-                     "the shared database %s has no batch %" PRIu64 ": somebody deleted it, or put "
-                     "a part of the database back; put back the whole of it",
+                     "the shared database %s has no batch %" PRIu64 ": somebody deleted it, or "
+                     "restored only a part of the database; restore the whole of it",
                      fenced_log_name(log), seq);
 }
 

@@ -134,7 +134,7 @@ static enum muster_status copy_batch(void *arg, const void *data, size_t size,
     return error_set(
         err, MUSTER_E_CORRUPT,
         "the log in the shared database does not fit its snapshot (%s): it was changed "
-        "by hand, or a part of it was put back; put back the whole of it",
+        "by hand, or only a part of it was restored; restore the whole of it",
         sqlite3_errstr(result));
 }
 

@@ -206,7 +206,7 @@ static void a_log_that_was_put_back_is_seen(void **state)
     assert_int_equal(fenced_log_append(two->a, "one", 3, &why), MUSTER_OK);
     do_sql("UPDATE muster_lease SET seq = 0; DELETE FROM muster_batch");
     assert_int_equal(fenced_log_append(two->a, "two", 3, &why), MUSTER_E_IO);
-    assert_non_null(strstr(why.text, "put back to an earlier state"));
+    assert_non_null(strstr(why.text, "restored to an earlier state"));
 }
 
 static void a_lease_by_a_clock_that_was_set_back_ends(void **state)

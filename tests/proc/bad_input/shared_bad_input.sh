@@ -116,7 +116,7 @@ shared=$right
 asked "UPDATE muster_lease SET version = 2"
 refused 'is of a newer musterd \(version 2\): this one knows version 1' --db "$dir/r.db" --shared "$shared"
 asked "UPDATE muster_lease SET version = 1, seq = seq + 1"
-refused 'has no batch [0-9]+: somebody deleted it, or put a part of the database back' --db "$dir/r.db" --shared "$shared"
+refused 'has no batch [0-9]+: somebody deleted it, or restored only a part of the database' --db "$dir/r.db" --shared "$shared"
 asked "UPDATE muster_lease SET seq = seq - 1"
 sharer_start a
 sharer_is_active a 2
