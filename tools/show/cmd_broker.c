@@ -91,8 +91,8 @@ static void print_broker(struct tool *tool, const muster_rows_t *rows)
             render_bytes(number_of(rows, "disk_free_bytes")).text);
     if (text_of(rows, "shared_database")[0] != '\0')
         fprintf(tool->out,
-                "Since then it is the active broker of the shared database %s. Its lease has %s "
-                "left.\n",
+                "Since then it has been the active broker of the shared database %s. Its lease has "
+                "%s left.\n",
                 text_of(rows, "shared_database"),
                 render_duration(number_of(rows, "lease_left_ms")).text);
     if (trouble[0] != '\0')

@@ -18,7 +18,7 @@ shared=${server/user=muster/user=one}
 sharer_start a
 sharer_is_active a
 says "$("$muster" broker --broker "$broker")" 'since .*' \
-    'Since then it is the active broker of the shared database postgres on .*\. Its lease has [0-9.]+ m?s left'
+    'Since then it has been the active broker of the shared database postgres on .*\. Its lease has [0-9.]+ m?s left'
 shared=$server
 sharer_start b
 sharer_says b 'standby: musterd at .* is the active broker'
