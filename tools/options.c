@@ -55,7 +55,7 @@ const struct tool_option tool_option_table[OPTION_COUNT] = {
     [OPTION_HOSTS] = {"hosts", NULL, NULL,
                       "for a broker that other hosts use, too: TCP, and a key"},
     [OPTION_ORDERS] = {"orders", NULL, NULL,
-                       "the page may save, notify and pin, for whoever has the address printed"},
+                       "the page may save, notify and pin, for everyone with the printed address"},
     [OPTION_HELP] = {"help", NULL, NULL, "describe the verb"},
 };
 

@@ -221,8 +221,8 @@ static enum muster_status read_summed(const struct safetensors_file *from,
     if (code == 0 && strcmp(found, told->checksum) == 0)
         return MUSTER_OK;
     return error_set(err, MUSTER_E_CORRUPT,
-                     "%.600s is damaged: its checksum is %s, %s was saved; what was read of it is "
-                     "not to be used",
+                     "%.600s is damaged: its checksum is %s, %s was saved; do not use what was "
+                     "read of it",
                      from->path, code == 0 ? found : "of fewer bytes", told->checksum);
 }
 
@@ -235,7 +235,7 @@ static enum muster_status read_file(const struct contents *c, const struct wire_
 
     if (status == MUSTER_OK && item->size_bytes != told->bytes)
         return error_set(err, MUSTER_E_RESTORE,
-                         "%.600s has %" PRIu64 " bytes, and the entry %" PRIu64
+                         "%.600s has %" PRIu64 " bytes, and the entry has %" PRIu64
                          "; give one of the same size",
                          path, told->bytes, item->size_bytes);
     if (status == MUSTER_OK)

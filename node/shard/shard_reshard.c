@@ -225,9 +225,9 @@ static enum muster_status note_whole(struct wanted *wanted, const struct safeten
     return error_set(
         err, MUSTER_E_RESTORE,
         "tensor \"%s\" is not split, and differs between the shards of ranks %" PRIu64
-        " and %" PRIu64 " in %.400s: a job of another size cannot tell whose it is to "
-        "take; declare its split axis, start with as many ranks as it was saved by, or "
-        "read the one of a rank with muster_checkpoint_read",
+        " and %" PRIu64 " in %.400s: a job of another size cannot tell which one to "
+        "take; declare its split axis, start with as many ranks as saved it, or read one "
+        "rank's with muster_checkpoint_read",
         wanted->item->name, wanted->rank, rank, file->path);
 }
 

@@ -354,7 +354,7 @@ MUSTER_API enum muster_status muster_identity_read(struct muster_identity *ret_i
 MUSTER_API int muster_node_rank(const muster_node_t *node);
 MUSTER_API int muster_node_world_size(const muster_node_t *node);
 MUSTER_API uint64_t muster_node_generation(const muster_node_t *node);
-/* NULL: of a process that muster_node_open told MUSTER_PREEMPTED; MUSTER_RESTART_CODE, else 42. */
+/* NULL, after muster_node_open returned MUSTER_PREEMPTED: MUSTER_RESTART_CODE, else 42. */
 MUSTER_API int muster_node_restart_code(const muster_node_t *node);
 /* The step this process resumed at, 0 if it began from the start. */
 MUSTER_API int64_t muster_node_resumed_step(const muster_node_t *node);
