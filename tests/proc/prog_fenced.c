@@ -115,7 +115,7 @@ static void who_was_overtaken_adds_nothing(void **state)
                      1);
 }
 
-/* Also if the log that was put back has come to the same batch since. */
+/* Also if the restored log has come to the same batch since. */
 static void who_had_the_lease_before_the_database_was_put_back_adds_nothing(void **state)
 {
     struct two *two = *state;
@@ -138,7 +138,7 @@ static void who_had_the_lease_before_the_database_was_put_back_adds_nothing(void
     assert_int_equal(ask_sql("SELECT count(*) FROM muster_batch"), 2);
 }
 
-/* Whatever the role or the server say: an answer means that it is on the disk. */
+/* Whatever the role or server sets: an answer means that the batch is on the disk. */
 static void the_session_waits_for_the_disk_and_for_no_statement_for_ever(void **state)
 {
     struct two *two = *state;

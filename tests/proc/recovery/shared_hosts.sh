@@ -1,5 +1,5 @@
 #!/bin/bash
-# Hosts of --shared that are dark, whose name no server answers for, or that are replicas: the broker finds the one that
+# Some hosts of --shared are dark, are replicas, or have a name that no server knows: the broker finds the one that
 # takes writes, and keeps its lease when it loses the connection to it. A replica that is promoted is found, too.
 if [ -z "${INSIDE_NAMES:-}" ]; then # no name server answers here, and it is nobody else's
     for way in 'unshare --net --mount' 'unshare --user --map-root-user --net --mount'; do

@@ -1,7 +1,7 @@
 #!/bin/bash
-# Hosts of `muster run --nodes` in trouble. One of which a rank is told to end leaves. One that vanishes before the first
-# step, and one whose rank ends there, hold nobody up. One whose clock is an hour off trains as any other. One that does
-# not see the others' directory is named, and nothing of it is touched.
+# Hosts of `muster run --nodes` in trouble. A host leaves if one of its ranks is told to end. A host that vanishes,
+# or whose rank ends, before the first step holds nobody up. A host whose clock is an hour off trains as any other. A
+# host that does not see the others' directory is named, and nothing in that directory is touched.
 # Rules: R3.7, R15.2, R15.4.
 . "$(dirname "$0")/../lib.sh"
 . "$(dirname "$0")/../lib_nodes.sh"
@@ -46,7 +46,7 @@ rank_through=()
 kill -TERM "$(supervisor a)" "$(supervisor d)"
 host_ends a 42
 host_ends d 42
-# What ends with 0 when it is told to, before a step, has not finished: it begins again with all.
+# A rank that is told to end, and ends with 0 before a step, has not finished: it begins again with all.
 cat >"$dir/obeys" <<'EOF'
 [ "$MUSTER_RESTART_COUNT" = 0 ] || { echo "second life" && exit 0; }
 if [ "$MUSTER_RANK" -ge 2 ]; then
@@ -67,7 +67,7 @@ host_ends f 0
 same "ranks in their second life" "$(cat "$dir/e.log" "$dir/f.log" | grep -c 'second life')" 4
 rank_through=()
 
-# A host whose clock is an hour ahead. What is written down is of the broker's clock, and bounds are not of the wall's.
+# A host whose clock is an hour ahead. Times in records are of the broker's clock, bounds do not use the wall clock.
 cat >"$dir/ahead.c" <<'EOF'
 #define _GNU_SOURCE
 #include <sys/syscall.h>

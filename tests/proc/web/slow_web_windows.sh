@@ -1,6 +1,6 @@
 #!/bin/bash
-# Seven windows of a browser are open at once, which has six connections to one place: each one loads and follows its job.
-# So they do with a job each, and what was closed holds no stream.
+# Seven windows of one browser, which has six connections to one host, are open at once: each follows its job.
+# They do so also with a job each, and a closed window holds no stream.
 . "$(dirname "$0")/../lib.sh"
 . "$(dirname "$0")/lib_web.sh"
 . "$(dirname "$0")/lib_browser.sh"

@@ -1,5 +1,5 @@
 #!/bin/bash
-# `muster web --orders`: whoever has the printed address may save, notify and pin; nobody else, and no other site's page.
+# `muster web --orders`: only a page from the printed address may save, notify and pin, and no page of another site.
 # Without --orders the page only shows.
 . "$(dirname "$0")/../lib.sh"
 . "$(dirname "$0")/lib_web.sh"

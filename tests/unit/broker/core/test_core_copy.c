@@ -143,7 +143,7 @@ static void so_does_a_bystander_of_it(void **state)
     assert_int_equal(core_job(f)->gen.generation, 2);
 }
 
-/* Its launch is in the rows, and speaks: the stranger was of another broker. */
+/* A launch in the rows speaks: another broker had let the stranger in. */
 static void a_launch_that_speaks_is_ended_by_no_process_of_another(void **state)
 {
     for (uint64_t generation = 1; generation < 5; generation += 3) {
@@ -161,7 +161,7 @@ static void a_launch_that_speaks_is_ended_by_no_process_of_another(void **state)
     }
 }
 
-/* R10.3: up to the copy all is the same, whichever start it was told by. */
+/* R10.3: up to the copy all is the same, whichever start of the broker told it. */
 static void what_was_heard_before_the_copy_is_known(void **state)
 {
     struct core_fixture *f = *state;
@@ -177,7 +177,7 @@ static void what_was_heard_before_the_copy_is_known(void **state)
     assert_answers(f, "0:welcome g1");
 }
 
-/* R10.3: more starts than the row tells of. */
+/* R10.3: more starts than the row keeps. */
 static void who_was_away_for_too_many_starts_is_told_to_leave(void **state)
 {
     struct core_fixture *f = *state;

@@ -1,5 +1,5 @@
-/* Reading a checkpoint without its job: what it holds, each tensor with its sums checked, and what
- * is refused by name. */
+/* Reading a checkpoint without its job: its contents, each tensor with its sums checked, and
+ * refusals that name what is wrong. */
 #include "node/shard/checksum.h"
 #include "tests/unit/node/shard/shard_job.h"
 
