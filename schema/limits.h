@@ -112,6 +112,9 @@
 /* The broker is back, or it was: for so long nobody is lost by silence alone, and a close waits for
  * it. */
 #define START_GRACE_MS 30000
+/* For so long the active broker keeps its nodes without the database. The next broker waits for
+ * those nodes for START_GRACE_MS from the end of the lease. */
+#define SHARED_DOUBT_MS (START_GRACE_MS - LOST_MS)
 #define FREEZE_MS 2000          /* broker: for all reports; node: for what follows an aborted one */
 #define THAW_MS (2 * FREEZE_MS) /* node: closing without a decision */
 #define ENDING_MS                                                                                  \

@@ -79,7 +79,7 @@ static void load_node(struct core *core, const struct record_node *row)
         return;
     struct peer *peer = peer_create(core, job, row->incarnation);
     if (peer == NULL)
-        return; /* as many as may be: who is left out is told that it is of the past */
+        return; /* as many as may be: whoever is left out is told to leave */
     peer->role = row->role;
     peer->rank = row->rank;
     snprintf(peer->host, sizeof peer->host, "%s", row->host);

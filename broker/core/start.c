@@ -105,7 +105,10 @@ void start_take(struct core *core)
 void start_job(struct core *core, struct job *job)
 {
     lineage_begin(core, job);
-    if (job->gen.state != GENERATION_NONE && job->gen.state != GENERATION_ENDED)
+    bool lives = job->gen.state != GENERATION_NONE && job->gen.state != GENERATION_ENDED;
+    for (size_t i = 0; i < job->peers_count; i++)
+        lives |= peer_is_live(job->peers[i]); /* an observer of a launch that has ended */
+    if (lives)
         persist_job(core, job); /* else nobody is told of it but with more of the job's rows */
     job->want_not_before_boot_ms = core->now + START_FREEZE_MS;
     job->gen.ending_boot_ms = core->now;

@@ -17,9 +17,6 @@
 #define SHARED_MARGIN_MS 1000 /* before its end by our clock nothing more is decided */
 #define SHARED_LOOK_MS 300    /* how often a standby asks */
 #define SHARED_FIRST_MS 1500  /* a standby waits so long once the database is back */
-/* For so long the active broker keeps its nodes without the database. The next broker waits for
- * those nodes for START_GRACE_MS from the end of the lease. */
-#define SHARED_DOUBT_MS (START_GRACE_MS - LOST_MS)
 
 struct shared;
 

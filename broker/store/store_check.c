@@ -32,8 +32,9 @@ static const char *const rules[] = {
     " (SELECT job, round, (SELECT max(round) FROM round r WHERE r.job = j.job) AS last FROM job j)"
     " WHERE last > round",
     "SELECT printf('job %s has generation %d, and its count says %d', job, last, generation) FROM"
-    " (SELECT job, generation, (SELECT max(generation) FROM generation g WHERE g.job = j.job)"
-    "  AS last FROM job j)"
+    " (SELECT job, generation, (SELECT max(generation) FROM generation g WHERE g.job = j.job"
+    "  AND g.end_text <> '" FOUND_ON_DISK
+    "') AS last FROM job j)" /* imported by a launch's rank 0 */
     " WHERE last > generation",
     "SELECT printf('job %s counts generation %d, round %d, event %d', job, generation, round, seq)"
     " FROM job"

@@ -255,6 +255,7 @@ enum muster_status node_check_lost(const struct muster_node *node, int64_t resum
 
 struct importing {
     struct asking asking;
+    bool over;               /* the broker takes no more from this launch */
     int count;               /* that are new to the broker */
     int64_t imported;        /* the greatest step of them, -1 = none */
     int64_t refused;         /* ... of those that it refused */
@@ -283,7 +284,8 @@ static enum muster_status import_once(struct importing *importing, const struct 
         status = query_link_import(importing->asking.link, job, item->path, text, size, &is_new,
                                    &importing->why);
     free(text);
-    importing->count += is_new;
+    importing->over = status == MUSTER_E_BUSY && is_new; /* another launch runs: it looks itself */
+    importing->count += status == MUSTER_OK && is_new;
     if (status == MUSTER_OK && item->step > importing->imported)
         importing->imported = item->step;
     return status;
@@ -302,7 +304,7 @@ static bool import_one(struct importing *importing, const struct newest *item)
         if (!is_away(status))
             break;
         importing->why = why;
-        if (is_interrupted(importing->asking.node) ||
+        if (importing->over || is_interrupted(importing->asking.node) ||
             clock_ms(CLOCK_MONOTONIC) >= importing->asking.until_ms)
             return false;
         nanosleep(&pause, NULL);
@@ -346,7 +348,7 @@ enum muster_status node_import(const struct muster_node *node, struct muster_err
     if (dir_list_read_above(node->checkpoint_dir, node->job, &node->wish.names, -1, &arena, &list,
                             &importing.why) != MUSTER_OK) {
         arena_free(&arena);
-        return MUSTER_OK;
+        return error_set(err, MUSTER_E_RESTORE, "nothing was imported: %s", importing.why.text);
     }
     for (size_t i = 0; goes_on && i < list.count; i++) {
         const struct newest item = {.path = list.items[i].path,

@@ -328,6 +328,8 @@ static enum muster_status restore_with_broker(struct muster_node *node, struct m
             enum muster_status imported = node_import(node, err);
             return imported != MUSTER_OK ? imported : status;
         }
+        if (offer.imports && status != MUSTER_OK) /* the launch ended for something else */
+            return status;
         if (status != MUSTER_OK && offer.why.status != MUSTER_OK &&
             !(offer.damage && node->options.restore_fallback)) /* our own reason says more */
             return error_pass(err, offer.why.status, &offer.why);

@@ -435,6 +435,7 @@ enum muster_status muster_client_import(muster_client_t *client, const char *job
                                         struct muster_error *ret_error)
 {
     enum muster_status status;
+    bool is_new = false;
 
     if (path == NULL || path[0] != '/' || strlen(path) > PATH_BYTES_MAX || size == 0 ||
         size > MANIFEST_BYTES_MAX)
@@ -444,9 +445,12 @@ enum muster_status muster_client_import(muster_client_t *client, const char *job
     status = order_check(client, job, path, ret_error);
     if (status != MUSTER_OK)
         return status;
-    return told_interrupt(
-        client, query_link_import(client->link, job, path, manifest, size, ret_new, ret_error),
+    status = told_interrupt(
+        client, query_link_import(client->link, job, path, manifest, size, &is_new, ret_error),
         ret_error);
+    if (status == MUSTER_OK && ret_new != NULL)
+        *ret_new = is_new;
+    return status;
 }
 
 #define WAIT_EVERY_MS 200

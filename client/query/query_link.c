@@ -344,7 +344,7 @@ enum muster_status query_link_import(struct query_link *link, const char *job, c
         msg.u.import.bytes.size = left < MANIFEST_CHUNK_MAX ? left : MANIFEST_CHUNK_MAX;
         status = import_part(link, &msg, left <= MANIFEST_CHUNK_MAX, &value, err);
     }
-    if (status == MUSTER_OK && ret_new != NULL)
+    if (ret_new != NULL && (status == MUSTER_OK || status == MUSTER_E_BUSY))
         *ret_new = value != 0;
     return status;
 }

@@ -32,7 +32,7 @@ enum muster_status query_link_order(struct query_link *link, struct wire_msg *or
                                     uint64_t *ret_value, struct muster_error *err);
 
 /* Gives the broker the manifest of the checkpoint at `path`, in parts. *ret_new (may be NULL): the
- * broker did not know it. Fails as query_link_order. */
+ * broker did not know it; with MUSTER_E_BUSY, the job runs. Fails as query_link_order. */
 enum muster_status query_link_import(struct query_link *link, const char *job, const char *path,
                                      const char *manifest, size_t size, bool *ret_new,
                                      struct muster_error *err);

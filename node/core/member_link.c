@@ -236,8 +236,10 @@ static void on_refused(struct member *m, const struct wire_refused *refused)
         return; /* HELLO goes on */
     link_move(m, LINK_OVER);
     requests_pop(m, UINT64_MAX);
-    if (m->view.joined)
-        member_end(m, code, code == MUSTER_PREEMPTED, (int)m->options.rank, 0, -1, refused->text);
+    if (!m->view.joined)
+        return;
+    outcomes_forget(m, refused->text);
+    member_end(m, code, code == MUSTER_PREEMPTED, (int)m->options.rank, 0, -1, refused->text);
 }
 
 static void refuse_older(struct member *m)

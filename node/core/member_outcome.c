@@ -200,3 +200,11 @@ void outcome_snapshot(struct member *m, const struct wire_snapshot *s)
             !named || (s->named_state != ROUND_DECIDED && s->named_state != ROUND_WRITING);
     }
 }
+
+/* No broker will ever tell of them, and whoever saved would wait for that. */
+void outcomes_forget(struct member *m, const char *why)
+{
+    for (size_t i = 0; i < MEMBER_OUTCOMES_MAX; i++)
+        if (m->view.outcomes[i].state == OUTCOME_OPEN)
+            member_outcome_end(m, &m->view.outcomes[i], OUTCOME_UNKNOWN, -1, MUSTER_E_ABORTED, why);
+}

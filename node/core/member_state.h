@@ -281,6 +281,7 @@ bool save_was_told(const struct member *m, uint64_t round);
 bool outcome_awaited(const struct member *m);
 void outcome_event(struct member *m, const struct wire_event *event);
 void outcome_snapshot(struct member *m, const struct wire_snapshot *snapshot);
+void outcomes_forget(struct member *m, const char *why); /* this process was refused */
 /* As the user counts steps. */
 static inline long long member_shown(const struct member *m, int64_t step)
 {

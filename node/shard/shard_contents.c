@@ -220,10 +220,15 @@ static enum muster_status read_summed(const struct safetensors_file *from,
                        from->path);
     if (code == 0 && strcmp(found, told->checksum) == 0)
         return MUSTER_OK;
+    if (code < 0)
+        return error_set(err, MUSTER_E_CORRUPT,
+                         "%.600s is damaged: it is shorter than what was saved; do not use what "
+                         "was read of it",
+                         from->path);
     return error_set(err, MUSTER_E_CORRUPT,
                      "%.600s is damaged: its checksum is %s, %s was saved; do not use what was "
                      "read of it",
-                     from->path, code == 0 ? found : "of fewer bytes", told->checksum);
+                     from->path, found, told->checksum);
 }
 
 static enum muster_status read_file(const struct contents *c, const struct wire_file *told,

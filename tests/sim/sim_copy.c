@@ -40,7 +40,7 @@ static void lose_generations(struct sim *sim)
     }
 }
 
-/* Numbers of requests go back to what the copy knows, where the node's core follows. */
+/* Numbers of requests go back to what the copy knows. */
 static void forget(struct sim *sim, struct sim_proc *proc)
 {
     const struct record_node *row = disk_node_of(sim, proc);

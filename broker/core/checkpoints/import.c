@@ -326,7 +326,7 @@ static void partly_end(struct job *job, uint64_t round)
 /* --- a whole manifest ------------------------------------------------------------------------- */
 
 static const struct answer running = {
-    MUSTER_E_BUSY, "the job is running; end it, then import what was there before", 0};
+    MUSTER_E_BUSY, "the job is running; end it, then import what was there before", 1};
 
 /* No step was agreed on, or none was to be saved: its number stands for nothing that could be on
  * disk. A launch that was refused for what is to be imported may have had such a round. */
@@ -587,8 +587,8 @@ bool import_take(struct core *core, const struct input *in, struct answer *ret_a
         *ret_answer =
             m->offset == 0 && import->reader == NULL
                 ? import_refuse(MUSTER_E_NOMEM, "no memory for a manifest of that size; repeat it")
-                : import_refuse(MUSTER_E_ARGUMENT, "a part of the manifest is missing, or "
-                                                   "another import came between; repeat it");
+                : import_refuse(MUSTER_E_BUSY, "a part of the manifest is missing, or "
+                                               "another import came between; repeat it");
     } else if (import->have == import->total) {
         return import_take_whole(core, in, ret_answer);
     }

@@ -4,9 +4,9 @@
 
 #include <stdio.h>
 
-static void reset(struct core *core, struct job *job, bool launch)
+static void reset(struct core *core, struct job *job)
 {
-    servers_keep(core, job, launch);
+    servers_keep(core, job);
     peers_forget(core, job);
     notices_free(job);
     free(job->gen.error_text);
@@ -87,7 +87,7 @@ void generation_open(struct core *core, struct job *job, const struct wire_hello
         if (job->launches[i].generation >= number)
             number = job->launches[i].generation + 1;
     fence_old(core, job);
-    reset(core, job, true);
+    reset(core, job);
     set_facts(core, job, number, hello);
 
     const struct checkpoint *newest = choose(job);
@@ -107,7 +107,7 @@ void generation_ahead(struct core *core, struct job *job, uint64_t generation,
                       const struct wire_hello *hello, const char *text)
 {
     fence_old(core, job);
-    reset(core, job, false); /* servers that live are in it */
+    reset(core, job);
     set_facts(core, job, generation, hello);
     job->gen.opened_unix_ms = 0; /* no manifest tells where it began */
     (void)choose(job);

@@ -487,25 +487,36 @@ static void join_timeout_again(struct job *job, const struct wire_hello *hello)
     job->gen.join_until_boot_ms += more_ms;
 }
 
-/* This process is in none of the rows, or heard or was answered more than they tell. The broker
- * tells nothing before it has written it, so the database was restored from an older copy. */
+/* This process is in none of the rows, or heard or was answered more than they tell. Nobody is told
+ * before that is written: the database was restored from an older copy. */
 static bool is_ahead(const struct job *job, const struct peer *peer, const struct wire_msg *m)
 {
-    return peer == NULL || m->u.hello.answered > peer->last_request ||
-           (m->u.hello.history != 0 && !lineage_holds(job, m->u.hello.history, m->up.applied_seq));
+    const struct wire_hello *hello = &m->u.hello;
+
+    return peer == NULL ||
+           (m->up.generation == job->gen.generation && hello->answered > peer->last_request) ||
+           (hello->history != 0 && !lineage_holds(job, hello->history, m->up.applied_seq));
 }
 
-/* Its launch ends, and the next launch finds on disk what it saved. If this process is in no row,
- * while ranks that are in rows speak, another broker had let it in. */
-static void end_ahead(struct core *core, struct job *job, struct peer *peer,
-                      const struct wire_msg *m)
+/* It is in no row, beside ranks that are in one: it was another broker's. */
+static bool is_a_stranger(const struct job *job, const struct wire_msg *m)
 {
-    if (peer == NULL && a_rank_speaks(job))
-        return;
-    if (m->up.generation > job->gen.generation)
+    return a_rank_speaks(job) ||
+           (m->up.generation == job->gen.generation && !generation_is_over(job) &&
+            hello_holder_of(job, (enum wire_role)m->up.role, m->up.rank) != NULL);
+}
+
+/* Its launch ends; what that saved the next one finds on disk. */
+static void end_ahead(struct core *core, struct job *job, const struct wire_msg *m)
+{
+    struct peer *peer;
+
+    if (m->up.generation <= job->gen.generation) {
+        if (!generation_is_over(job))
+            round_not_saved(core, job, 0, -1, 0, DATABASE_OLDER);
+    } else if (role_is_trainer((enum wire_role)m->up.role)) /* an observer knows no world */
         generation_ahead(core, job, m->up.generation, &m->u.hello, DATABASE_OLDER);
-    else if (!generation_is_over(job))
-        round_not_saved(core, job, 0, -1, 0, DATABASE_OLDER);
+    peer = peer_find(core, m->up.incarnation);
     if (peer != NULL && peer_is_live(peer))
         roster_preempted(core, peer);
 }
@@ -530,9 +541,12 @@ static void hello_again(struct core *core, const struct input *in, struct job *j
                        (unsigned long long)job->gen.generation));
         return;
     }
-    jump_above(core, job, m);
+    bool stranger = peer == NULL && is_a_stranger(job, m);
+    if (!stranger)
+        jump_above(core, job, m);
     if (is_ahead(job, peer, m)) {
-        end_ahead(core, job, peer, m);
+        if (!stranger && (peer == NULL || peer_is_live(peer))) /* who has left is not counted */
+            end_ahead(core, job, m);
         hello_refuse(core, in, MUSTER_PREEMPTED, false, DATABASE_OLDER);
         return;
     }

@@ -53,9 +53,8 @@ struct answer restore_take_failed(struct core *core, struct peer *peer,
                                   const struct wire_restore_failed *m);
 
 /* servers.c */
-/* Before the peers of a launch are forgotten: for one that begins, or that is found to run already.
- */
-void servers_keep(struct core *core, struct job *job, bool launch);
+/* Before the peers of a launch are forgotten. */
+void servers_keep(struct core *core, struct job *job);
 void servers_kept(struct core *core, struct job *job); /* in the launch that follows */
 
 /* bystander.c */

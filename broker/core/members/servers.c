@@ -14,13 +14,13 @@ static bool servers_has_finished(const struct job *job)
     return finished == job->gen.world_size;
 }
 
-void servers_keep(struct core *core, struct job *job, bool launch)
+void servers_keep(struct core *core, struct job *job)
 {
     const bool finished = servers_has_finished(job);
 
     for (size_t i = 0; i < job->peers_count; i++) {
         struct peer *peer = job->peers[i];
-        bool follows = launch && (peer_is_live(peer) || peer->state == NODE_FENCED);
+        bool follows = peer_is_live(peer) || peer->state == NODE_FENCED;
 
         peer->kept =
             !finished && servers_is_newest(job, i) && (follows || servers_is_gone(core, peer));

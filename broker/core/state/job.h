@@ -33,7 +33,6 @@ struct job {
     char name[JOB_NAME_MAX + 1];
     int64_t state_unix_ms;
     uint64_t seq;
-    uint64_t start_seq; /* of this start of the broker: what a former one told ends here */
     struct lineage lineage;
     uint64_t round; /* highest number used */
     char save_now_id[NOTICE_ID_MAX + 1];

@@ -21,7 +21,7 @@ bool lineage_holds(const struct job *job, uint64_t start_id, uint64_t seq)
     for (size_t i = 0; i < lineage->count; i++)
         if (lineage->starts[i].id == start_id)
             return seq <= (i + 1 < lineage->count ? lineage->starts[i + 1].seq : job->seq);
-    return false;
+    return lineage->count == LINEAGE_MAX && seq <= lineage->starts[0].seq; /* of one before them */
 }
 
 /* The row is written with every event, and this changes only here. */
@@ -45,10 +45,9 @@ void lineage_begin(const struct core *core, struct job *job)
         lineage_add(lineage, core->options.start_id, job->seq);
         lineage_write_text(lineage);
     }
-    job->start_seq = lineage->starts[lineage->count - 1].seq;
 }
 
-/* What cannot be read is left out: who comes from such a start gets a snapshot. */
+/* What cannot be read is left out: whoever comes from such a start has to leave. */
 void lineage_read(struct lineage *ret_lineage, const char *text)
 {
     char *at = (char *)text;

@@ -140,7 +140,7 @@ static void so_does_a_bystander_of_it(void **state)
     f->nodes[5].rank = 0;
     f->nodes[5].generation = 2;
     is_told_to_leave(f, 5);
-    assert_int_equal(core_job(f)->gen.generation, 2);
+    assert_null(core_job(f)); /* it knows of no world, and leaves no row */
 }
 
 /* A launch in the rows speaks: another broker had let the stranger in. */
@@ -177,20 +177,99 @@ static void what_was_heard_before_the_copy_is_known(void **state)
     assert_answers(f, "0:welcome g1");
 }
 
-/* R10.3: more starts than the row keeps. */
-static void who_was_away_for_too_many_starts_is_told_to_leave(void **state)
+/* R10.3: more starts than the row tells of. */
+static void who_was_away_for_many_starts_is_known(void **state)
 {
     struct core_fixture *f = *state;
 
     core_hello(f, 0);
     f->nodes[0].history = core_start_id(f->core);
     f->nodes[0].applied_seq = core_job(f)->seq;
-    for (int i = 0; i < LINEAGE_MAX - 1; i++)
+    for (int i = 0; i < LINEAGE_MAX + 1; i++)
         core_restart(f, false);
     core_hello(f, 0);
     assert_answers(f, "0:welcome g1");
-    core_restart(f, false);
+    f->nodes[0].history--;
+    f->nodes[0].applied_seq++; /* more than when the oldest of them began */
     is_told_to_leave(f, 0);
+}
+
+/* What a process says that has left is answered, and not counted. */
+static void one_that_has_left_ends_nothing(void **state)
+{
+    struct core_fixture *f = *state;
+
+    start_both(f);
+    core_leave(f, 0, LEAVE_FINISHED, 0);
+    f->nodes[0].answered = f->nodes[0].request + 1;
+    is_told_to_leave(f, 0);
+    assert_int_equal(core_job(f)->gen.state, GENERATION_RUNNING);
+}
+
+/* A second WELCOME let it into this launch, where its numbers begin anew, and is lost. */
+static void what_was_answered_in_another_launch_is_not_compared(void **state)
+{
+    struct core_fixture *f = *state;
+
+    start_both(f);
+    f->nodes[0].generation = 0;
+    f->nodes[0].answered = 90;
+    core_hello(f, 0);
+    assert_answers(f, "0:welcome g1");
+    assert_int_equal(core_job(f)->gen.state, GENERATION_RUNNING);
+}
+
+/* An observer lives on behind its launch, over two starts of the broker. */
+static void an_observer_of_a_launch_that_has_ended_is_known_over_two_starts(void **state)
+{
+    struct core_fixture *f = *state;
+
+    f->nodes[5].role = ROLE_EVALUATOR;
+    f->nodes[5].rank = 0;
+    for (int n = 0; n < 2; n++)
+        core_hello(f, n);
+    core_hello(f, 5);
+    for (int n = 0; n < 2; n++)
+        core_restored(f, n, 0, 0);
+    for (int n = 0; n < 2; n++)
+        core_leave(f, n, LEAVE_FINISHED, 0);
+    assert_int_equal(core_job(f)->gen.state, GENERATION_ENDED);
+    for (int i = 0; i < 2; i++) {
+        core_restart(f, false);
+        core_hello(f, 5);
+        assert_non_null(core_sent(f, f->nodes[5].route, WIRE_WELCOME));
+        f->nodes[5].history = core_start_id(f->core);
+        f->nodes[5].applied_seq = core_job(f)->seq;
+    }
+    core_restart(f, false);
+    core_hello(f, 5);
+    assert_non_null(core_sent(f, f->nodes[5].route, WIRE_WELCOME));
+}
+
+/* Just after a start nobody speaks yet: its rank is held in the rows. */
+static void a_stranger_in_the_place_of_a_rank_that_is_to_come_back_ends_nothing(void **state)
+{
+    struct core_fixture *f = *state;
+
+    start_both(f);
+    core_restart(f, false);
+    f->nodes[2].rank = 1;
+    f->nodes[2].generation = 1;
+    is_told_to_leave(f, 2);
+    assert_int_equal(core_job(f)->gen.state, GENERATION_RUNNING);
+}
+
+/* A copy of before it was let in anew. */
+static void one_that_is_known_and_of_a_later_launch_takes_its_own_row_along(void **state)
+{
+    struct core_fixture *f = *state;
+
+    core_hello(f, 0);
+    f->nodes[0].generation = 3;
+    f->nodes[0].history = 77;
+    f->nodes[0].applied_seq = 40;
+    is_told_to_leave(f, 0);
+    assert_int_equal(core_job(f)->gen.generation, 3);
 }
 
 /* Both stand at step 4, sharded, and the save is decided; rank 0 has saved when the copy is made */
@@ -250,7 +329,12 @@ int main(void)
         T(so_does_a_bystander_of_it),
         T(a_launch_that_speaks_is_ended_by_no_process_of_another),
         T(what_was_heard_before_the_copy_is_known),
-        T(who_was_away_for_too_many_starts_is_told_to_leave),
+        T(who_was_away_for_many_starts_is_known),
+        T(one_that_has_left_ends_nothing),
+        T(what_was_answered_in_another_launch_is_not_compared),
+        T(an_observer_of_a_launch_that_has_ended_is_known_over_two_starts),
+        T(a_stranger_in_the_place_of_a_rank_that_is_to_come_back_ends_nothing),
+        T(one_that_is_known_and_of_a_later_launch_takes_its_own_row_along),
         S(a_round_of_an_older_copy_is_not_committed),
         S(a_round_of_the_newest_database_goes_on),
     };

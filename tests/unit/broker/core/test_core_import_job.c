@@ -103,7 +103,7 @@ static void a_part_of_another_job_is_none_of_this_import(void **state)
     message.u.import.offset = half;
     message.u.import.bytes.size = size - half;
     core_feed(&f, 501, &message);
-    assert_int_equal(core_sent(&f, 501, WIRE_ACK)->u.ack.code, MUSTER_E_ARGUMENT);
+    assert_int_equal(core_sent(&f, 501, WIRE_ACK)->u.ack.code, MUSTER_E_BUSY);
     message.up.job = "secret";
     message.u.import.bytes.data = (const uint8_t *)text + half;
     core_feed(&f, 500, &message);

@@ -159,6 +159,8 @@ static void one_that_is_refused_as_preempted_leaves_with_the_restart_code(void *
     struct member_fixture *f = *state;
     struct wire_msg refused;
 
+    member_capture(f, CAUSE_OPERATOR);
+    assert_int_equal(outcome(f, 1), OUTCOME_OPEN);
     f->start_id++;
     f->epoch++;
     member_alive(f);
@@ -170,6 +172,7 @@ static void one_that_is_refused_as_preempted_leaves_with_the_restart_code(void *
     assert_int_equal(member_seen(f)->mode, VIEW_END);
     assert_int_equal(member_seen(f)->end.status, MUSTER_PREEMPTED);
     assert_true(member_seen(f)->leave_restart);
+    assert_int_equal(outcome(f, 1), OUTCOME_UNKNOWN); /* nobody waits for it */
 }
 
 static void what_the_database_knows_is_not_said_again(void **state)
