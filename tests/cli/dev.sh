@@ -1,7 +1,7 @@
 #!/bin/bash
 # dev.sh - what tools/dev says and hides: against a cmake, a ctest and a dpkg-query of this script's.
 set -euo pipefail
-: "${SOURCE_DIR:?}"
+: "${SOURCE_DIR:?}" "${BUILD_DIR:?}"
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 fail() { echo "$1"; shift; [ $# = 0 ] || cat "$@"; exit 1; }
@@ -53,6 +53,10 @@ grep -qx -- "--build $dir/build/release --target programs" "$dir/called" || fail
 [ "$(wc -l <"$dir/out")" -le 5 ] || fail "a build says too much:" "$dir/out"
 dev build release --target all 2>"$dir/out" || fail "build failed:" "$dir/out"
 grep -qx -- "--build $dir/build/release --target all" "$dir/called" || fail "not all was built:" "$dir/called"
+
+ninja -C "$BUILD_DIR" -t inputs programs >"$dir/inputs"
+grep -q '^tools/.*\.o$' "$dir/inputs" || fail "\"programs\" is not what is installed:" "$dir/inputs"
+! grep '^tests/' "$dir/inputs" || fail "what is installed needs tests"
 
 # --- one that fails shows why, and where the rest is
 if BREAKS=1 dev build dev 2>"$dir/out"; then fail "a build that failed was taken for good"; fi

@@ -95,7 +95,7 @@ not both|--restart-preset gcp --restart-code 3 true
 unrecognized option|--nonsense true
 --job "a/b" cannot be a job's name|--job a/b true
 --job "-a" cannot be a job's name|--job=-a true
-cannot make the directory|--output /proc/none/logs true
+cannot make the directory /proc/none/logs: No such file or directory|--output /proc/none/logs true
 --nodes 3:2: the first number is the least, the second the most|--nodes 3:2 true
 --nodes must be a number from 1|--nodes 0 true
 --nodes must be a number from 1|--nodes 2: true

@@ -132,6 +132,8 @@ static const struct golden goldens[] = {
     {"bad_verb", "stauts"},
     {"bad_no_verb", ""},
     {"bad_option_first", "--job words nodes --db open.db"},
+    {"bad_option_first_short", "-j"},
+    {"bad_init_directory", "init /proc/none/muster"},
     {"exit_code_finished", "status words --exit-code --db finished.db"},
     {"exit_code_preempted", "status words --exit-code --db committed.db"},
     {"exit_code_not_saved", "status words --exit-code --db not_saved_ended.db"},

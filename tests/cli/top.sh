@@ -1,6 +1,6 @@
 #!/bin/bash
 # top.sh - `muster top` and --watch on real terminals of 80x24 and 200x60: every line fits, keys work, a resize is
-# followed, and the terminal is given back. Colours are on a terminal only, and NO_COLOR turns them off.
+# followed, and the terminal is given back. Tables fit, too. Colours are on a terminal only, and NO_COLOR turns them off.
 . "$(dirname "$0")/lib_top.sh"
 for kind in small some hostile; do "$rows" $kind "$dir/$kind.db"; done
 
@@ -58,6 +58,15 @@ code=0
 "$MUSTER" top --db "$dir/small.db" </dev/null >"$dir/out" 2>&1 || code=$?
 [ $code = 2 ] && grep -q 'this is none' "$dir/out" || { echo "FAILED: top without a terminal: $code"; cat "$dir/out"; exit 1; }
 
+# --- tables for a narrow terminal: no line is wrapped
+for words in status nodes rounds checkpoints events 'round 3'; do
+    begin 80 24 "$words --db small.db"
+    await 'ended with 0'
+    terminal capture-pane -p -J -t top | sed 's/ *$//' >"$dir/table"
+    [ "$(grep -nx 'ended with 0' "$dir/table" | cut -d: -f1)" -gt 2 ] || fail "$words prints no table"
+    awk 'length($0) > 80 { exit 1 }' "$dir/table" || fail "$words is wider than 80 columns"
+done
+
 # --- colours
 begin 80 24 status --db small.db
 await 'ended with 0'
@@ -69,4 +78,4 @@ variables=(-e NO_COLOR=1)
 begin 80 24 status --db small.db
 await 'ended with 0'
 ! terminal capture-pane -p -e -t top | grep -q $'\033\[32m' || fail "NO_COLOR is not obeyed"
-echo "top, --watch and colours do as they say"
+echo "top, --watch, tables and colours do as they say"

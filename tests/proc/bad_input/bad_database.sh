@@ -1,5 +1,6 @@
 #!/bin/bash
-# A damaged database is refused and kept as it is; so is a file that is none.
+# A damaged database is refused and kept as it is; so is a file that is none. Of a directory that cannot be made it is
+# said why.
 . "$(dirname "$0")/../lib.sh"
 
 # refuses PATTERN... - musterd does not start on $db, says why, and leaves the bytes as they are.
@@ -13,6 +14,11 @@ refuses() {
     cmp "$db" "$dir/before" || fail "musterd changed what it refused"
     say "$answer"
 }
+
+code=0
+answer=$(timeout 20 "$musterd" --db /proc/none/muster.db --listen "$ipc" --port-file "$dir/port" 2>&1) || code=$?
+same "exit code of musterd without a place for its database" "$code" 1
+says "$answer" 'cannot create directory /proc/none: No such file or directory; create it, or choose another place'
 
 broker_start
 ranks_start 2 --steps 50 --save-every 10

@@ -5,12 +5,14 @@
 broker_start
 world=1
 touch "$dir/a file"
-for wanted in "MUSTER_E_ARGUMENT $dir/a file/checkpoints" "MUSTER_E_IO /proc/muster/checkpoints"; do
-    checkpoints=${wanted#* }
+for wanted in "MUSTER_E_ARGUMENT|Not a directory|$dir/a file/checkpoints" \
+    "MUSTER_E_IO|No such file or directory|/proc/muster/checkpoints"; do
+    IFS='|' read -r status why checkpoints <<<"$wanted"
     launch=$((launch + 1)) pids=()
     rank_start 0
     ranks_end 1
-    says "$(error_of 0)" "status=${wanted%% *} " "cannot (look at|create the directory) (/proc/muster|$dir/a file)" "correct the path"
+    says "$(error_of 0)" "status=$status " "cannot (look at|create the directory) (/proc/muster|$dir/a file)" "$why" \
+        "correct the path"
     say "$(error_of 0)"
 done
 checkpoints="$dir/shared checkpoints"

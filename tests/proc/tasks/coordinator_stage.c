@@ -51,7 +51,7 @@ static void answer_raise(struct wire_msg *answer)
                                             .number = 1,
                                             .status = status != 0 ? status : MUSTER_E_TASK,
                                             .code = 17,
-                                            .text = "fail at worker 4: no luck",
+                                            .text = "fail at worker 4: no\n\x1b[2Jluck",
                                             .cancelled_to = 3,
                                             .cancelled = 2,
                                             .ended = 3};

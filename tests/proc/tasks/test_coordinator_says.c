@@ -29,10 +29,11 @@ static void an_error_names_task_function_worker_and_what_was_cancelled(void **st
     assert_int_equal(stage.err.code, 17);
     assert_int_equal(stage.err.task, 1);
     assert_int_equal(stage.err.rank, -1);
+    /* The function's text commands no terminal. */
     assert_string_equal(
         stage.err.text,
         "task 1 of queue says failed with code 17, and 2 queued tasks were "
-        "cancelled (schedule again what is still wanted): fail at worker 4: no luck");
+        "cancelled (schedule again what is still wanted): fail at worker 4: no ?[2Jluck");
     assert_int_equal(muster_remote_value_fetch(values[1], 10000, &data, &size, &stage.err),
                      MUSTER_E_CANCELLED);
     assert_says("task 2 was cancelled because task 1 of its queue had failed; schedule it again");

@@ -1,5 +1,6 @@
-/* Tables: whole for files and pipes, without their least columns on a narrow terminal. */
-#include "tools/render.c"
+/* Tables: whole for files and pipes, without their least columns on a narrow terminal. Times: with
+ * their date and zone. */
+#include "tools/render.c" /* NOLINT(bugprone-suspicious-include) */
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -58,11 +59,30 @@ static void a_narrow_terminal_gets_the_columns_that_matter(void **state)
     is_printed(5, "JOB    STATE\nwords  running\na      ended\n"); /* no further */
 }
 
+/* Of a log that others send from another time zone, or that is read the next day. */
+static void a_time_has_its_zone_and_its_date_unless_it_is_of_today(void **state)
+{
+    const int64_t second = INT64_C(1767653999) * 1000; /* 2026-01-05 22:59:59 UTC */
+
+    (void)state;
+    setenv("TZ", "CET-1", 1);
+    tzset();
+    assert_string_equal(render_zone(second).text, "UTC+01:00");
+    assert_string_equal(render_stamp(second).text, "2026-01-05 23:59:59");
+    assert_string_equal(render_clock(second, second - 3600000).text, "23:59:59");
+    assert_string_equal(render_clock(second, second + 1000).text, "2026-01-05 23:59:59");
+    setenv("TZ", "NST3:30", 1);
+    tzset();
+    assert_string_equal(render_zone(second).text, "UTC-03:30");
+    assert_string_equal(render_clock(second, second + 1000).text, "19:29:59");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_table_that_fits_or_that_no_terminal_reads_is_whole),
         cmocka_unit_test(a_narrow_terminal_gets_the_columns_that_matter),
+        cmocka_unit_test(a_time_has_its_zone_and_its_date_unless_it_is_of_today),
     };
 
     return cmocka_run_group_tests_name("render", tests, NULL, NULL);

@@ -106,12 +106,12 @@ static void a_freeze_is_answered_while_a_step_runs(void **state)
     assert_int_equal(lone.run_status, MUSTER_OK);
 }
 
-static void a_termination_saves_at_the_agreed_step_and_nothing_runs_after_it(void **state)
+/* Returns the step that it saved. The program has ended. */
+static int64_t terminate(void)
 {
     char name[32];
     int64_t save_step;
 
-    (void)state;
     lone_start();
     lone_welcome_and_start();
     lone_await_steps(3);
@@ -127,9 +127,42 @@ static void a_termination_saves_at_the_agreed_step_and_nothing_runs_after_it(voi
     lone_end();
     assert_int_equal(lone.run_status, MUSTER_PREEMPTED);
     assert_int_equal(lone.close_status, MUSTER_PREEMPTED);
+    assert_true(is_directory(name));
+    return save_step;
+}
+
+static void a_termination_saves_at_the_agreed_step_and_nothing_runs_after_it(void **state)
+{
+    int64_t save_step;
+
+    (void)state;
+    save_step = terminate();
     assert_int_equal(lone.weight, save_step);
     assert_int_equal(atomic_load(&lone.in_step), save_step);
-    assert_true(is_directory(name));
+}
+
+static int exits, exit_code;                  /* of exit_fn, ... */
+static enum muster_status run_status_at_exit; /* ... where no boundary had returned yet */
+
+static void note_exit(int code, void *arg)
+{
+    (void)arg;
+    exits++;
+    exit_code = code;
+    run_status_at_exit = lone.run_status;
+}
+
+static void a_boundary_leaves_a_terminated_job_by_the_exit_policy(void **state)
+{
+    (void)state;
+    exits = 0;
+    run_status_at_exit = MUSTER_PREEMPTED;
+    lone.options.termination.on_preempted = MUSTER_PREEMPTED_EXIT;
+    lone.options.termination.exit_fn = note_exit;
+    terminate();
+    assert_int_equal(exits, 1);
+    assert_int_equal(exit_code, 42);
+    assert_int_equal(run_status_at_exit, MUSTER_OK);
 }
 
 static void an_operators_save_lets_training_go_on(void **state)
@@ -345,6 +378,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(a_freeze_is_answered_while_a_step_runs),
         TEST(a_termination_saves_at_the_agreed_step_and_nothing_runs_after_it),
+        TEST(a_boundary_leaves_a_terminated_job_by_the_exit_policy),
         TEST(an_operators_save_lets_training_go_on),
         TEST(who_fails_between_two_steps_saves_for_the_others),
         TEST(an_aborted_rounds_files_are_removed),

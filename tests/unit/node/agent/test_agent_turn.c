@@ -208,8 +208,11 @@ a_rank_that_writes_nothing_stands_at_the_step_while_it_saves_with_the_others(voi
 
 /* --- a program whose manager saves ------------------------------------------------------------ */
 
-static struct agent_ended told; /* of the step that told of a round */
-static int64_t told_at;
+#define TOLD_MAX 4
+
+static struct agent_ended told[TOLD_MAX]; /* of the steps that told of a round */
+static int64_t told_at[TOLD_MAX];
+static size_t told_count;
 
 static void *managed_program(void *arg)
 {
@@ -222,41 +225,54 @@ static void *managed_program(void *arg)
             poll(NULL, 0, 1);
         if (!boundary(done, false, &ended))
             break;
-        if (ended.round != 0) {
-            told = ended;
-            told_at = done;
+        if (ended.round != 0 && told_count < TOLD_MAX) {
+            told[told_count] = ended;
+            told_at[told_count++] = done;
         }
     }
     lone.close_status = muster_node_close(&lone.node, 0, NULL);
     return arg;
 }
 
+/* A round of the step `ahead` of the one that the program is deep in, which the broker aborts. */
+static int64_t abort_ahead(uint64_t round, int64_t ahead)
+{
+    int64_t step;
+
+    say(EVENT_FREEZE, round, -1);
+    step = lone_await(WIRE_REPORT)->u.report.begun + ahead;
+    say(EVENT_DECISION, round, step);
+    say(EVENT_ABORT, round, step);
+    while (lone_await(WIRE_HEARTBEAT)->up.applied_seq < lone.seq)
+        ;
+    return step;
+}
+
 /* A host under load gave the training thread no time between the two events, and one rank of three
- * did not tell its program what the others had told theirs. */
+ * did not tell its program what the others had told theirs. Each step tells of its own round. */
 static void a_save_that_was_aborted_in_the_step_before_it_is_told(void **state)
 {
     int64_t step;
 
     (void)state;
-    told = (struct agent_ended){.saves = false};
+    told_count = 0;
     assert_int_equal(pthread_create(&lone.thread, NULL, managed_program, NULL), 0);
     lone_welcome_and_start();
     lone_await_steps(3);
     atomic_store(&lone.slow, true);
     lone_await_steps(atomic_load(&lone.in_step) + 1); /* deep in a step */
-    say(EVENT_FREEZE, 1, -1);
-    step = lone_await(WIRE_REPORT)->u.report.begun;
-    say(EVENT_DECISION, 1, step);
-    say(EVENT_ABORT, 1, step);
-    while (lone_await(WIRE_HEARTBEAT)->up.applied_seq < lone.seq)
-        ;
+    step = abort_ahead(1, 0);
+    assert_int_equal(abort_ahead(2, 2), step + 2);
     atomic_store(&lone.slow, false);
-    lone_await_steps((int)step + 1);
+    lone_await_steps((int)step + 3);
     lone_await_leave();
-    assert_int_equal(told.round, 1);
-    assert_false(told.saves);
-    assert_false(told.committed);
-    assert_int_equal(told_at, step);
+    assert_int_equal(told_count, 2);
+    for (size_t i = 0; i < told_count; i++) {
+        assert_int_equal(told[i].round, i + 1);
+        assert_int_equal(told_at[i], step + 2 * (int64_t)i);
+        assert_false(told[i].saves);
+        assert_false(told[i].committed);
+    }
 }
 
 /* --- a program whose collective broke --------------------------------------------------------- */

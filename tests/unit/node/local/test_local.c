@@ -265,11 +265,14 @@ static void a_scope_is_one_step(void **state)
     assert_int_equal(muster_node_run(node, step, NULL, &err), MUSTER_E_ARGUMENT);
     assert_int_equal(muster_node_scope_enter(node, &err), MUSTER_E_ARGUMENT);
     assert_int_equal(muster_node_total_run_calls(node), 0);
+    assert_int_equal(muster_node_scope_leave(node, 0, &err), MUSTER_OK);
+    assert_int_equal(muster_node_scope_leave(node, 0, &err), MUSTER_E_ARGUMENT);
+    assert_int_equal(muster_node_scope_enter(node, NULL), MUSTER_OK);
     notify(node);
     f.weight = 77;
     assert_int_equal(muster_node_scope_leave(node, 0, &err), MUSTER_PREEMPTED);
-    assert_int_equal(muster_node_total_run_calls(node), 1);
-    assert_true(there_is("1/manifest.json"));
+    assert_int_equal(muster_node_total_run_calls(node), 2);
+    assert_true(there_is("2/manifest.json"));
     muster_node_close(&node, 0, NULL);
 }
 
