@@ -1,5 +1,7 @@
 /* Opening a node leaves its host as it was: signal handlers, the random() stream, descriptors,
  * output; only watched signals are touched, and chained. Forked children may call it in vain. */
+#include "tests/support/scratch.h"
+
 #include <muster/manager.h>
 #include <muster/node.h>
 #include <muster/worker.h>
@@ -11,7 +13,6 @@
 
 #include <cmocka.h>
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -174,22 +175,10 @@ static void the_random_stream_goes_on_as_if_nothing_was_opened(void **state)
     assert_memory_equal(seen, expected, sizeof seen);
 }
 
-static int count_descriptors(void)
-{
-    DIR *dir = opendir("/proc/self/fd");
-    int count = 0;
-
-    assert_non_null(dir);
-    while (readdir(dir) != NULL)
-        count++;
-    closedir(dir);
-    return count;
-}
-
 static void closing_gives_every_descriptor_back(void **state)
 {
     struct fixture *f = *state;
-    int before = count_descriptors();
+    size_t before = scratch_count("/proc/self/fd");
 
     for (int i = 0; i < 3; i++) {
         muster_node_t *node = open_node(f);
@@ -197,7 +186,7 @@ static void closing_gives_every_descriptor_back(void **state)
         assert_int_equal(muster_node_close(&node, 0, NULL), MUSTER_OK);
         assert_null(node);
     }
-    assert_int_equal(count_descriptors(), before);
+    assert_int_equal(scratch_count("/proc/self/fd"), before);
 }
 
 static void a_blocked_signal_stays_the_hosts_business(void **state)

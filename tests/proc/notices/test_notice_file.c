@@ -1,7 +1,7 @@
 /* The notice file, as preStops, prologs and administrators make and take it. */
 #include "tests/support/notice_fixture.h"
+#include "tests/support/scratch.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -92,18 +92,6 @@ static void a_file_that_is_there_before_is_a_notice(void **state)
     assert_int_equal(notice_await(f, LIMIT_MS).item.kind, NOTICE_REBOOT);
 }
 
-static int open_files(void)
-{
-    DIR *dir = opendir("/proc/self/fd");
-    int count = 0;
-
-    assert_non_null(dir);
-    while (readdir(dir) != NULL)
-        count++;
-    closedir(dir);
-    return count;
-}
-
 static void a_look_leaves_no_file_open(void **state)
 {
     struct notice_fixture *f = *state;
@@ -111,7 +99,7 @@ static void a_look_leaves_no_file_open(void **state)
 
     notice_fixture_watch(f, sources);
     notice_state(f, "file", SOURCE_HEALTHY, "", LIMIT_MS);
-    int before = open_files();
+    size_t before = scratch_count("/proc/self/fd");
     for (int left = 900; left > 600; left -= 100) {
         char text[32];
 
@@ -119,7 +107,7 @@ static void a_look_leaves_no_file_open(void **state)
         put(text);
         notice_await(f, LIMIT_MS);
     }
-    while (open_files() > before) /* the last look may still be under way */
+    while (scratch_count("/proc/self/fd") > before) /* the last look may still be under way */
         assert_true(notice_clocks().boot_ms < until_ms);
 }
 
