@@ -1,4 +1,4 @@
--- 0018: 0017 had another table for a while. Who is there says so again within a second.
+-- 0018: which hosts there are, and what they asked for, beside who has which ranks. Each host says it again within a second.
 
 DROP TABLE host;
 CREATE TABLE host (
