@@ -126,6 +126,16 @@ static enum muster_status node_lost_ask(struct asking *asking, const struct newe
 
 /* --- what is there ---------------------------------------------------------------------------- */
 
+static struct newest whole_item(const struct dir_list *list, size_t at)
+{
+    return (struct newest){.path = list->items[at].path,
+                           .generation = list->launches[at].generation,
+                           .round = list->items[at].round,
+                           .step = list->launches[at].step,
+                           .database = list->items[at].database,
+                           .whole = true};
+}
+
 /* Item `at` of the list, of which the damaged are the last, if it counts. */
 static struct newest candidate(const struct muster_node *node, const struct dir_list *list,
                                size_t at)
@@ -133,16 +143,8 @@ static struct newest candidate(const struct muster_node *node, const struct dir_
     struct newest none = {.step = -1};
     int64_t step;
 
-    if (at < list->count) {
-        const struct counts_item *launch = &list->launches[at];
-        struct newest item = {.path = list->items[at].path,
-                              .generation = launch->generation,
-                              .round = list->items[at].round,
-                              .step = launch->step,
-                              .database = list->items[at].database,
-                              .whole = true};
-        return launch->counts ? item : none;
-    }
+    if (at < list->count)
+        return list->launches[at].counts ? whole_item(list, at) : none;
     const struct dir_damaged *damaged = &list->damaged[at - list->count];
     if (damaged->generation == UINT64_MAX ||
         !dir_list_counts(list, damaged, node->job, &node->wish.names, &step))
@@ -269,20 +271,20 @@ static bool is_interrupted(const void *arg)
     return agent_is_interrupted(node->agent);
 }
 
-static enum muster_status import_once(struct importing *importing, const struct newest *item)
+static enum muster_status import_once(struct importing *importing, const struct newest *item,
+                                      struct muster_error *err)
 {
     const char *job = importing->asking.node->job;
     char *text = NULL;
     size_t size = 0;
     bool known = false, is_new = false;
-    enum muster_status status =
-        node_lost_ask_once(&importing->asking, item, &known, &importing->why);
+    enum muster_status status = node_lost_ask_once(&importing->asking, item, &known, err);
 
     if (status == MUSTER_OK && !known)
-        status = shard_manifest_text(item->path, &text, &size, &importing->why);
+        status = shard_manifest_text(item->path, &text, &size, err);
     if (text != NULL)
-        status = query_link_import(importing->asking.link, job, item->path, text, size, &is_new,
-                                   &importing->why);
+        status =
+            query_link_import(importing->asking.link, job, item->path, text, size, &is_new, err);
     free(text);
     importing->over = status == MUSTER_E_BUSY && is_new; /* another launch runs: it looks itself */
     importing->count += status == MUSTER_OK && is_new;
@@ -298,21 +300,16 @@ static bool import_one(struct importing *importing, const struct newest *item)
     struct muster_error why;
     enum muster_status status;
 
-    for (;;) {
-        why = importing->why;
-        status = import_once(importing, item);
-        if (!is_away(status))
-            break;
-        importing->why = why;
+    while (is_away(status = import_once(importing, item, &why))) {
         if (importing->over || is_interrupted(importing->asking.node) ||
             clock_ms(CLOCK_MONOTONIC) >= importing->asking.until_ms)
             return false;
         nanosleep(&pause, NULL);
     }
-    if (status == MUSTER_OK || item->step <= importing->refused)
-        importing->why = why;
-    else
+    if (status != MUSTER_OK && item->step > importing->refused) {
         importing->refused = item->step;
+        importing->why = why;
+    }
     return status != MUSTER_E_NOMEM;
 }
 
@@ -351,12 +348,9 @@ enum muster_status node_import(const struct muster_node *node, struct muster_err
         return error_set(err, MUSTER_E_RESTORE, "nothing was imported: %s", importing.why.text);
     }
     for (size_t i = 0; goes_on && i < list.count; i++) {
-        const struct newest item = {.path = list.items[i].path,
-                                    .generation = list.launches[i].generation,
-                                    .round = list.items[i].round,
-                                    .step = list.launches[i].step,
-                                    .whole = true};
-        goes_on = !is_of_broker(node, list.items[i].database) || import_one(&importing, &item);
+        const struct newest item = whole_item(&list, i);
+
+        goes_on = !is_of_broker(node, item.database) || import_one(&importing, &item);
     }
     query_link_close(&importing.asking.link);
     dir_list_free(&list);
