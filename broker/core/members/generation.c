@@ -102,7 +102,8 @@ void generation_open(struct core *core, struct job *job, const struct wire_hello
         registry_announce_resume(core, job);
 }
 
-/* A launch that this database, an older copy, does not know: its number is used, and it is over. */
+/* Records a launch that this database, an older copy, does not know: it is over, and no other one
+ * gets its number. */
 void generation_ahead(struct core *core, struct job *job, uint64_t generation,
                       const struct wire_hello *hello, const char *text)
 {
@@ -115,7 +116,7 @@ void generation_ahead(struct core *core, struct job *job, uint64_t generation,
     persist_generation(core, job);
     servers_kept(core, job);
     generation_ending(core, job, MUSTER_PREEMPTED, text);
-    job->gen.ending_unix_ms = 0; /* the next process to come is of the next launch */
+    job->gen.ending_unix_ms = 0; /* so nobody who comes is late for it */
     job->moved = true;           /* nobody is in it */
     persist_generation(core, job);
 }

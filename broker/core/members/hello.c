@@ -498,7 +498,8 @@ static bool is_ahead(const struct job *job, const struct peer *peer, const struc
            (hello->history != 0 && !lineage_holds(job, hello->history, m->up.applied_seq));
 }
 
-/* It is in no row, beside ranks that are in one: it was another broker's. */
+/* A process that is in no row, while ranks that are in one speak, or hold its rank: another broker
+ * had let it in. */
 static bool is_a_stranger(const struct job *job, const struct wire_msg *m)
 {
     return a_rank_speaks(job) ||
@@ -506,7 +507,7 @@ static bool is_a_stranger(const struct job *job, const struct wire_msg *m)
             hello_holder_of(job, (enum wire_role)m->up.role, m->up.rank) != NULL);
 }
 
-/* Its launch ends; what that saved the next one finds on disk. */
+/* The process's launch ends. The next one finds on disk what it saved. */
 static void end_ahead(struct core *core, struct job *job, const struct wire_msg *m)
 {
     struct peer *peer;
@@ -545,7 +546,7 @@ static void hello_again(struct core *core, const struct input *in, struct job *j
     if (!stranger)
         jump_above(core, job, m);
     if (is_ahead(job, peer, m)) {
-        if (!stranger && (peer == NULL || peer_is_live(peer))) /* who has left is not counted */
+        if (!stranger && (peer == NULL || peer_is_live(peer))) /* a LEFT one ends nobody else */
             end_ahead(core, job, m);
         hello_refuse(core, in, MUSTER_PREEMPTED, false, DATABASE_OLDER);
         return;
