@@ -311,14 +311,16 @@ static bool was_in(struct sim *sim, const struct record_node *row, uint64_t gene
 
 /* Nobody opens a generation for a launch that has ended as terminated: its other ranks have left. A
  * HELLO that was long on its way tells of a younger process. One that was welcomed opens none: a
- * database restored from a copy takes its launch over. */
+ * database restored from a copy takes its launch over. Once the wall clock has jumped the times
+ * cannot be compared. */
 static void check_opener(struct sim *sim, const struct record_node *row,
                          const struct sim_proc *proc)
 {
     const struct record_generation *gen = disk_generation(sim, row->job, row->generation - 1);
     int64_t created_unix_ms = broker_unix_ms(sim) - (sim->now_us - proc->created_us) / 1000;
 
-    if (gen == NULL || gen->started_unix_ms > 0 || gen->error_rank >= 0 ||
+    if (gen == NULL || sim->wall_offset_ms != 0 || gen->started_unix_ms > 0 ||
+        gen->error_rank >= 0 ||
         (gen->end_status != MUSTER_PREEMPTED && gen->end_status != MUSTER_E_NOT_SAVED) ||
         row->rank >= gen->world_size || was_in(sim, row, row->generation - 1) ||
         proc->hello_way_us > HELLO_WAY_US || proc->view.generation > 0)

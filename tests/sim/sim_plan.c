@@ -254,10 +254,12 @@ static void add_power_cuts(struct sim *sim, int64_t work)
 #define LASTING_NODES_MAX 16
 #define LASTING_STEPS_MAX 300 /* of one rank; steps that are shorter take longer then */
 
-/* Each rank does so much more than it would: the ends of loops differ as before. */
+/* Each rank does so much more than it would: the ends of loops differ as before. Where steps become
+ * longer there are fewer of them, and every count of them shrinks alike: 2,000 steps of a second, a
+ * save after each second, would keep the simulator for minutes. */
 static void outlast(struct sim_job *job, int64_t until_us)
 {
-    int64_t longest = 0, more;
+    int64_t longest = 0, steps;
 
     for (unsigned rank = 0; rank < job->nodes; rank++)
         longest = job->total[rank] > longest ? job->total[rank] : longest;
@@ -265,9 +267,12 @@ static void outlast(struct sim_job *job, int64_t until_us)
         return;
     if (until_us / job->step_us >= LASTING_STEPS_MAX)
         job->step_us = until_us / LASTING_STEPS_MAX;
-    more = until_us / job->step_us + 1 - longest;
-    for (unsigned rank = 0; rank < job->nodes && more > 0; rank++)
-        job->total[rank] += more;
+    steps = until_us / job->step_us + 1;
+    for (unsigned rank = 0; rank < job->nodes; rank++)
+        job->total[rank] = steps > longest ? job->total[rank] + steps - longest
+                                           : 1 + job->total[rank] * (steps - 1) / longest;
+    if (steps < longest && job->policy_every > 0)
+        job->policy_every = 1 + job->policy_every * steps / longest;
 }
 
 /* The faults come when they would have come; then the loops go on, so that what the liveness phase
