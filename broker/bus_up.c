@@ -96,15 +96,20 @@ static bool up_watch(const struct bus_up *up, int fd)
     return epoll_ctl(up->epoll_fd, EPOLL_CTL_ADD, fd, &event) == 0;
 }
 
-static void up_close_socket(struct bus_up *up, void **socket)
+/* -1: it has none. */
+static int up_fd(void *socket)
 {
-    int fd;
+    int fd = -1;
     size_t size = sizeof fd;
 
+    return zmq_getsockopt(socket, ZMQ_FD, &fd, &size) == 0 ? fd : -1;
+}
+
+static void up_close_socket(struct bus_up *up, void **socket)
+{
     if (*socket == NULL)
         return;
-    if (zmq_getsockopt(*socket, ZMQ_FD, &fd, &size) == 0)
-        epoll_ctl(up->epoll_fd, EPOLL_CTL_DEL, fd, NULL);
+    epoll_ctl(up->epoll_fd, EPOLL_CTL_DEL, up_fd(*socket), NULL);
     zmq_close(*socket);
     *socket = NULL;
 }
@@ -114,8 +119,6 @@ static enum muster_status up_open_socket(struct bus_up *up, int type, const char
                                          void **ret_socket, struct muster_error *err)
 {
     void *socket = zmq_socket(zsys_init(), type);
-    int fd;
-    size_t size = sizeof fd;
     enum muster_status status = MUSTER_OK;
 
     if (socket == NULL)
@@ -123,9 +126,8 @@ static enum muster_status up_open_socket(struct bus_up *up, int type, const char
                               "cannot make a socket: %s; raise the limit of open files",
                               zmq_strerror(zmq_errno()));
     status = up_show_key(socket, endpoint, up->key_file, err);
-    if (status == MUSTER_OK &&
-        (!up_set_options(endpoint, socket, type) || zmq_connect(socket, endpoint) != 0 ||
-         zmq_getsockopt(socket, ZMQ_FD, &fd, &size) != 0 || !up_watch(up, fd)))
+    if (status == MUSTER_OK && (!up_set_options(endpoint, socket, type) ||
+                                zmq_connect(socket, endpoint) != 0 || !up_watch(up, up_fd(socket))))
         status = error_set_code(err, MUSTER_E_ARGUMENT, zmq_errno(),
                                 "cannot connect to \"%s\": %s; write tcp://HOST:PORT or "
                                 "ipc:///PATH",
@@ -162,6 +164,14 @@ static enum muster_status up_listen_again(struct bus_up *up, struct muster_error
     return status;
 }
 
+static bool up_has_old_topics(const struct bus_up *up)
+{
+    for (size_t i = 0; i < up->topics_count; i++)
+        if (!up->topics[i].wanted)
+            return true;
+    return false;
+}
+
 static struct up_topic *up_find_topic(struct bus_up *up, const char *name)
 {
     for (size_t i = 0; i < up->topics_count; i++)
@@ -181,8 +191,8 @@ bool bus_up_topic(struct bus_up *up, const char *topic, bool wanted)
     }
     if (!wanted)
         return true;
-    if (up->topics_count == GUARD_TOPICS_MAX && up_listen_again(up, &err) != MUSTER_OK)
-        return false;
+    if (up->topics_count == GUARD_TOPICS_MAX && up_has_old_topics(up))
+        up_listen_again(up, &err); /* if that fails, bus_up_heard does it again */
     if (up->topics_count == GUARD_TOPICS_MAX || strlen(topic) > JOB_NAME_MAX)
         return false;
     known = &up->topics[up->topics_count++];

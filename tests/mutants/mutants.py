@@ -33,7 +33,8 @@ SIM_ARGS = ["--seeds", "1..150"]
 FOLDERS = [
     ("broker/core/", r"^unit\.(core|store_check|loop)", True),
     ("broker/store", r"^unit\.(store|core_(copy|load|tasks))|^faults\.(durable_names|vfs_calls)$", True),
-    ("broker/bus", r"^unit\.(bus|loop|outbox)|^proc\.(broker|keys|handshakes|hostile_peers)$", False),
+    ("broker/bus", r"^unit\.(bus|loop|outbox)|^proc\.(broker|bundles|keys|handshakes|hostile_peers)$", False),
+    ("broker/relay", r"^unit\.relay|^proc\.(relay_preempted|relay_stacked)$", False),
     ("broker/", r"^unit\.(loop|outbox|config|announce|order|words)|^proc\.(broker|metrics)$", False),
     ("node/core/", r"^unit\.member", True),
     ("node/shard/", r"^unit\.(shard|dir|safetensors|reshard|checksum|snapshot|state|local)"
@@ -46,7 +47,7 @@ FOLDERS = [
      r"|^proc\.(hold|callbacks|query_broker)$", True),
     ("client/", r"^unit\.(manager|training|task_parts|coordinator|query|state)"
      r"|^proc\.(coordinator_attach|worker_hears|worker_start|task_link|query_broker|task_arguments)$", True),
-    ("schema/", r"^unit\.(wire|manifest|plan|policies|counts|status|arena|paths|core|member|dir)", True),
+    ("schema/", r"^unit\.(wire|bundle|manifest|plan|policies|counts|status|arena|paths|core|member|dir)", True),
 ]
 
 
