@@ -57,6 +57,9 @@ enum sim_fault {
     FAULT_TWIN,       /* a second process comes for a rank whose first one still lives */
     FAULT_SAVE_LONG,  /* for minutes, and goes on all the while: in worlds made for it alone */
     FAULT_DISK_SLOW,  /* a transaction of the broker takes seconds, again and again: likewise */
+    FAULT_RELAY_DIES, /* with what it holds: in worlds with relays alone, as the next two */
+    FAULT_RELAY_STALLS,
+    FAULT_BUNDLE_CUT, /* half of one comes: nothing of it may be taken */
     FAULT_HOST_CUT,   /* the power of a host with ranks, with what they had not synced: likewise */
     /* In worlds with policies alone. */
     FAULT_DELETE_FAILS,       /* EIO */
@@ -168,6 +171,7 @@ enum sim_mutation {
     MUTANT_SAVED_UNSYNCED,   /* under power cuts: SAVED is said before the shard is synced, ... */
     MUTANT_NAMED_UNSYNCED,   /* ... MANIFEST_DONE before the checkpoint's name is, ... */
     MUTANT_REMOVED_UNSYNCED, /* ... its files go before the name that it lost is */
+    MUTANT_RANKS_MIXED_UP,   /* a relay gives its ranks each other's messages */
     MUTANT_COUNT
 };
 
@@ -202,6 +206,7 @@ struct sim_options {
                    nobody */
     bool slow_disk;          /* every world's broker has one, for a while */
     bool power_cuts;         /* of every world's hosts, now and then (sim_power.c) */
+    bool relays;             /* every host has one (sim_relay.c) */
     bool lasting;            /* loops outlast the faults, but in worlds whose matter is their end */
     bool healthy;            /* no faults but notices and saves that are asked for */
     unsigned nodes;          /* 0 = the seed decides */
@@ -249,6 +254,7 @@ struct sim_stats {
     uint64_t noticed[MOMENT_COUNT];
     uint64_t holds;
     uint64_t queries, rows;
+    uint64_t bundles, bundled; /* and messages in them */
     uint64_t histories_lost;
     uint64_t launches_anew;              /* opened after that, with no history but this one */
     uint64_t keeping;                    /* worlds with policies */

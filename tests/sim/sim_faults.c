@@ -101,6 +101,10 @@ static void undo(struct sim *sim, struct sim_event *event)
     case FAULT_STALL_BOTH:
         net_stall(sim, proc, false, false);
         break;
+    case FAULT_RELAY_DIES:
+    case FAULT_RELAY_STALLS:
+        relay_fault(sim, proc, (enum sim_fault)event->number, false);
+        break;
     case FAULT_STORE_FULL:
         store_fault_over(sim, FAULT_STORE_FULL);
         break;
@@ -170,6 +174,10 @@ static void on_proc(struct sim *sim, const struct sim_fault_plan *plan, struct s
         break;
     case FAULT_STALL_BOTH:
         net_stall(sim, proc, true, true);
+        break;
+    case FAULT_RELAY_DIES:
+    case FAULT_RELAY_STALLS:
+        relay_fault(sim, proc, plan->kind, true);
         break;
     default:
         return;
@@ -343,6 +351,8 @@ static bool needs_proc(enum sim_fault kind)
     case FAULT_STALL_UP:
     case FAULT_STALL_DOWN:
     case FAULT_STALL_BOTH:
+    case FAULT_RELAY_DIES:
+    case FAULT_RELAY_STALLS:
         return true;
     default:
         return fault_is_notice(kind);
