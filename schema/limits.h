@@ -7,15 +7,19 @@
 #define WIRE_VERSION 1
 /* What HELLO and WELCOME say. 2: REPORT has no number, and events may name who takes no part. */
 #define WIRE_SPEAKS 2
-#define WIRE_FRAME_MAX 65536                  /* one frame; longer things travel in parts */
-#define WIRE_SEALED_MAX (WIRE_FRAME_MAX + 64) /* with what CURVE puts around it: 33 bytes */
-#define WIRE_DEPTH_MAX 4                      /* message > list > entry, and one to spare */
-#define WIRE_ITEMS_MAX 32768 /* msgpack items in a frame: 4096 members x 4 + head, rounded up */
+/* One frame that a broker takes. Longer things travel in parts. */
+#define WIRE_FRAME_MAX 65536
+/* One frame that a broker sends. Events are the longest: 16384 members x (1 + 3 + 9 + 1) = 229,376
+ * bytes, and their texts. */
+#define WIRE_EVENT_MAX 262144
+#define WIRE_SEAL 64          /* CURVE puts 33 bytes around a frame */
+#define WIRE_DEPTH_MAX 4      /* message > list > entry, and one to spare */
+#define WIRE_ITEMS_MAX 131072 /* msgpack items in a frame: 16384 members x 4 + head, rounded up */
 
 /* Bytes, without the end; [A-Za-z0-9._-], not beginning with '.' or '-' */
 #define JOB_NAME_MAX 63
 #define HOST_MAX 255
-#define HOSTS_MAX 1024 /* of one launch: `muster run --nodes` */
+#define HOSTS_MAX 4096 /* of one launch: `muster run --nodes` */
 #define ENDPOINT_MAX 255
 #define BROKERS_MAX 8 /* addresses of brokers that take over from each other */
 #define BROKERS_TEXT_MAX (BROKERS_MAX * (ENDPOINT_MAX + 1) - 1) /* ... with a comma between two */
@@ -26,16 +30,15 @@
 #define SIGNER_MAX 64     /* a public key in hexadecimal digits */
 #define CHECKSUM_MAX 95   /* "blake2b-256:" + 64 digits, room for others */
 
-/* Members in one decision: 4096 x (1 + 3 + 9 + 1) = 57,344 < 64 KiB */
-#define WORLD_SIZE_MAX 4096
-#define FILES_FRAME_MAX 96 /* 96 x (255 path + 95 checksum + 24) = 35,904 < 64 KiB */
+#define WORLD_SIZE_MAX 16384 /* members in one decision, see WIRE_EVENT_MAX */
+#define FILES_FRAME_MAX 96   /* 96 x (255 path + 95 checksum + 24) = 35,904 < 64 KiB */
 #define FILE_PATH_MAX 255
 #define FILES_SHARD_MAX 4096 /* files of one rank's shard */
 /* Files of all shards: each has 512 bytes of MANIFEST_BYTES_MAX, 255 of them for its path */
 #define CHECKPOINT_FILES_MAX 131072
 #define SOURCES_BYTES_MAX 2047 /* what a node's notice sources stand at, as JSON: 14 x 140 */
 #define NOTICES_NODE_MAX 8     /* uncancelled notices of one node */
-#define NOTICES_JOB_MAX 8192   /* of one generation in the broker: two for each of 4096 ranks */
+#define NOTICES_JOB_MAX 32768  /* of one generation in the broker: two for each of 16384 ranks */
 /* Starts of the broker in a job's row: a node that heard only older ones has to leave */
 #define LINEAGE_MAX 32
 #define NOTICES_TOOLS_MAX 256 /* active ones that tools told, so that nodes are always heard */
