@@ -45,7 +45,7 @@ FOLDERS = [
      r"|^proc\.(link|hold|leave_waits|lost_wakeups)$", False),
     ("client/examples/", None, False),
     ("client/node/", r"^unit\.(agent|node_|local|contents|options_init|manager|training|query|state)"
-     r"|^proc\.(hold|callbacks|query_broker)$", True),
+     r"|^proc\.(hold|callbacks|query_broker|finish_killed)$", True),
     ("client/", r"^unit\.(manager|training|task_parts|coordinator|query|state)"
      r"|^proc\.(coordinator_attach|worker_hears|worker_start|task_link|query_broker|task_arguments)$", True),
     ("tools/bench/", None, False),

@@ -1,6 +1,7 @@
 /* A node without a broker: it saves at the boundary after a notice, leaves, and resumes. */
 #include <muster/node.h>
 
+#include "schema/limits.h"
 #include "tests/support/scratch.h"
 
 #include <setjmp.h>
