@@ -125,7 +125,7 @@ static void remove_file(const struct socket_file *file)
 static void set_common(const struct bus *bus, zsock_t *socket)
 {
     zsock_set_linger(socket, LINGER_MS);
-    zsock_set_maxmsgsize(socket, WIRE_SEALED_MAX);
+    zsock_set_maxmsgsize(socket, WIRE_FRAME_MAX + WIRE_SEAL); /* a bundle is longer than a frame */
     zsock_set_handshake_ivl(socket, HANDSHAKE_MS);
     zsock_set_backlog(socket, BACKLOG);
     zsock_set_tcp_keepalive(socket, 1);
@@ -218,7 +218,7 @@ enum muster_status bus_open(const struct bus_options *options, struct bus **ret_
     if (bus == NULL)
         return error_set(err, MUSTER_E_NOMEM, "no memory for the sockets");
     zmq_msg_init(&bus->frame);
-    bundle_begin(&bus->out);
+    bundle_begin(&bus->out, WIRE_EVENT_MAX);
     bus->keys = options->keys;
     bus->topic = options->topic;
     bus->topic_arg = options->arg;
@@ -570,7 +570,7 @@ void bus_flush(struct bus *bus)
 {
     if (bus->out.entries > 0)
         bus_send_direct(bus, bus->out_to, bus->out.bytes, bus->out.size);
-    bundle_begin(&bus->out);
+    bundle_begin(&bus->out, WIRE_EVENT_MAX);
 }
 
 /* Answers follow the order of what they answer, so those to one relay are beside each other: one

@@ -51,7 +51,7 @@ static bool up_set(void *socket, int option, int value)
 
 static bool up_set_options(const char *endpoint, void *socket, int type)
 {
-    const int64_t most = WIRE_SEALED_MAX;
+    const int64_t most = WIRE_EVENT_MAX + WIRE_SEAL;
 
     return up_set(socket, ZMQ_LINGER, UP_LINGER_MS) &&
            up_set(socket, ZMQ_SNDHWM, type == ZMQ_DEALER ? UP_BUNDLES_MAX : UP_UNREAD_MAX) &&

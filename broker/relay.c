@@ -79,7 +79,7 @@ static void relay_bundle_leaves(struct relay *relay)
         relay->held_ms = relay->now_ms;
         relay->filling = 1 - relay->filling;
     }
-    bundle_begin(&relay->bundles[relay->filling]);
+    bundle_begin(&relay->bundles[relay->filling], WIRE_FRAME_MAX);
 }
 
 static void relay_add(struct relay *relay, uint32_t number, const uint8_t *frame, size_t size)
@@ -134,7 +134,7 @@ static void relay_say_hello(struct relay *relay)
     if (bus_up_is_reached(relay->up))
         return;
     relay_send(relay, &relay->bundles[relay->filling]); /* not held back for somebody not there */
-    bundle_begin(&relay->bundles[relay->filling]);
+    bundle_begin(&relay->bundles[relay->filling], WIRE_FRAME_MAX);
 }
 
 /* --- down ------------------------------------------------------------------------------------- */
@@ -401,8 +401,8 @@ enum muster_status relay_open(const struct relay_options *options, struct relay 
     relay = calloc(1, sizeof *relay);
     if (relay == NULL)
         return error_set(err, MUSTER_E_NOMEM, "no memory for a relay");
-    bundle_begin(&relay->bundles[0]);
-    bundle_begin(&relay->bundles[1]);
+    bundle_begin(&relay->bundles[0], WIRE_FRAME_MAX);
+    bundle_begin(&relay->bundles[1], WIRE_FRAME_MAX);
     arena_init(&relay->arena, DECODE_BYTES_MAX);
     relay->signal_fd = options->signal_fd;
     relay->now_ms = relay->away_ms = clock_ms(CLOCK_MONOTONIC);

@@ -38,8 +38,9 @@ static void bundle_count(struct bundle *bundle)
     bundle_put(bundle->bytes + 1, 1 + 2 * (uint64_t)bundle->entries, 2);
 }
 
-void bundle_begin(struct bundle *bundle)
+void bundle_begin(struct bundle *bundle, size_t frame_max)
 {
+    bundle->frame_max = frame_max;
     bundle->bytes[0] = TAG_ARRAY16;
     bundle->bytes[3] = TAG_UINT16;
     bundle_put(bundle->bytes + 4, BUNDLE_VERSION, 2);
@@ -52,9 +53,10 @@ bool bundle_add(struct bundle *bundle, uint32_t peer, const uint8_t *frame, size
 {
     uint8_t *at = bundle->bytes + bundle->size;
     size_t length_bytes = size <= UINT16_MAX ? 2 : 4;
+    size_t most = bundle->entries == 0 ? bundle->frame_max : WIRE_FRAME_MAX;
 
-    if (size > WIRE_FRAME_MAX || bundle->entries == BUNDLE_ENTRIES_MAX ||
-        BUNDLE_BYTES_MAX - bundle->size < BUNDLE_ENTRY_BYTES + size)
+    if (size > most || bundle->entries == BUNDLE_ENTRIES_MAX ||
+        bundle->size + BUNDLE_ENTRY_BYTES + size > most + BUNDLE_AROUND_BYTES)
         return false;
     at[0] = TAG_UINT32;
     bundle_put(at + 1, peer, 4);
@@ -84,7 +86,7 @@ static bool bundle_entry_at(struct bundle_reader *reader, struct bundle_entry *r
     *ret_entry = (struct bundle_entry){.peer = (uint32_t)bundle_get(at + 1, 4),
                                        .frame = at + 6 + length_bytes,
                                        .size = (size_t)bundle_get(at + 6, length_bytes)};
-    if (ret_entry->size > left - 6 - length_bytes || ret_entry->size > WIRE_FRAME_MAX)
+    if (ret_entry->size > left - 6 - length_bytes || ret_entry->size > WIRE_EVENT_MAX)
         return false;
     reader->at += 6 + length_bytes + ret_entry->size;
     return ret_entry->peer != BUNDLE_SELF;

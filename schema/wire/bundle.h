@@ -19,7 +19,9 @@
 
 #define BUNDLE_HEAD_BYTES 6
 #define BUNDLE_ENTRY_BYTES 10 /* around a frame, at most */
-#define BUNDLE_BYTES_MAX (WIRE_FRAME_MAX + BUNDLE_HEAD_BYTES + BUNDLE_ENTRY_BYTES)
+#define BUNDLE_AROUND_BYTES (BUNDLE_HEAD_BYTES + BUNDLE_ENTRY_BYTES)
+/* Where it has one frame alone. With several it has at most WIRE_FRAME_MAX + BUNDLE_AROUND_BYTES */
+#define BUNDLE_BYTES_MAX (WIRE_EVENT_MAX + BUNDLE_AROUND_BYTES)
 #define BUNDLE_ENTRIES_MAX 1024
 
 /* Peers have numbers that the relay gives them. These two are nobody's. */
@@ -28,12 +30,13 @@
 #define BUNDLE_PEER_MIN 2
 
 struct bundle { /* one that is made */
-    size_t size;
+    size_t size, frame_max;
     unsigned entries;
     uint8_t bytes[BUNDLE_BYTES_MAX];
 };
 
-void bundle_begin(struct bundle *bundle);
+/* frame_max: of the longest frame, WIRE_FRAME_MAX to a broker, WIRE_EVENT_MAX from one. */
+void bundle_begin(struct bundle *bundle, size_t frame_max);
 /* Copies. False: no room; there always is in one that has just begun. */
 bool bundle_add(struct bundle *bundle, uint32_t peer, const uint8_t *frame, size_t size);
 

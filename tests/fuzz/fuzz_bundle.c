@@ -30,7 +30,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     }
     entries = reader.left;
-    bundle_begin(&again);
+    bundle_begin(&again, WIRE_EVENT_MAX);
     while (bundle_next(&reader, &entry)) {
         must(entry.frame >= data && entry.frame + entry.size <= data + size);
         bytes += entry.size;

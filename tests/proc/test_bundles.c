@@ -54,7 +54,7 @@ static int setup(void **state)
     f->first = connect_to(f, ZMQ_DEALER, bus_command_endpoint(f->bus));
     f->second = connect_to(f, ZMQ_DEALER, bus_command_endpoint(f->bus));
     f->plain = connect_to(f, ZMQ_DEALER, bus_command_endpoint(f->bus));
-    bundle_begin(&f->bundle);
+    bundle_begin(&f->bundle, WIRE_FRAME_MAX);
     *state = f;
     return 0;
 }
@@ -81,7 +81,7 @@ static void add(struct fixture *f, uint32_t peer, const char *text)
 static void say(struct fixture *f, void *socket)
 {
     assert_true(zmq_send(socket, f->bundle.bytes, f->bundle.size, 0) >= 0);
-    bundle_begin(&f->bundle);
+    bundle_begin(&f->bundle, WIRE_FRAME_MAX);
 }
 
 /* What the bus gives next, within the deadline. */
@@ -212,7 +212,7 @@ static void of_a_bundle_that_is_damaged_nothing_is_taken(void **state)
     add(f, 2, "first half");
     add(f, 3, "second half");
     assert_true(zmq_send(f->first, f->bundle.bytes, f->bundle.size - 1, 0) >= 0);
-    bundle_begin(&f->bundle);
+    bundle_begin(&f->bundle, WIRE_FRAME_MAX);
     assert_int_equal(receive(f, &frame), BUS_DROPPED);
     assert_int_equal(bus_counters(f->bus)->dropped_shape, 1);
     add(f, 2, "whole");

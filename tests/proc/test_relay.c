@@ -130,7 +130,7 @@ static void broker_answers_hello(struct fixture *f)
     uint8_t bytes[BUNDLE_HELLO_MAX];
 
     snprintf(hello.endpoint, sizeof hello.endpoint, "%s", f->events);
-    bundle_begin(&f->out);
+    bundle_begin(&f->out, WIRE_EVENT_MAX);
     assert_true(bundle_add(&f->out, BUNDLE_CONTROL, bytes, bundle_hello_write(&hello, bytes)));
     broker_sends(f, f->out.bytes, f->out.size);
 }
@@ -219,7 +219,7 @@ static void each_rank_gets_its_own_answer(void **state)
         assert_memory_equal(entry.frame, text, entry.size);
         numbers[rank] = entry.peer;
     }
-    bundle_begin(&f->out);
+    bundle_begin(&f->out, WIRE_EVENT_MAX);
     for (int rank = RANKS - 1; rank >= 0; rank--) {
         snprintf(text, sizeof text, "to %d", rank);
         assert_true(bundle_add(&f->out, numbers[rank], (const uint8_t *)text, strlen(text)));
@@ -292,7 +292,7 @@ static void a_welcome_names_the_relays_own_events(void **state)
     welcome.u.welcome.events_endpoint = f->events;
     welcome.u.welcome.world_size = 4;
     size = wire_encode(&welcome, frame, sizeof frame);
-    bundle_begin(&f->out);
+    bundle_begin(&f->out, WIRE_EVENT_MAX);
     assert_true(bundle_add(&f->out, entry.peer, frame, size));
     broker_sends(f, f->out.bytes, f->out.size);
     size = rank_hears(f, f->ranks[2], heard, sizeof heard);

@@ -37,8 +37,8 @@ static struct sim_relay *relay_of(struct sim *sim, const struct sim_proc *proc)
             return sim->relays[i];
     relay = calloc(1, sizeof *relay);
     relay->host = host;
-    bundle_begin(&relay->up.bundle);
-    bundle_begin(&relay->down.bundle);
+    bundle_begin(&relay->up.bundle, WIRE_FRAME_MAX);
+    bundle_begin(&relay->down.bundle, WIRE_EVENT_MAX);
     sim->relays = realloc(sim->relays, (sim->relays_count + 1) * sizeof(struct sim_relay *));
     sim->relays[sim->relays_count++] = relay;
     return relay;
@@ -149,7 +149,7 @@ static void way_leaves(struct sim *sim, const struct sim_relay *relay, struct wa
     memcpy(frame.data, way->bundle.bytes, frame.size);
     sim->stats->bundles++;
     sim->stats->bundled += way->bundle.entries;
-    bundle_begin(&way->bundle);
+    bundle_begin(&way->bundle, way->bundle.frame_max);
     damaged(sim, &frame);
     net_bundle(sim, &frame, &way->last_us, up);
 }
@@ -220,8 +220,8 @@ void relay_fault(struct sim *sim, struct sim_proc *proc, enum sim_fault kind, bo
     if (begins && kind == FAULT_RELAY_DIES) {
         relay->life++;
         relay->peers = (struct relay_peers){.count = 0};
-        bundle_begin(&relay->up.bundle);
-        bundle_begin(&relay->down.bundle);
+        bundle_begin(&relay->up.bundle, WIRE_FRAME_MAX);
+        bundle_begin(&relay->down.bundle, WIRE_EVENT_MAX);
         relay->up.leaves = relay->down.leaves = false;
     }
     each_behind(sim, relay, kind, begins);

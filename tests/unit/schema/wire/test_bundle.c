@@ -40,7 +40,7 @@ static enum bundle_kind opened(const uint8_t *data, size_t size, unsigned *ret_e
 
 static void make_three(void)
 {
-    bundle_begin(&made);
+    bundle_begin(&made, WIRE_FRAME_MAX);
     assert_true(bundle_add(&made, 2, (const uint8_t *)"one", 3));
     assert_true(bundle_add(&made, UINT32_MAX, (const uint8_t *)"", 0));
     assert_true(bundle_add(&made, 7, (const uint8_t *)"three", 5));
@@ -69,18 +69,24 @@ static void frames_come_out_in_their_order_with_their_peers(void **state)
 
 static void the_largest_frame_fits_alone_and_nothing_beside_it(void **state)
 {
-    static const uint8_t large[WIRE_FRAME_MAX + 1];
+    static const size_t longest[] = {WIRE_FRAME_MAX, WIRE_EVENT_MAX};
+    static const uint8_t large[WIRE_EVENT_MAX + 1];
     unsigned entries;
 
     (void)state;
-    bundle_begin(&made);
-    assert_false(bundle_add(&made, 2, large, sizeof large));
-    assert_true(bundle_add(&made, 2, large, WIRE_FRAME_MAX));
-    assert_false(bundle_add(&made, 3, large, 0));
-    assert_int_equal(made.size, BUNDLE_BYTES_MAX);
-    assert_int_equal(opened(made.bytes, made.size, &entries), BUNDLE_WHOLE);
-    assert_int_equal(entries, 1);
-    assert_true(BUNDLE_BYTES_MAX + 33 <= WIRE_SEALED_MAX); /* inside CURVE, too */
+    for (size_t i = 0; i < 2; i++) {
+        bundle_begin(&made, longest[i]);
+        assert_false(bundle_add(&made, 2, large, longest[i] + 1));
+        assert_true(bundle_add(&made, 2, large, longest[i]));
+        assert_false(bundle_add(&made, 3, large, 0));
+        assert_int_equal(made.size, longest[i] + BUNDLE_AROUND_BYTES);
+        assert_int_equal(opened(made.bytes, made.size, &entries), BUNDLE_WHOLE);
+        assert_int_equal(entries, 1);
+    }
+    assert_true(BUNDLE_AROUND_BYTES + 33 <= WIRE_SEAL); /* inside CURVE, too */
+    bundle_begin(&made, WIRE_EVENT_MAX);
+    assert_true(bundle_add(&made, 2, large, 1));
+    assert_false(bundle_add(&made, 2, large, WIRE_FRAME_MAX)); /* company is short */
 }
 
 static void a_bundle_has_so_many_entries_and_no_more(void **state)
@@ -88,7 +94,7 @@ static void a_bundle_has_so_many_entries_and_no_more(void **state)
     unsigned entries;
 
     (void)state;
-    bundle_begin(&made);
+    bundle_begin(&made, WIRE_FRAME_MAX);
     for (int i = 0; i < BUNDLE_ENTRIES_MAX; i++)
         assert_true(bundle_add(&made, 2, (const uint8_t *)"x", 1));
     assert_false(bundle_add(&made, 2, (const uint8_t *)"x", 1));
