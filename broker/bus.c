@@ -418,6 +418,15 @@ static void answer_hello(struct bus *bus, const struct bundle_entry *entry)
                          bundle_hello_write(&bus->self, bytes));
 }
 
+/* The sockets take a little more, for what is around the frames of a bundle. */
+static enum bus_received bus_frame_fits(struct bus *bus, const struct bus_frame *frame)
+{
+    if (frame->size <= WIRE_FRAME_MAX)
+        return BUS_FRAME;
+    bus->counters.dropped_shape++;
+    return BUS_DROPPED;
+}
+
 /* The next of a bundle that came. Its sender's key is looked up for each: between two passes the
  * list may have changed. */
 static enum bus_received bus_next_of_bundle(struct bus *bus, struct bus_frame *ret_frame)
@@ -435,7 +444,7 @@ static enum bus_received bus_next_of_bundle(struct bus *bus, struct bus_frame *r
                                .data = entry.frame,
                                .size = entry.size};
         if (bus->zap == NULL || ret_frame->grant != NULL)
-            return BUS_FRAME;
+            return bus_frame_fits(bus, ret_frame);
         bus->counters.dropped_keys++;
         return BUS_DROPPED;
     }
@@ -463,7 +472,7 @@ static enum bus_received bus_take(struct bus *bus, uint32_t connection, struct b
     case BUNDLE_NONE:
         break;
     }
-    return BUS_FRAME;
+    return bus_frame_fits(bus, ret_frame);
 }
 
 enum bus_received bus_receive(struct bus *bus, struct bus_frame *ret_frame)

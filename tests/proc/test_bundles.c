@@ -246,6 +246,20 @@ static void what_does_not_fit_into_one_bundle_goes_in_two(void **state)
     }
 }
 
+/* ... although a socket takes a little more, for a bundle's sake. */
+static void a_frame_that_is_too_long_is_dropped(void **state)
+{
+    static const uint8_t large[WIRE_FRAME_MAX + 1];
+    struct fixture *f = *state;
+    struct bus_frame frame;
+
+    assert_true(zmq_send(f->plain, large, sizeof large, 0) >= 0);
+    assert_int_equal(receive(f, &frame), BUS_DROPPED);
+    assert_int_equal(bus_counters(f->bus)->dropped_shape, 1);
+    assert_true(zmq_send(f->plain, large, WIRE_FRAME_MAX, 0) >= 0);
+    assert_int_equal(receive(f, &frame), BUS_FRAME);
+}
+
 static void a_bundle_of_another_version_comes_as_a_frame_to_be_refused(void **state)
 {
     static const uint8_t newer[] = {0xdc, 0, 1, 0xcd, 1, 2};
@@ -329,6 +343,7 @@ int main(void)
                                         teardown),
         cmocka_unit_test_setup_teardown(what_does_not_fit_into_one_bundle_goes_in_two, setup,
                                         teardown),
+        cmocka_unit_test_setup_teardown(a_frame_that_is_too_long_is_dropped, setup, teardown),
         cmocka_unit_test_setup_teardown(a_bundle_of_another_version_comes_as_a_frame_to_be_refused,
                                         setup, teardown),
         cmocka_unit_test_setup_teardown(a_hello_is_answered_with_the_events_and_the_depth, setup,
