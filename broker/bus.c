@@ -404,6 +404,14 @@ static uint64_t route_to(uint32_t connection, uint32_t peer)
 static void bus_send_bundled(struct bus *bus, uint32_t connection, uint32_t peer,
                              const uint8_t *frame, size_t size);
 
+/* Frames are judged by authority.c; a hello is in none. */
+static bool key_may_ask(const struct bus *bus, zmq_msg_t *message)
+{
+    const struct key_grant *grant = grant_of(bus, message);
+
+    return grant != NULL && key_trouble(grant, bus->now_unix_ms) == NULL;
+}
+
 /* A relay asks who is here. */
 static void answer_hello(struct bus *bus, const struct bundle_entry *entry)
 {
@@ -413,7 +421,7 @@ static void answer_hello(struct bus *bus, const struct bundle_entry *entry)
     if (!bundle_hello_read(entry->frame, entry->size, &hello))
         return;
     bus->met_itself |= hello.sender != 0 && hello.sender == bus->self.sender;
-    if (!bus->silent)
+    if (!bus->silent && (bus->zap == NULL || key_may_ask(bus, &bus->frame)))
         bus_send_bundled(bus, bus->in_from, BUNDLE_CONTROL, bytes,
                          bundle_hello_write(&bus->self, bytes));
 }
