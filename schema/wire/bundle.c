@@ -157,7 +157,7 @@ bool bundle_hello_read(const uint8_t *bytes, size_t size, struct bundle_hello *r
 size_t bundle_welcome_at(const uint8_t *frame, size_t size, const char *endpoint,
                          uint8_t *ret_frame)
 {
-    size_t length = strlen(endpoint), at = 0, end = 0;
+    size_t length = strnlen(endpoint, ENDPOINT_MAX + 1), at = 0, end = 0;
     uint64_t numbers[2] = {0, WIRE_NONE};
 
     if (wire_peek(frame, size, numbers, 2) < 2 || numbers[0] != WIRE_VERSION ||
