@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Any
 
 from . import _hooks
-from ._errors import check, error_of, milliseconds, new_error, wrong
+from ._errors import check, encoded, error_of, milliseconds, new_error, wrong
 from ._native import ffi, lib
 
 
@@ -107,23 +107,22 @@ def _take_rows(rows: Any, cls: type[Row]) -> list[Any]:
 class Client:
     """Asks a broker ("tcp://host:7700") or its database file (read-only). One thread at a time.
 
-    address: None = MUSTER_BROKER, which `muster run` sets for its ranks. Several brokers' addresses
-    have commas between them: the one that answers is asked.
+    address: None = the place that the tool `muster` asks, too: what MUSTER_BROKER or MUSTER_DB
+    names, else the broker that was started on this host without options, else its database.
+    Several brokers' addresses have commas between them: the one that answers is asked.
     timeout: of each call, in seconds.
     Each question returns a list of frozen rows; an unknown job or number gives none.
-    Raises BrokerError when nobody answers, Interrupted on Ctrl-C.
+    Raises BrokerError when there is no such place or nobody answers, Interrupted on Ctrl-C.
     """
 
     def __init__(
         self, address: str | os.PathLike[str] | None = None, *, timeout: float = 5.0
     ) -> None:
-        place = os.fspath(address) if address else os.environ.get("MUSTER_BROKER", "")
-        if not place:
-            raise wrong("no broker is named; give its address, or set MUSTER_BROKER")
+        place = encoded("address", address) if address else ffi.NULL
         error = new_error()
         box = ffi.new("muster_client_t **")
         check(
-            lib.muster_client_open(place.encode(), milliseconds("timeout", timeout), box, error),
+            lib.muster_client_open(place, milliseconds("timeout", timeout), box, error),
             error,
         )
         self._hooks = _hooks.Hooks()
@@ -135,6 +134,11 @@ class Client:
     def is_database(self) -> bool:
         """Does it read a file?"""
         return bool(lib.muster_client_is_database(self._client()))
+
+    @property
+    def place(self) -> str:
+        """The address or path that it asks: the one that was given, or the one that was found."""
+        return os.fsdecode(ffi.string(lib.muster_client_place(self._client())))
 
     def jobs(self, job: str | None = None) -> list[Any]:
         """All jobs, or one."""

@@ -62,25 +62,29 @@ def _programs() -> Finding:
 
 
 def _broker(address: str | None) -> Finding:
-    place = address or os.environ.get("MUSTER_BROKER")
-    if not place:
-        return Finding(
-            "broker",
-            "none is named",
-            "start `musterd`, and set MUSTER_BROKER to the address that it prints, or give "
-            "--broker",
-        )
     try:
-        with Client(place, timeout=3) as client:
-            told, jobs = client.broker(), client.jobs()
-    except BrokerError as error:
-        return Finding(
-            "broker",
-            error.text if "," in place else f"nobody answers at {place}",
-            "start `musterd --listen` there, or correct MUSTER_BROKER",
-        )
+        client = Client(address, timeout=3)
     except Error as error:
-        return Finding("broker", f"{place}: {error.text}", error.advice)
+        what, _, mend = error.text.partition(": ")
+        return Finding("broker", what, mend or error.advice)
+    with client:
+        place = client.place
+        if client.is_database:
+            return Finding(
+                "broker",
+                f"{place} is a database, and a job needs a broker",
+                "start `musterd`, or set MUSTER_BROKER to the address of one elsewhere",
+            )
+        try:
+            told, jobs = client.broker(), client.jobs()
+        except BrokerError as error:
+            return Finding(
+                "broker",
+                error.text if "," in place else f"nobody answers at {place}",
+                "start `musterd --listen` there, or correct MUSTER_BROKER",
+            )
+        except Error as error:
+            return Finding("broker", f"{place}: {error.text}", error.advice)
     return Finding("broker", f"{place}, musterd {told['version']}, {len(jobs)} jobs")
 
 
