@@ -2,11 +2,16 @@
 interpreter lives on.
 """
 
+import importlib
 import os
+import pathlib
 import pickle
+import re
 import socket
 import subprocess
 import sys
+import types
+import warnings
 
 import numpy
 import pytest
@@ -55,9 +60,76 @@ def test_a_dead_broker_is_named_and_not_asked_by_the_import():
     assert done.stdout.startswith("imported\nMUSTER_E_BROKER ") and str(port) in done.stdout
 
 
+ADAPTERS = [
+    ("torch", "torch", "torch", "2.3.1"),
+    ("dcp", "torch", "torch", "2.3.1+cpu"),
+    ("accelerate", "accelerate", "accelerate", "0.34.2"),
+    ("transformers", "transformers", "transformers", "5.3.9"),
+    ("lightning", "lightning", "lightning", "2.3.3"),
+    ("jax", "jax", "jax", "0.8.2"),
+    ("orbax", "orbax.checkpoint", "orbax-checkpoint", "0.11.19"),
+    ("keras", "keras", "keras", "3.4.1"),
+]
+
+
+def of_version(monkeypatch, module, version):
+    """A framework of this version, with nothing in it but its name."""
+    names = module.split(".")
+    for end in range(1, len(names) + 1):
+        made = types.ModuleType(".".join(names[:end]))
+        made.__version__, made.__path__ = version, []
+        monkeypatch.setitem(sys.modules, made.__name__, made)
+        if end > 1:
+            setattr(sys.modules[".".join(names[: end - 1])], names[end - 1], made)
+
+
+@pytest.mark.parametrize(("adapter", "module", "package", "version"), ADAPTERS)
+def test_a_framework_that_is_too_old_is_named_with_what_is_needed(
+    monkeypatch, adapter, module, package, version
+):
+    of_version(monkeypatch, "torch", "2.15.0")
+    of_version(monkeypatch, module, version)
+    monkeypatch.delitem(sys.modules, f"muster.{adapter}", raising=False)
+    with pytest.raises(muster.VersionError) as caught:
+        importlib.import_module(f"muster.{adapter}")
+    tested, oldest = _framework.TESTED[package]
+    assert str(caught.value) == (
+        f"muster.{adapter} cannot use {package} {version}: it needs {oldest} or later, and was "
+        f"tested with {tested} (MUSTER_E_VERSION: pip install '{package}=={tested}.*')"
+    )
+    assert isinstance(caught.value, ImportError)
+
+
+def test_each_module_for_a_framework_is_in_the_test_above():
+    folder = pathlib.Path(muster.__file__).parent
+    asks = re.compile(r"^_framework\.(check|require)_version\(", re.M)
+    asking = {path.stem for path in folder.glob("*.py") if asks.search(path.read_text())}
+    assert asking == {adapter for adapter, *_ in ADAPTERS}
+
+
+@pytest.mark.parametrize(
+    ("version", "too_old", "tested"),
+    [
+        ("0.11.19", True, False),
+        ("0.11.20", False, False),
+        ("0.12.0rc1", False, True),
+        ("0.12.8+local.1", False, True),
+        ("0.9", True, False),
+        ("1.0.0", False, False),
+    ],
+)
+def test_versions_are_compared_as_numbers(version, too_old, tested):
+    assert _framework.is_too_old("orbax-checkpoint", version) == too_old
+    assert _framework.is_tested("orbax-checkpoint", version) == tested
+
+
 def test_a_version_that_nobody_tested_is_named_with_the_one_that_was():
-    with pytest.warns(RuntimeWarning, match="muster.x was tested with fw 1.2, and this is fw 9.9"):
-        _framework.check_version("muster.x", "fw", "9.9", "1.2")
+    told = "muster.x was tested with jax 0.10, and this is jax 9.9; preempt and resume a short run"
+    with pytest.warns(RuntimeWarning, match=told):
+        _framework.check_version("muster.x", "jax", "9.9")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        _framework.check_version("muster.x", "jax", "0.10.2")
 
 
 def test_a_layout_in_which_ranks_get_another_s_state_is_refused():
@@ -88,7 +160,7 @@ def test_an_array_on_a_device_that_is_not_here_is_refused_by_name():
         muster.PeerError(8, "rank 3 is gone", 3, 9, 70),
         muster.ArgumentTypeError(2, "rank is 'x'"),
         muster.NotFoundError(24, "no tensor 'v'"),
-        muster.VersionError(4, "torch 2.3"),
+        muster.VersionError(5, "torch 2.3", advice="pip install torch"),
     ],
 )
 def test_an_exception_goes_from_a_process_to_another_whole(raised):

@@ -22,12 +22,14 @@ from collections.abc import Mapping
 from typing import Any
 
 import jax
-from jax._src import distributed
 
 from . import _framework
-from ._elsewhere import Elsewhere, Saved
 
-_framework.check_version("muster.jax", "jax", jax.__version__, "0.10")
+_framework.check_version("muster.jax", "jax", jax.__version__)
+
+from jax._src import distributed
+
+from ._elsewhere import Elsewhere, Saved
 
 
 def initialize(**options: Any) -> None:

@@ -24,7 +24,7 @@ from ._errors import wrong
 from ._manager import KeepLatest, Manager
 from ._member import RestoreContext, SaveContext
 
-_framework.check_version("muster.keras", "keras", keras.__version__, "3.15")
+_framework.check_version("muster.keras", "keras", keras.__version__)
 
 _BACKENDS = ("jax", "torch")
 _WEIGHTS = "model.weights.h5"  # as Keras writes it, with the optimizer's

@@ -22,25 +22,21 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import torch
-import torch.distributed
 
 from . import _framework
-from ._errors import NotFoundError, VersionError, wrong, wrong_type
+
+_framework.require_version("muster.torch", "torch", torch.__version__)
+
+import torch.distributed
+
+from ._errors import NotFoundError, wrong, wrong_type
 from ._member import RestoreContext, SaveContext
 from ._native import lib
 from ._node import Node
 from ._signals import shield
 
-_OLDEST = (2, 4)
 _FILE = "rank.pt"
 _PLAIN = (type(None), bool, int, float, complex, str, bytes, torch.dtype, torch.device)
-
-if tuple(int(part) for part in torch.__version__.split(".")[:2]) < _OLDEST:
-    raise VersionError(
-        lib.MUSTER_E_VERSION,
-        f"muster.torch does not know torch {torch.__version__}; it was tested with 2.15, and needs "
-        f"{'.'.join(map(str, _OLDEST))} or later",
-    )
 
 
 def local_rank() -> int:
