@@ -17,7 +17,7 @@ import numpy
 import pytest
 
 import muster
-from muster import _framework
+from muster import _framework, _library
 
 
 def saved(alone, **arrays):
@@ -132,6 +132,55 @@ def test_a_version_that_nobody_tested_is_named_with_the_one_that_was():
         _framework.check_version("muster.x", "jax", "0.10.2")
 
 
+def test_a_library_older_than_the_package_is_named():
+    """As a distribution may have it, whose library is a package of its own."""
+    with pytest.raises(muster.VersionError) as caught:
+        _library.check("0.10.0", "0.9.1")
+    assert str(caught.value) == (
+        "this package is of muster 0.10.0, and its library libmuster is 0.9.1, which is older "
+        "(MUSTER_E_VERSION: install libmuster 0.10.0 or later)"
+    )
+    _library.check("0.9.1", "0.9.1")
+    _library.check("0.9.1", "0.10.0")
+
+
+def test_a_library_that_lacks_a_name_is_told_as_such_and_crashes_nothing(tmp_path):
+    folder = pathlib.Path(muster.__file__).parent
+    (tmp_path / "muster").mkdir()
+    for path in folder.glob("*.py"):
+        (tmp_path / "muster" / path.name).symlink_to(path.resolve())
+    (tmp_path / "muster/_native.py").write_text("raise ImportError('undefined symbol: muster_x')")
+    env = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "-c", "import muster"], env=env, capture_output=True, text=True
+    )
+    assert done.returncode == 1 and done.stderr.splitlines()[-1] == (
+        "ImportError: muster's module muster._native does not load: undefined symbol: muster_x. "
+        "Its library libmuster is older than this package, or the package is for another Python; "
+        "install both from one release of muster"
+    )
+
+
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (lambda state: state.add_bytes("b", b"abc"), "state 'b' is a bytes that cannot be restored"),
+        (lambda state: state.add_bytes("b", 5), "state 'b' is a int that cannot be restored"),
+        (lambda state: state.add(5, numpy.zeros(1)), "the name of a state is 5; give it as text"),
+        (lambda state: state.add("w", [1, 2]), "state 'w' is a list; give an array or CPU tensor"),
+        (lambda state: state.add("w", numpy.zeros(1, "M8[s]")), "is a ndarray with dtype datetime64"),
+        (
+            lambda state: state.add_split("p", numpy.zeros(2), 4, 0, 0),
+            "whole_shape of state 'p' is 4; give a tuple",
+        ),
+        (lambda state: muster.split_range("x", 0, 1), "length is 'x'; give a whole number"),
+    ],
+)
+def test_what_no_state_can_hold_is_refused_by_name(call, says):
+    with pytest.raises(muster.ArgumentTypeError, match=says):
+        call(muster.TrainingState())
+
+
 def test_a_layout_in_which_ranks_get_another_s_state_is_refused():
     with pytest.raises(muster.ArgumentError, match="layout is 'replicated', with which every rank"):
         _framework.own_parts({"layout": "replicated"})
@@ -149,7 +198,8 @@ def test_an_array_on_a_device_that_is_not_here_is_refused_by_name():
         def is_contiguous(self):
             return True
 
-    with pytest.raises(muster.ArgumentError, match="state 'w' is on cuda:7"):
+    told = "state 'w' is on cuda:7, where muster reads no memory; give a CPU tensor"
+    with pytest.raises(muster.ArgumentError, match=told):
         muster.TrainingState(w=Elsewhere())
 
 

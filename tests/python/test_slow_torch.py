@@ -128,5 +128,5 @@ def test_a_state_that_only_a_pickle_holds_is_refused_by_name(world):
 def test_tensors_of_a_state_are_filled_in_place():
     tensor = torch.zeros(3, dtype=torch.bfloat16)
     assert muster.TrainingState(w=tensor).size_bytes == 6
-    with pytest.raises(ValueError, match="state 'w' is on cpu or not contiguous"):
+    with pytest.raises(ValueError, match="state 'w' is not contiguous; give its contiguous"):
         muster.TrainingState(w=torch.zeros(4, 4).T[:2])
