@@ -164,11 +164,11 @@ def test_a_library_that_lacks_a_name_is_told_as_such_and_crashes_nothing(tmp_pat
 @pytest.mark.parametrize(
     ("call", "says"),
     [
-        (lambda state: state.add_bytes("b", b"abc"), "state 'b' is a bytes that cannot be restored"),
+        (lambda state: state.add_bytes("b", b"abc"), "'b' is a bytes that cannot be restored"),
         (lambda state: state.add_bytes("b", 5), "state 'b' is a int that cannot be restored"),
         (lambda state: state.add(5, numpy.zeros(1)), "the name of a state is 5; give it as text"),
         (lambda state: state.add("w", [1, 2]), "state 'w' is a list; give an array or CPU tensor"),
-        (lambda state: state.add("w", numpy.zeros(1, "M8[s]")), "is a ndarray with dtype datetime64"),
+        (lambda state: state.add("w", numpy.zeros(1, "M8[s]")), "ndarray with dtype datetime64"),
         (
             lambda state: state.add_split("p", numpy.zeros(2), 4, 0, 0),
             "whole_shape of state 'p' is 4; give a tuple",

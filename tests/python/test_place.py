@@ -101,7 +101,8 @@ def test_without_a_broker_its_database_is_read_as_the_tool_reads_it(host):
     host.stop()
     host.socket.unlink(missing_ok=True)
     assert host.python() == str([str(host.database), True, 0])
-    assert f"MEND  broker     {host.database} is a database, and a job needs" in host.python("doctor")
+    told = f"MEND  broker     {host.database} is a database, and a job needs a broker: start"
+    assert told in host.python("doctor")
     assert f"{host.database} is its database" in host.run(os.environ["MUSTER"], "doctor").stdout
 
 

@@ -68,7 +68,7 @@ class NotFoundError(Error, KeyError):
 
 
 class VersionError(Error, ImportError):  # type: ignore[misc]  # `name` is the status's
-    """Two parts do not know each other's version; `text` names both."""
+    """Two parts have versions that do not work together; `text` names both."""
 
 
 class CorruptError(Error):

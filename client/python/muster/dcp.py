@@ -145,7 +145,7 @@ class Checkpointer(_torch.Checkpointer):
         states = [self._load(path) for path in saved]
         for name, part in self._parts.items():
             if name != "data":
-                part.load_state_dict(states[0][name])
+                _torch._load_part(name, part, states[0][name])
         if self._resize is not None:
             self._resize([state.get("data") for state in states])
         if "data" in self._parts:

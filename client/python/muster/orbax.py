@@ -108,7 +108,7 @@ class CheckpointManager(ocp.CheckpointManager):  # type: ignore[misc] # orbax is
 
     muster: options of muster.Manager, as {"grace": 60}. The directory of muster's own small files
     is by default MUSTER_CHECKPOINT_DIR, else "muster" in the manager's directory.
-    Raises muster.Error, and RuntimeError when JAX counts other processes than muster.
+    Raises muster.Error, and RuntimeError when JAX and muster do not count the same processes.
     """
 
     def __init__(
