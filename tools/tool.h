@@ -104,8 +104,6 @@ int tool_number(const char *text, const char *what, int64_t min, int64_t max, in
 int tool_seconds_ms(const char *text, const char *what, int64_t *ret_ms);
 /* Opens the client on the broker or database that was named, or the default one. */
 int tool_connect(struct tool *tool);
-/* The address of a musterd started without options. false: there is no such socket. */
-bool tool_default_broker(char *address, size_t size);
 /* Finds the job that is meant: --job, MUSTER_JOB, or the only one. Needs the client. */
 int tool_find_job(struct tool *tool);
 /* The same for a job given by name; *ret_rows (owned) holds its one row. */
