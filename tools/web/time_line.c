@@ -173,6 +173,8 @@ static void line_put_link(FILE *out, const struct line *line, int64_t from_ms, i
 
     if (span_ms < LINE_LEAST_MS)
         span_ms = LINE_LEAST_MS;
+    if (span_ms > whole_ms / 10 * 9)
+        span_ms = whole_ms; /* a launch that goes on grew since the window was half of it */
     if (from_ms > line->last_ms - span_ms)
         from_ms = line->last_ms - span_ms;
     if (from_ms < line->first_ms)
