@@ -272,7 +272,7 @@ static void remove_file(const struct socket_file *file)
 static void set_common(const struct bus *bus, zsock_t *socket)
 {
     zsock_set_linger(socket, LINGER_MS);
-    zsock_set_maxmsgsize(socket, bus->zap != NULL ? WIRE_SEALED_MAX : WIRE_FRAME_MAX);
+    zsock_set_maxmsgsize(socket, WIRE_FRAME_MAX + (bus->zap != NULL ? WIRE_SEAL : 0));
     zsock_set_handshake_ivl(socket, HANDSHAKE_MS);
     zsock_set_backlog(socket, BACKLOG);
     zsock_set_tcp_keepalive(socket, 1);

@@ -59,7 +59,7 @@ static bool frame_begins(struct bus_guard_stream *stream)
 {
     stream->at = 0;
     stream->state = stream->size > 0 ? GUARD_BODY : GUARD_FLAGS;
-    if (stream->size > WIRE_SEALED_MAX || (stream->curve && !sealed_begins(stream)))
+    if (stream->size > WIRE_FRAME_MAX + WIRE_SEAL || (stream->curve && !sealed_begins(stream)))
         return false;
     return (stream->flags & FLAG_COMMAND) == 0 || stream->size <= GUARD_COMMAND_BYTES;
 }

@@ -76,7 +76,7 @@ static enum muster_status key_text_read(const char *path, mode_t others, size_t 
 
     *ret_text = NULL;
     *ret_info = (struct stat){0};
-    if (fd < 0 && errno == ENOENT)
+    if (fd < 0 && (errno == ENOENT || errno == ENOTDIR))
         return MUSTER_OK;
     if (fd < 0 || fstat(fd, ret_info) != 0)
         status = error_set_code(err, MUSTER_E_IO, errno,

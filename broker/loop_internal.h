@@ -51,7 +51,7 @@ struct loop {
     struct arena arena;                      /* of one decoded frame */
     struct store_rows rows;
     struct outbox outbox;
-    uint8_t frame[WIRE_FRAME_MAX];
+    uint8_t frame[WIRE_EVENT_MAX];
 };
 
 /* --- loop_send.c --- */

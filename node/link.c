@@ -125,7 +125,7 @@ static bool link_get_fd(void *socket, int *ret_fd)
 static bool set_options(const struct link *link, const struct half *half)
 {
     void *socket = half->socket;
-    int64_t frame_max = WIRE_SEALED_MAX;
+    int64_t frame_max = WIRE_EVENT_MAX + WIRE_SEAL;
     bool ok = set(socket, ZMQ_LINGER, SOCKET_LINGER_MS) && set(socket, ZMQ_SNDHWM, 1000) &&
               set(socket, ZMQ_RCVHWM, 1000) && set(socket, ZMQ_RECONNECT_IVL, -1) &&
               set(socket, ZMQ_HANDSHAKE_IVL, HANDSHAKE_MS) && set(socket, ZMQ_TCP_KEEPALIVE, 1) &&

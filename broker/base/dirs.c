@@ -63,6 +63,8 @@ static enum muster_status dirs_make(const char *directory, struct muster_error *
     /* EEXIST alone is not enough: on a read-only root mkdir says EROFS for what is there, too */
     if (stat(directory, &info) == 0 && S_ISDIR(info.st_mode))
         return MUSTER_OK;
+    if (code == EEXIST)
+        code = ENOTDIR; /* a file has its name */
     return error_set_code(err, MUSTER_E_IO, code,
                           "cannot create directory %s: %s; create it, or choose another place",
                           directory, strerror(code));

@@ -102,7 +102,7 @@ struct store {
     int64_t held_due_boot_ms; /* not written before */
 
     struct arena arena; /* of one event, one manifest */
-    uint8_t body[WIRE_FRAME_MAX];
+    uint8_t body[WIRE_EVENT_MAX];
 
     struct store_manifests *manifests; /* store_manifest.c */
     const struct sign_key *sign;       /* NULL: they get no signature */

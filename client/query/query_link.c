@@ -56,7 +56,7 @@ static enum muster_status query_link_connect_all(struct query_link *link, bool l
 static enum muster_status query_link_connect_to(struct query_link *link, struct muster_error *err)
 {
     int linger_ms = 0;
-    int64_t frame_max = WIRE_SEALED_MAX;
+    int64_t frame_max = WIRE_EVENT_MAX + WIRE_SEAL;
     int reconnect_ms = RESEND_MIN_MS;
     int several = link->brokers.count > 1; /* a question goes only where somebody is */
     enum muster_status status;

@@ -12,8 +12,8 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#define FRAME_ARENA_BYTES \
-    (4U << 20) /* a decision with WORLD_SIZE_MAX members is 96 KiB: to spare */
+/* A decision with WORLD_SIZE_MAX members takes 384 KiB. */
+#define FRAME_ARENA_BYTES (4U << 20)
 #define CONNECT_PATIENCE_MS 50
 #define WRITER_LOOK_MS 20
 

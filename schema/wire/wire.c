@@ -263,7 +263,7 @@ static bool put_fields(msgpack_packer *packer, const struct fields *fields,
 size_t wire_encode(const struct wire_msg *msg, uint8_t *buffer, size_t capacity)
 {
     const struct message *message = message_of(msg->type);
-    size_t limit = capacity < WIRE_FRAME_MAX ? capacity : WIRE_FRAME_MAX;
+    size_t limit = capacity < WIRE_EVENT_MAX ? capacity : WIRE_EVENT_MAX;
     struct sink sink = {buffer, limit};
     const struct fields *head;
     const void *head_from;
@@ -519,9 +519,9 @@ enum muster_status wire_decode(const uint8_t *frame, size_t size, struct arena *
     const char *wrong;
     enum muster_status status;
 
-    if (size > WIRE_FRAME_MAX)
+    if (size > WIRE_EVENT_MAX)
         return error_set(err, MUSTER_E_PROTOCOL, "a frame of %zu bytes is larger than %d", size,
-                         WIRE_FRAME_MAX);
+                         WIRE_EVENT_MAX);
     if (!version_ok(frame, size, ret_msg, err))
         return MUSTER_E_VERSION;
     wrong = wire_scan(frame, size, &items_count);

@@ -7,7 +7,7 @@ trap 'rm -f "$copy"' EXIT
 schema/wire_page.sh --check
 
 # One change of a copy at a time: it is found, and written back.
-for change in '/^| report_begun |/d' 's/^| world_size | uint | 4096 |/| world_size | uint | 4095 |/' 's/^| cancellable | bool |/| cancellable | int |/' \
+for change in '/^| report_begun |/d' 's/^| world_size | uint | 16384 |/| world_size | uint | 16383 |/' 's/^| cancellable | bool |/| cancellable | int |/' \
     's/^### ALIVE (8, down)/### ALIVE (9, down)/' '/^### PING (9, down)/,/^|---/s/^|---.*/&\n| another | uint | 1 | |/'; do
     sed "$change" schema/WIRE.md >"$copy"
     ! cmp -s "$copy" schema/WIRE.md || { echo "sed '$change' changes nothing" && exit 1; }

@@ -49,6 +49,12 @@ begin 200 60 status words --db small.db --watch
 await '^job words: running'
 keys q
 ends
+begin 200 60 nodes --db small.db --watch
+await 'HEARD +ROUND +SOURCES'
+terminal resize-window -t top -x 80 -y 24
+await 'HEARD +SOURCES' # a column less
+keys q
+ends
 for words in 'status --json --watch' 'status words --exit-code --watch'; do
     begin 80 24 "$words --db small.db"
     await 'for programs: leave one'

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """mutants - changes one place of the product at a time and tells which of them no test sees.
 
-usage: mutants.py list|run [--max N] [PATTERN]    mutants whose name has PATTERN in it (default: of all, the sample)
+usage: mutants.py list|run [--max N] [PATTERN]    mutants whose name has PATTERN in it (default: the sample of all but
+                                                  tools/)
        mutants.py selftest                        the tool on a tree of its own
 
 A mutant is named FILE:FUNCTION:KIND:N, or patch:NAME for tests/mutants/NAME.patch. The sample is the N names with the
@@ -26,6 +27,7 @@ CPU_SECONDS = 60  # of one mutant's tests
 TEST_SECONDS = 30  # of one test: a loop without an end
 WALL_SECONDS = 120  # a test that waits for ever
 SAMPLE = 200
+ONLY_NAMED = "tools/"  # not in the sample: what its tests see is a page or a screen, and of each only a part
 SIM = "sim.seeds"
 SIM_ARGS = ["--seeds", "1..150"]
 
@@ -43,9 +45,19 @@ FOLDERS = [
      r"|^proc\.(link|hold|leave_waits|lost_wakeups)$", False),
     ("client/examples/", None, False),
     ("client/node/", r"^unit\.(agent|node_|local|contents|options_init|manager|training|query|state)"
-     r"|^proc\.(hold|callbacks|query_broker)$", True),
+     r"|^proc\.(hold|callbacks|query_broker|finish_killed)$", True),
     ("client/", r"^unit\.(manager|training|task_parts|coordinator|query|state)"
      r"|^proc\.(coordinator_attach|worker_hears|worker_start|task_link|query_broker|task_arguments)$", True),
+    ("tools/bench/", None, False),
+    ("tools/setup/", None, False),
+    ("tools/run/", r"^unit\.(supervise|job_end)$|^cli\.run_"
+     r"|^proc\.run_(killed_rank|preempted|ctrl_c|taken_away)$", False),
+    ("tools/web/", r"^proc\.web_(answers|orders|broker)$", False),
+    ("tools/live/", r"^cli\.top$", False),
+    ("tools/cmd_key", r"^proc\.keys", False),
+    ("tools/cmd_forget", r"^proc\.jobs_forgotten$", False),
+    ("tools/", r"^unit\.(render|order|paint|progress)$"
+     r"|^cli\.(golden|same_answers|latest_\w+|verify_flips|why_moment|unpin_answer)$|^proc\.import_", False),
     ("schema/", r"^unit\.(wire|manifest|plan|policies|counts|status|arena|paths|core|member|dir)", True),
 ]
 
@@ -139,7 +151,7 @@ def folder_of(path):
 
 def all_mutants(root):
     found = {}
-    for top in ("broker", "client", "node", "schema"):
+    for top in ("broker", "client", "node", "schema", "tools"):
         for folder, _, files in sorted(os.walk(os.path.join(root, top))):
             for name in sorted(files):
                 path = os.path.relpath(os.path.join(folder, name), root)
@@ -160,7 +172,7 @@ def patches(root):
 
 def chosen(root, pattern, most):
     generated = all_mutants(root)
-    names = [name for name in generated if pattern in name]
+    names = [name for name in generated if pattern in name and (pattern or not name.startswith(ONLY_NAMED))]
     names.sort(key=lambda name: hashlib.sha256(name.encode()).hexdigest())
     hand_made = {name: path for name, path in patches(root).items() if pattern in name}
     return sorted(names[:most]), generated, hand_made
@@ -216,12 +228,13 @@ def children_seconds():
 
 
 def started_by(script, seen=()):
-    """The programs that a script of `proc` names, and those that the scripts name which it sources."""
+    """The programs that a script of `proc` or `cli` names, and those that the scripts name which it sources."""
     with open(script) as file:
         text = file.read()
     found = set(re.findall(r"\bprog_\w+", text))
+    home = re.match(r".*/tests/(?:proc|cli)/", script).group()
     for name in set(re.findall(r"\blib\w*\.sh", text)) - {os.path.basename(script), *seen}:
-        path = os.path.join(script.partition("/tests/proc/")[0], "tests/proc", name)
+        path = os.path.join(home, name)
         found |= started_by(path, (*seen, os.path.basename(script), name)) if os.path.exists(path) else set()
     return found
 
@@ -255,7 +268,8 @@ class Runner:
                 if entry["name"] == "ENVIRONMENT":
                     environment = dict(line.split("=", 1) for line in entry["value"])
             command = without_limit(commands.get(test["name"], []))
-            if any(word.startswith((self.tree + "/", self.source + "/tests/proc/")) for word in command):
+            if any(word.startswith((self.tree + "/", self.source + "/tests/proc/",
+                                    self.source + "/tests/cli/")) for word in command):
                 self.tests[test["name"]] = (command, environment)
         listed = subprocess.run(["ninja", "-C", self.tree, "-t", "targets", "all"], check=True,
                                 capture_output=True, text=True)
@@ -279,7 +293,7 @@ class Runner:
         stem = os.path.splitext(os.path.basename(path))[0]
         _, pattern, simulated = folder_of(path)
         names = [name for name in self.tests if pattern and re.search(pattern, name)]
-        named = [name for name in self.tests if re.match(r"(unit|faults|proc)\.(?!slow_)", name) and
+        named = [name for name in self.tests if re.match(r"(unit|faults|proc|cli)\.(?!slow_)", name) and
                  self.program(name) is not None and (stem in name.split(".")[1] or name.split(".")[1] in stem)]
         order = named + [name for name in names if name not in named]
         return order + ([SIM] if simulated else [])
@@ -291,7 +305,7 @@ class Runner:
     def build(self, tests):
         targets = {self.program(test) for test in tests} - {None}
         for test in tests:
-            if test.startswith("proc."):
+            if test.startswith(("proc.", "cli.")):
                 script = next((word for word in self.tests[test][0] if word.endswith(".sh")), None)
                 targets |= {"musterd", "muster"} | (started_by(script) if script is not None else set())
         targets = sorted(targets & self.targets)
@@ -445,6 +459,7 @@ int main(void)
 }
 """,
     "tests/nothing.c": "int main(void) { return 0; }\n",
+    "tools/options.c": "int is_one(int n)\n{\n    if (n == 1)\n        return 1;\n    return 0;\n}\n",
     "tests/mutants/good.patch": """--- a/schema/age.c
 +++ b/schema/age.c
 @@ -5,3 +5,3 @@
@@ -477,6 +492,9 @@ def selftest():
         with open(os.path.join(root, ".gitignore"), "w") as file:
             file.write("build\n")
         assert run(root, "", 200) == 0, "what is explained is no failure"
+        named = ["tools/options.c:is_one:negate:1"]
+        assert named[0] not in chosen(root, "", 200)[0], "the sample has none of tools/"
+        assert chosen(root, "tools/", 200)[0] == named, "a pattern finds those of tools/"
         with open(os.path.join(root, "build/mutants/table.txt")) as file:
             table = file.read()
         assert "killed    patch:good (unit.dir_age fails)" in table, table

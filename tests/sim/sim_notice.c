@@ -258,6 +258,12 @@ static bool all_live(const struct sim *sim, const struct sim_job *job)
     return true;
 }
 
+/* Which ends the round that a notice joins (R5.14), when the broker hears of it. */
+static bool had_room(const struct sim *sim, const struct sim_job *job)
+{
+    return job->no_room_us == 0 || sim->now_us - job->no_room_us > INT64_C(1000) * STUCK_MS;
+}
+
 void notice_in_calm(struct sim *sim, struct sim_job *job)
 {
     struct sim_proc *proc = job->procs[sim_random(sim) % job->nodes];
@@ -265,7 +271,7 @@ void notice_in_calm(struct sim *sim, struct sim_job *job)
     if (job->finished || !all_live(sim, job) || !proc->alive)
         return;
     int64_t left = enough_ms(job);
-    bool ample = job->grace_period_ms <= 0 || job->grace_period_ms >= left;
+    bool ample = had_room(sim, job) && (job->grace_period_ms <= 0 || job->grace_period_ms >= left);
     sim->stats->notices_ample += ample;
     notify(sim, proc, left, true, 0)->ample = ample;
 }

@@ -251,6 +251,8 @@ static struct member_input save_result(struct sim *sim, struct sim_proc *proc, u
         input.kind = MEMBER_SAVE_FAILED;
         input.code = sim_chance(sim, 50) || sim->fail_again ? MUSTER_E_SAVE : MUSTER_E_STORAGE;
         input.text = "no room for the shard";
+        if (input.code == MUSTER_E_STORAGE)
+            job->no_room_us = sim->now_us;
     } else {
         shard->complete = true;
         shard->synced = sim->options.mutation != MUTANT_SAVED_UNSYNCED;

@@ -195,8 +195,9 @@ struct sim_job {
     unsigned index, nodes;
     enum wire_layout layout;
     bool async;
-    bool together; /* restarted as one launch */
-    bool gang;     /* ... whose other processes are killed some time after one has failed */
+    int64_t no_room_us; /* a rank told last that its disk was full; 0: none did */
+    bool together;      /* restarted as one launch */
+    bool gang;          /* ... whose other processes are killed some time after one has failed */
     bool fallback;
     bool supervised; /* `muster run` sees each process end, and says so */
     bool save_on_notice;

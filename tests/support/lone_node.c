@@ -169,12 +169,20 @@ void lone_refuse(enum muster_status code, bool retry)
 
 /* --- the node's program ----------------------------------------------------------------------- */
 
+void lone_step_is_slow(void)
+{
+    while (atomic_load(&lone.slow) && !atomic_load(&lone.stop)) {
+        atomic_store(&lone.in_slow_step, true);
+        poll(NULL, 0, 1);
+    }
+    atomic_store(&lone.in_slow_step, false);
+}
+
 static int step(void *arg)
 {
     (void)arg;
     atomic_fetch_add(&lone.in_step, 1);
-    while (atomic_load(&lone.slow) && !atomic_load(&lone.stop))
-        poll(NULL, 0, 1);
+    lone_step_is_slow();
     if (atomic_load(&lone.fail_code) != 0)
         return atomic_load(&lone.fail_code);
     if (atomic_load(&lone.hold))
@@ -210,6 +218,18 @@ void lone_await_steps(int count)
     int64_t until = lone_now_ms() + LONE_DEADLINE_MS;
 
     for (int looks = 0; atomic_load(&lone.in_step) < count; looks++) {
+        assert_true(lone_now_ms() < until || looks < 10 * LONE_LOOKS);
+        poll(NULL, 0, 1);
+    }
+}
+
+/* The step that runs may have been counted before it is held, or after. */
+void lone_hold_in_step(void)
+{
+    int64_t until = lone_now_ms() + LONE_DEADLINE_MS;
+
+    atomic_store(&lone.slow, true);
+    for (int looks = 0; !atomic_load(&lone.in_slow_step); looks++) {
         assert_true(lone_now_ms() < until || looks < 10 * LONE_LOOKS);
         poll(NULL, 0, 1);
     }

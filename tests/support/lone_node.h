@@ -40,12 +40,13 @@ struct lone {
     pthread_t thread;
     enum muster_status open_status, run_status, close_status;
     struct muster_error error;
-    _Atomic bool slow;     /* the step waits until this is false */
-    _Atomic int in_step;   /* steps that have begun */
-    _Atomic int fail_code; /* what the step returns */
-    _Atomic bool hold;     /* the step begins a hold */
-    _Atomic bool stop;     /* the loop ends by itself */
-    int close_code;        /* what the program closes with */
+    _Atomic bool slow;         /* the step waits until this is false */
+    _Atomic bool in_slow_step; /* it waits */
+    _Atomic int in_step;       /* steps that have begun */
+    _Atomic int fail_code;     /* what the step returns */
+    _Atomic bool hold;         /* the step begins a hold */
+    _Atomic bool stop;         /* the loop ends by itself */
+    int close_code;            /* what the program closes with */
     _Atomic int on_error_calls;
     struct muster_error on_error_seen;
 };
@@ -60,7 +61,10 @@ int64_t lone_now_ms(void);
 
 void lone_start(void);
 void lone_await_steps(int count);
-void lone_end(void); /* stops the program and waits for it */
+
+void lone_step_is_slow(void); /* of a program of one's own: waits as the step does */
+void lone_hold_in_step(void); /* returns when the program waits in a step */
+void lone_end(void);          /* stops the program and waits for it */
 /* The program closes by itself; the broker hears LEAVE. */
 void lone_await_leave(void);
 

@@ -174,7 +174,7 @@ void save_watch_start(struct save_watch *ret, const char *broker, const char *jo
     int fds[2];
 
     *ret = (struct save_watch){.fd = -1};
-    broker = tool_broker_of(broker, address, sizeof address);
+    broker = tool_broker_of(broker, address);
     if (broker == NULL || pipe2(fds, O_CLOEXEC | O_NONBLOCK) != 0)
         return;
     ret->pid = fork();

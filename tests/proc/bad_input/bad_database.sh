@@ -15,10 +15,16 @@ refuses() {
     say "$answer"
 }
 
-code=0
-answer=$(timeout 20 "$musterd" --db /proc/none/muster.db --listen "$ipc" --port-file "$dir/port" 2>&1) || code=$?
-same "exit code of musterd without a place for its database" "$code" 1
-says "$answer" 'cannot create directory /proc/none: No such file or directory; create it, or choose another place'
+placeless() { # DIRECTORY REASON
+    local code=0 answer
+
+    answer=$(timeout 20 "$musterd" --db "$1/muster.db" --listen "$ipc" --port-file "$dir/port" 2>&1) || code=$?
+    same "exit code of musterd without a place for its database" "$code" 1
+    says "$answer" "MUSTER_E_IO: cannot create directory $1: $2; create it, or choose another place"
+}
+placeless /proc/none 'No such file or directory'
+touch "$dir/file"
+placeless "$dir/file" 'Not a directory'
 
 broker_start
 ranks_start 2 --steps 50 --save-every 10

@@ -32,7 +32,8 @@ says "$(cat "$dir/wrong.txt")" 'holds no checkpoint'
 "$muster" import "$root" --broker "$broker" --job other 2>"$dir/wrong.txt" || code=$?
 same "exit code of an import as another job" "$code" 4
 says "$(cat "$dir/wrong.txt")" 'is the checkpoint directory of job job, not of job other'
-"$muster" import "$root" --broker "$broker" >"$dir/import.txt" 2>"$dir/progress.txt"
+mkdir "$root/notes" # a user's own, and no checkpoint
+ask import "$root" --broker "$broker" >"$dir/import.txt" 2>"$dir/progress.txt" || fail "$(cat "$dir/progress.txt")"
 says "$(cat "$dir/progress.txt")" '^muster: import: 0 of 3$'
 unset MUSTER_TEST_PROGRESS_MS
 says "$(cat "$dir/import.txt")" '^3 checkpoints of job job from .* are in the broker.s records now, 0 were there already'

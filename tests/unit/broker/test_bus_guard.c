@@ -65,14 +65,14 @@ static bool is_taken(void)
 
 static void messages_of_one_part_are_taken(void **state)
 {
-    static const uint8_t body[WIRE_SEALED_MAX] = {0x94};
+    static const uint8_t body[WIRE_FRAME_MAX + WIRE_SEAL] = {0x94};
 
     (void)state;
     greet();
     for (int i = 0; i < 100; i++)
         say("\0\3\x94\1\1", 5);
     say("\0\0", 2); /* an empty one */
-    say_long(2, WIRE_SEALED_MAX);
+    say_long(2, WIRE_FRAME_MAX + WIRE_SEAL);
     say(body, sizeof body);
     say("\0\1\x90", 3);
     assert_true(is_taken());
@@ -93,7 +93,7 @@ static void a_frame_beyond_the_limit_is_not_taken(void **state)
 {
     (void)state;
     greet();
-    say_long(2, WIRE_SEALED_MAX + 1);
+    say_long(2, WIRE_FRAME_MAX + WIRE_SEAL + 1);
     assert_false(is_taken());
     greet();
     say_long(2, UINT64_MAX);

@@ -279,9 +279,9 @@ static void rows_that_do_not_fit_together_are_damage(void **state)
         {"UPDATE job SET lineage = '1f:0 2a'", "number 2"},
         {"UPDATE job SET lineage = 'x:0'", "number 1"},
         {"UPDATE job SET lineage = ' '", "number 1"},
-        {"UPDATE generation SET world_size = 4097", "has 4097 ranks"},
+        {"UPDATE generation SET world_size = 16385", "has 16385 ranks"},
         {"UPDATE generation SET resume_step = -1", "resume step -1"},
-        {"UPDATE node SET role = 'worker', rank = 4096", "rank 4096"},
+        {"UPDATE node SET role = 'worker', rank = 16384", "rank 16384"},
         {"UPDATE progress SET begun = 9223372036854775807", "has begun 9223372036854775807"},
         {"INSERT INTO node SELECT job, 5, generation, 'chief', 0, host, pid, state, 0, 0, 0, '', "
          "0, 0,"

@@ -10,6 +10,9 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -59,6 +62,52 @@ static void a_socket_that_is_not_there_is_named(void **state)
     scratch_remove(directory);
 }
 
+/* In a child, which root's rights do not help. */
+static bool trouble_of_another_user(const char *address, const char *expected)
+{
+    char trouble[ADDRESS_TROUBLE_MAX] = "";
+    pid_t child = fork();
+    int status;
+
+    assert_true(child >= 0);
+    if (child == 0) {
+        const bool other = getuid() != 0 || setresuid(65534, 65534, 65534) == 0;
+
+        _exit(other && query_address_trouble(address, trouble) && strcmp(trouble, expected) == 0
+                  ? 0
+                  : 1);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+static void a_socket_of_another_user_is_named(void **state)
+{
+    char directory[SCRATCH_PATH_MAX], address[512], expected[ADDRESS_TROUBLE_MAX];
+    const char *path;
+
+    (void)state;
+    scratch_make(directory);
+    assert_int_equal(chmod(directory, 0755), 0);
+    path = scratch_path(directory, "broker.sock");
+    scratch_write(path, "", 0);
+    assert_int_equal(chmod(path, 0), 0);
+    snprintf(address, sizeof address, "ipc://%.500s", path);
+    snprintf(expected, sizeof expected, "permission denied: %.300s is another user's", path);
+    assert_true(trouble_of_another_user(address, expected));
+    scratch_remove(directory);
+}
+
+/* The resolver refuses such a name without asking anybody. */
+static void a_host_that_is_not_there_is_named(void **state)
+{
+    char trouble[ADDRESS_TROUBLE_MAX];
+
+    (void)state;
+    assert_true(query_address_trouble("tcp://-bad-.:7070", trouble));
+    assert_string_equal(trouble, "no such host: -bad-.");
+}
+
 static void a_host_that_is_a_number_has_no_trouble(void **state)
 {
     char trouble[ADDRESS_TROUBLE_MAX];
@@ -88,6 +137,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_address_that_no_broker_can_have_is_refused),
         cmocka_unit_test(a_socket_that_is_not_there_is_named),
+        cmocka_unit_test(a_socket_of_another_user_is_named),
+        cmocka_unit_test(a_host_that_is_not_there_is_named),
         cmocka_unit_test(a_host_that_is_a_number_has_no_trouble),
         cmocka_unit_test(only_the_word_that_no_broker_answered_is_explained),
     };

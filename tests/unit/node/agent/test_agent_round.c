@@ -92,8 +92,7 @@ static void a_freeze_is_answered_while_a_step_runs(void **state)
     lone_start();
     lone_welcome_and_start();
     lone_await_steps(3);
-    atomic_store(&lone.slow, true);
-    lone_await_steps(atomic_load(&lone.in_step) + 1); /* now deep in a step that does not end */
+    lone_hold_in_step();
     began_ms = lone_now_ms();
     lone_say_with_member(EVENT_FREEZE, CAUSE_OPERATOR, -1, 0);
     lone_await(WIRE_REPORT);
@@ -259,8 +258,7 @@ static void who_fails_between_two_steps_saves_for_the_others(void **state)
     lone_start();
     lone_welcome_and_start();
     lone_await_steps(1);
-    atomic_store(&lone.slow, true);
-    lone_await_steps(atomic_load(&lone.in_step) + 1); /* now deep in a step */
+    lone_hold_in_step();
     lone_say_with_member(EVENT_FREEZE, CAUSE_OPERATOR, -1, 0);
     save_step = lone_await(WIRE_REPORT)->u.report.begun;
     lone_say_with_member(EVENT_DECISION, CAUSE_OPERATOR, save_step, MEMBER_FLAG_WRITER);
@@ -282,8 +280,7 @@ static void who_closes_inside_a_hold_saves_nothing(void **state)
     lone_start();
     lone_welcome_and_start();
     lone_await_steps(1);
-    atomic_store(&lone.slow, true);
-    lone_await_steps(atomic_load(&lone.in_step) + 1); /* now deep in a step */
+    lone_hold_in_step();
     lone_say_with_member(EVENT_FREEZE, CAUSE_OPERATOR, -1, 0);
     save_step = lone_await(WIRE_REPORT)->u.report.begun;
     lone_say_with_member(EVENT_DECISION, CAUSE_OPERATOR, save_step, MEMBER_FLAG_WRITER);
@@ -326,8 +323,7 @@ static void a_step_that_was_broken_off_is_saved_as_if_it_had_not_begun(void **st
     lone_start();
     lone_welcome_and_start();
     lone_await_steps(3);
-    atomic_store(&lone.slow, true);
-    lone_await_steps(atomic_load(&lone.in_step) + 1);
+    lone_hold_in_step();
     atomic_store(&lone.fail_code, 4); /* what the step returns once on_error has freed it */
     lone_say((struct wire_event){
         .kind = EVENT_NODE_LOST, .rank = 1, .text = "silent", .flags = EVENT_FLAG_ROUND_FOLLOWS});

@@ -221,8 +221,7 @@ static void *managed_program(void *arg)
     lone.open_status = muster_node_open(&lone.options, &lone.node, &lone.error);
     for (int64_t done = 1; lone.open_status == MUSTER_OK && !atomic_load(&lone.stop); done++) {
         atomic_store(&lone.in_step, (int)done);
-        while (atomic_load(&lone.slow))
-            poll(NULL, 0, 1);
+        lone_step_is_slow();
         if (!boundary(done, false, &ended))
             break;
         if (ended.round != 0 && told_count < TOLD_MAX) {
@@ -259,8 +258,7 @@ static void a_save_that_was_aborted_in_the_step_before_it_is_told(void **state)
     assert_int_equal(pthread_create(&lone.thread, NULL, managed_program, NULL), 0);
     lone_welcome_and_start();
     lone_await_steps(3);
-    atomic_store(&lone.slow, true);
-    lone_await_steps(atomic_load(&lone.in_step) + 1); /* deep in a step */
+    lone_hold_in_step();
     step = abort_ahead(1, 0);
     assert_int_equal(abort_ahead(2, 2), step + 2);
     atomic_store(&lone.slow, false);

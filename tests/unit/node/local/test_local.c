@@ -1,6 +1,7 @@
 /* A node without a broker: it saves at the boundary after a notice, leaves, and resumes. */
 #include <muster/node.h>
 
+#include "schema/limits.h"
 #include "tests/support/scratch.h"
 
 #include <setjmp.h>
@@ -525,7 +526,7 @@ static void wrong_options_are_named(void **state)
     WRONG(rank, 1, MUSTER_E_RANK, "rank 1 is not inside the world of 1");
     WRONG(rank, -1, MUSTER_E_ARGUMENT, "world_size without rank");
     WRONG(world_size, 0, MUSTER_E_ARGUMENT, "rank without world_size");
-    WRONG(world_size, 5000, MUSTER_E_WORLD_SIZE, "4096");
+    WRONG(world_size, WORLD_SIZE_MAX + 1, MUSTER_E_WORLD_SIZE, "16384");
     WRONG(world_size, 2, MUSTER_E_BROKER, "world of 1");
     WRONG(job, "a/b", MUSTER_E_ARGUMENT, "a/b");
     WRONG(state, NULL, MUSTER_E_ARGUMENT, "nothing to save");
