@@ -1,5 +1,6 @@
 /* muster - the tool: shows jobs, asks brokers for something, runs ranks.
  * Owns: the table of verbs, help, exit codes, what is written to stdout and stderr. */
+#include "client/query/query_place.h"
 #include "node/clock.h"
 #include "schema/nearest.h"
 #include "schema/paths.h"
@@ -352,13 +353,13 @@ int main(int argc, char **argv)
 }
 
 /* The one that is named, of the environment, or the default one; NULL: none is known. */
-static const char *broker_of(const char *broker, char *address, size_t size)
+const char *tool_broker_of(const char *broker, char address[ENDPOINT_MAX + 1])
 {
     if (broker == NULL)
         broker = getenv("MUSTER_BROKER");
     if (broker != NULL && broker[0] != '\0')
         return broker;
-    return tool_default_broker(address, size) ? address : NULL;
+    return query_place_broker(address) ? address : NULL;
 }
 
 bool tool_node_is_live(const struct muster_node_row *node)
@@ -397,7 +398,7 @@ bool tool_running_job(const char *broker, const char *job, char *ret_text, size_
     muster_rows_t *rows = NULL;
     bool running = false;
 
-    broker = broker_of(broker, tool.address, sizeof tool.address);
+    broker = tool_broker_of(broker, tool.address);
     if (broker != NULL && !nobody_listens(broker) &&
         muster_client_open(broker, tool.timeout_ms, &tool.client, NULL) == MUSTER_OK &&
         muster_client_jobs(tool.client, job, &rows, NULL) == MUSTER_OK &&
@@ -422,7 +423,7 @@ int tool_latest_step(const char *broker, const char *job, int64_t *ret_step)
     int64_t step = -1;
     enum muster_status status;
 
-    broker = broker_of(broker, tool.address, sizeof tool.address);
+    broker = tool_broker_of(broker, tool.address);
     if (broker == NULL)
         return 1;
     status = muster_client_open(broker, tool.timeout_ms, &tool.client, NULL);
@@ -477,7 +478,7 @@ bool tool_job_end(const char *broker, const char *job, struct tool_end *ret_end)
     muster_rows_t *jobs = NULL, *nodes = NULL;
     enum muster_status status;
 
-    broker = broker_of(broker, tool.address, sizeof tool.address);
+    broker = tool_broker_of(broker, tool.address);
     if (broker == NULL || nobody_listens(broker))
         return false;
     status = muster_client_open(broker, tool.timeout_ms, &tool.client, NULL);

@@ -2,15 +2,14 @@
 #include "tools/tool.h"
 
 #include "client/query/query_link.h"
+#include "client/query/query_place.h"
 
 #include "schema/nearest.h"
-#include "schema/paths.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 const struct tool_option tool_option_table[OPTION_COUNT] = {
     [OPTION_BROKER] = {"broker", "ADDRESS", "MUSTER_BROKER",
@@ -214,59 +213,6 @@ int tool_seconds_ms(const char *text, const char *what, int64_t *ret_ms)
 
 /* --- the place that answers ------------------------------------------------------------------- */
 
-#define SOCKET_SCHEME "ipc://"
-
-/* Where a musterd that was started without options listens and keeps its state; "" = nowhere. */
-static void default_places(char endpoint[ENDPOINT_MAX + 1], char db[PATH_BYTES_MAX + 1])
-{
-    unsigned uid = (unsigned)geteuid();
-
-    if (!paths_default_endpoint(uid, getenv("XDG_RUNTIME_DIR"), endpoint))
-        endpoint[0] = '\0';
-    if (!paths_default_db(uid, getenv("XDG_STATE_HOME"), getenv("HOME"), db))
-        db[0] = '\0';
-}
-
-static const char *socket_of(const char *endpoint)
-{
-    return endpoint[0] != '\0' ? endpoint + strlen(SOCKET_SCHEME) : "";
-}
-
-static bool socket_is_there(const char *endpoint)
-{
-    return access(socket_of(endpoint), F_OK) == 0;
-}
-
-/* The default broker if it is there, else the default database: it can be read while no broker
- * runs. */
-static int choose_default(struct tool *tool)
-{
-    char endpoint[ENDPOINT_MAX + 1];
-    char db[PATH_BYTES_MAX + 1];
-
-    default_places(endpoint, db);
-    if (socket_is_there(endpoint))
-        snprintf(tool->address, sizeof tool->address, "%s", endpoint);
-    else if (access(db, F_OK) == 0)
-        snprintf(tool->address, sizeof tool->address, "%s", db);
-    else
-        return tool_fail(TOOL_UNREACHABLE,
-                         "no broker runs here (no socket %s) and there is no database %s: start "
-                         "`musterd`, or name another place with --broker ADDRESS or --db PATH",
-                         socket_of(endpoint), db);
-    return TOOL_DONE;
-}
-
-bool tool_default_broker(char *address, size_t size)
-{
-    char endpoint[ENDPOINT_MAX + 1];
-    char db[PATH_BYTES_MAX + 1];
-
-    default_places(endpoint, db);
-    snprintf(address, size, "%s", endpoint);
-    return socket_is_there(endpoint);
-}
-
 int tool_connect(struct tool *tool)
 {
     const char *place = tool->values[OPTION_BROKER];
@@ -279,10 +225,10 @@ int tool_connect(struct tool *tool)
                          place);
     if (place == NULL)
         place = tool->values[OPTION_DB];
-    if (place == NULL && choose_default(tool) != TOOL_DONE)
-        return TOOL_UNREACHABLE;
     if (place != NULL)
         snprintf(tool->address, sizeof tool->address, "%s", place);
+    else if (query_place_find(tool->address, &err) != MUSTER_OK)
+        return tool_fail(TOOL_UNREACHABLE, "%s", err.text);
     status = muster_client_open(tool->address, tool->timeout_ms, &tool->client, &err);
     if (status == MUSTER_OK)
         return TOOL_DONE;

@@ -1,6 +1,7 @@
 /* manager - opening, closing, and what there is; see manager.h. */
 #include "client/manager/manager_private.h"
 #include "client/node/options_take.h"
+#include "client/query/query_place.h"
 
 #include "node/clock.h"
 #include "schema/error.h"
@@ -180,13 +181,16 @@ static enum muster_status take_reader(struct muster_manager *manager,
                                       struct muster_error *err)
 {
     const char *broker = options->broker;
+    char endpoint[ENDPOINT_MAX + 1];
     enum muster_status status;
 
     if (broker == NULL && options->checkpoint_dir == NULL) {
         broker = getenv("MUSTER_BROKER");
         if (broker == NULL || broker[0] == '\0')
-            return contradiction(err, "a job is given, but neither broker nor MUSTER_BROKER says "
-                                      "whom to ask");
+            broker = query_place_broker(endpoint) ? endpoint : NULL;
+        if (broker == NULL)
+            return contradiction(err, "a job is given, no broker runs on this host, and neither "
+                                      "option broker nor MUSTER_BROKER names one elsewhere");
     }
     manager->read_only = true;
     manager->state = options->state;

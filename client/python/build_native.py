@@ -27,6 +27,7 @@ int muster_py_shield(void);
 void muster_py_log(int level, const char *text, void *arg);
 void muster_py_log_to(int fd);
 int muster_py_log_lost(void);
+const char *muster_py_version(void); /* that the module was compiled for */
 void free(void *); /* of strings that C gives */
 """
 
@@ -79,7 +80,8 @@ def main():
     ffi.cdef(CALLBACKS)
     ffi.cdef(OWN_CALLS)
     headers = "#include <stdlib.h>\n" + "".join(f"#include <{name}>\n" for name in HEADERS)
-    own = "".join(file.read_text(encoding="utf-8") for file in OWN)
+    own = "static const char *muster_py_version(void) { return MUSTER_VERSION; }\n"
+    own += "".join(file.read_text(encoding="utf-8") for file in OWN)
     ffi.set_source("muster._native", headers + own)
     ffi.emit_c_code(output)
     with open(output.removesuffix(".c") + ".cdef", "w", encoding="utf-8") as file:

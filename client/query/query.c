@@ -2,6 +2,7 @@
  * Owns: argument checks, the choice between the two, the paging. */
 #include "client/query/query_address.h"
 #include "client/query/query_link.h"
+#include "client/query/query_place.h"
 
 #include "node/clock.h"
 #include "schema/error.h"
@@ -16,6 +17,7 @@
 struct muster_client {
     struct dbread *db; /* one of these two */
     struct query_link *link;
+    char place[QUERY_PLACE_MAX + 1];   /* that it asks */
     int64_t step_offset;               /* what rows but those of jobs add to their steps */
     bool (*interrupted_fn)(void *arg); /* NULL = none */
     void *interrupted_arg;
@@ -52,32 +54,48 @@ static enum muster_status told_interrupt(muster_client_t *client, enum muster_st
     return error_set(err, MUSTER_E_INTERRUPTED, "the question to the broker was broken off");
 }
 
+static enum muster_status client_take_place(muster_client_t *client, const char *place,
+                                            struct muster_error *err)
+{
+    enum muster_status status;
+
+    if (place == NULL) {
+        status = query_place_find(client->place, err);
+        if (status != MUSTER_OK)
+            return status;
+    } else if (strlen(place) > QUERY_PLACE_MAX) {
+        return error_set(err, MUSTER_E_ARGUMENT,
+                         "\"%.200s...\" is longer than %d characters: give an address or a path",
+                         place, QUERY_PLACE_MAX);
+    } else {
+        memcpy(client->place, place, strlen(place) + 1);
+    }
+    return strstr(client->place, "://") == NULL ? MUSTER_OK
+                                                : query_address_check(client->place, err);
+}
+
 enum muster_status muster_client_open(const char *address_or_path, int timeout_ms,
                                       muster_client_t **ret_client, struct muster_error *ret_error)
 {
     muster_client_t *client;
     enum muster_status status;
 
-    if (ret_client == NULL || address_or_path == NULL || address_or_path[0] == '\0' ||
-        timeout_ms < 0)
+    if (ret_client == NULL || timeout_ms < 0 ||
+        (address_or_path != NULL && address_or_path[0] == '\0'))
         return error_set(
             ret_error, MUSTER_E_ARGUMENT,
             "muster_client_open needs an address or a path, a timeout of 0 or more and "
             "a place for the client");
-    if (strstr(address_or_path, "://") != NULL) {
-        status = query_address_check(address_or_path, ret_error);
-        if (status != MUSTER_OK)
-            return status;
-    }
     client = calloc(1, sizeof *client);
     if (client == NULL)
         return error_set(ret_error, MUSTER_E_NOMEM, "no memory for a client");
+    status = client_take_place(client, address_or_path, ret_error);
     if (timeout_ms == 0)
         timeout_ms = MUSTER_CLIENT_TIMEOUT_MS;
-    if (query_address_is(address_or_path))
-        status = query_link_open(address_or_path, timeout_ms, &client->link, ret_error);
-    else
-        status = dbread_open(address_or_path, timeout_ms, &client->db, ret_error);
+    if (status == MUSTER_OK && query_address_is(client->place))
+        status = query_link_open(client->place, timeout_ms, &client->link, ret_error);
+    else if (status == MUSTER_OK)
+        status = dbread_open(client->place, timeout_ms, &client->db, ret_error);
     if (status != MUSTER_OK) {
         free(client);
         return status;
@@ -101,6 +119,11 @@ enum muster_status muster_client_close(muster_client_t **client, struct muster_e
 bool muster_client_is_database(const muster_client_t *client)
 {
     return client != NULL && client->db != NULL;
+}
+
+const char *muster_client_place(const muster_client_t *client)
+{
+    return client != NULL ? client->place : "";
 }
 
 /* --- questions -------------------------------------------------------------------------------- */
@@ -276,6 +299,13 @@ enum muster_status muster_client_hosts(muster_client_t *client, const char *job,
 {
     return query_run(client, (struct question){.query = "hosts", .job = job, .number_arg = launch},
                      ret_rows, ret_error);
+}
+
+enum muster_status muster_client_policies(muster_client_t *client, const char *job,
+                                          muster_rows_t **ret_rows, struct muster_error *ret_error)
+{
+    return query_run(client, (struct question){.query = "policies", .job = job}, ret_rows,
+                     ret_error);
 }
 
 enum muster_status muster_client_broker(muster_client_t *client, muster_rows_t **ret_rows,

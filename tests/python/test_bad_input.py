@@ -2,17 +2,22 @@
 interpreter lives on.
 """
 
+import importlib
 import os
+import pathlib
 import pickle
+import re
 import socket
 import subprocess
 import sys
+import types
+import warnings
 
 import numpy
 import pytest
 
 import muster
-from muster import _framework
+from muster import _framework, _library
 
 
 def saved(alone, **arrays):
@@ -55,9 +60,125 @@ def test_a_dead_broker_is_named_and_not_asked_by_the_import():
     assert done.stdout.startswith("imported\nMUSTER_E_BROKER ") and str(port) in done.stdout
 
 
+ADAPTERS = [
+    ("torch", "torch", "torch", "2.3.1"),
+    ("dcp", "torch", "torch", "2.3.1+cpu"),
+    ("accelerate", "accelerate", "accelerate", "0.34.2"),
+    ("transformers", "transformers", "transformers", "5.3.9"),
+    ("lightning", "lightning", "lightning", "2.3.3"),
+    ("jax", "jax", "jax", "0.8.2"),
+    ("orbax", "orbax.checkpoint", "orbax-checkpoint", "0.11.19"),
+    ("keras", "keras", "keras", "3.4.1"),
+]
+
+
+def of_version(monkeypatch, module, version):
+    """A framework of this version, with nothing in it but its name."""
+    names = module.split(".")
+    for end in range(1, len(names) + 1):
+        made = types.ModuleType(".".join(names[:end]))
+        made.__version__, made.__path__ = version, []
+        monkeypatch.setitem(sys.modules, made.__name__, made)
+        if end > 1:
+            setattr(sys.modules[".".join(names[: end - 1])], names[end - 1], made)
+
+
+@pytest.mark.parametrize(("adapter", "module", "package", "version"), ADAPTERS)
+def test_a_framework_that_is_too_old_is_named_with_what_is_needed(
+    monkeypatch, adapter, module, package, version
+):
+    of_version(monkeypatch, "torch", "2.15.0")
+    of_version(monkeypatch, module, version)
+    monkeypatch.delitem(sys.modules, f"muster.{adapter}", raising=False)
+    with pytest.raises(muster.VersionError) as caught:
+        importlib.import_module(f"muster.{adapter}")
+    tested, oldest = _framework.TESTED[package]
+    assert str(caught.value) == (
+        f"muster.{adapter} cannot use {package} {version}: it needs {oldest} or later, and was "
+        f"tested with {tested} (MUSTER_E_VERSION: pip install '{package}=={tested}.*')"
+    )
+    assert isinstance(caught.value, ImportError)
+
+
+def test_each_module_for_a_framework_is_in_the_test_above():
+    folder = pathlib.Path(muster.__file__).parent
+    asks = re.compile(r"^_framework\.(check|require)_version\(", re.M)
+    asking = {path.stem for path in folder.glob("*.py") if asks.search(path.read_text())}
+    assert asking == {adapter for adapter, *_ in ADAPTERS}
+
+
+@pytest.mark.parametrize(
+    ("version", "too_old", "tested"),
+    [
+        ("0.11.19", True, False),
+        ("0.11.20", False, False),
+        ("0.12.0rc1", False, True),
+        ("0.12.8+local.1", False, True),
+        ("0.9", True, False),
+        ("1.0.0", False, False),
+    ],
+)
+def test_versions_are_compared_as_numbers(version, too_old, tested):
+    assert _framework.is_too_old("orbax-checkpoint", version) == too_old
+    assert _framework.is_tested("orbax-checkpoint", version) == tested
+
+
 def test_a_version_that_nobody_tested_is_named_with_the_one_that_was():
-    with pytest.warns(RuntimeWarning, match="muster.x was tested with fw 1.2, and this is fw 9.9"):
-        _framework.check_version("muster.x", "fw", "9.9", "1.2")
+    told = "muster.x was tested with jax 0.10, and this is jax 9.9; preempt and resume a short run"
+    with pytest.warns(RuntimeWarning, match=told):
+        _framework.check_version("muster.x", "jax", "9.9")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        _framework.check_version("muster.x", "jax", "0.10.2")
+
+
+def test_a_library_older_than_the_package_is_named():
+    """As a distribution may have it, whose library is a package of its own."""
+    with pytest.raises(muster.VersionError) as caught:
+        _library.check("0.10.0", "0.9.1")
+    assert str(caught.value) == (
+        "this package is of muster 0.10.0, and its library libmuster is 0.9.1, which is older "
+        "(MUSTER_E_VERSION: install libmuster 0.10.0 or later)"
+    )
+    _library.check("0.9.1", "0.9.1")
+    _library.check("0.9.1", "0.10.0")
+
+
+def test_a_library_that_lacks_a_name_is_told_as_such_and_crashes_nothing(tmp_path):
+    folder = pathlib.Path(muster.__file__).parent
+    (tmp_path / "muster").mkdir()
+    for path in folder.glob("*.py"):
+        (tmp_path / "muster" / path.name).symlink_to(path.resolve())
+    (tmp_path / "muster/_native.py").write_text("raise ImportError('undefined symbol: muster_x')")
+    env = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "-c", "import muster"], env=env, capture_output=True, text=True
+    )
+    assert done.returncode == 1 and done.stderr.splitlines()[-1] == (
+        "ImportError: muster's module muster._native does not load: undefined symbol: muster_x. "
+        "Its library libmuster is older than this package, or the package is for another Python; "
+        "install both from one release of muster"
+    )
+
+
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (lambda state: state.add_bytes("b", b"abc"), "'b' is a bytes that cannot be restored"),
+        (lambda state: state.add_bytes("b", 5), "state 'b' is a int that cannot be restored"),
+        (lambda state: state.add(5, numpy.zeros(1)), "the name of a state is 5; give it as text"),
+        (lambda state: state.add("w", [1, 2]), "state 'w' is a list; give an array or CPU tensor"),
+        (lambda state: state.add("w", numpy.zeros(1, "M8[s]")), "ndarray with dtype datetime64"),
+        (
+            lambda state: state.add_split("p", numpy.zeros(2), 4, 0, 0),
+            "whole_shape of state 'p' is 4; give a tuple",
+        ),
+        (lambda state: muster.split_range("x", 0, 1), "length is 'x'; give a whole number"),
+    ],
+)
+def test_what_no_state_can_hold_is_refused_by_name(call, says):
+    with pytest.raises(muster.ArgumentTypeError, match=says):
+        call(muster.TrainingState())
 
 
 def test_a_layout_in_which_ranks_get_another_s_state_is_refused():
@@ -77,7 +198,8 @@ def test_an_array_on_a_device_that_is_not_here_is_refused_by_name():
         def is_contiguous(self):
             return True
 
-    with pytest.raises(muster.ArgumentError, match="state 'w' is on cuda:7"):
+    told = "state 'w' is on cuda:7, where muster reads no memory; give a CPU tensor"
+    with pytest.raises(muster.ArgumentError, match=told):
         muster.TrainingState(w=Elsewhere())
 
 
@@ -88,7 +210,7 @@ def test_an_array_on_a_device_that_is_not_here_is_refused_by_name():
         muster.PeerError(8, "rank 3 is gone", 3, 9, 70),
         muster.ArgumentTypeError(2, "rank is 'x'"),
         muster.NotFoundError(24, "no tensor 'v'"),
-        muster.VersionError(4, "torch 2.3"),
+        muster.VersionError(5, "torch 2.3", advice="pip install torch"),
     ],
 )
 def test_an_exception_goes_from_a_process_to_another_whole(raised):

@@ -70,7 +70,7 @@ def test_every_public_call_is_reached(world):
         (numpy.zeros(4, "datetime64[s]"), "dtype datetime64"),
         (numpy.zeros((4, 4)).T[:2], "contiguous"),
         (numpy.zeros(4, ">f8"), "big-endian"),
-        ("text", "str with dtype None"),
+        ("text", "is a str; give an array"),
         (numpy.frombuffer(b"12345678"), "writable"),
     ],
 )

@@ -2,12 +2,14 @@
 
 import logging
 import os
+import subprocess
 import threading
 import time
 
 import numpy
 import pytest
 from conftest import await_that
+from test_node import line_with
 
 import muster
 from muster import _log
@@ -18,10 +20,15 @@ def failing(context):
     raise OSError("the disk is full of cats")
 
 
-def run_with_a_failing_save():
+def run_with_a_failing_save(told=lambda: True):
+    """The warning comes when the broker has decided: who leaves at once may not hear of it."""
     with muster.Node(save=failing, restore=lambda context: None, save_every=1) as node:
-        node.step()
-        node.step()
+        try:
+            node.step()
+            node.step()
+        except OSError:
+            await_that("the warning", told)
+            raise
 
 
 def threads():
@@ -32,7 +39,7 @@ def test_the_warnings_of_a_failed_save_are_records_of_logging(alone, caplog, cap
     seen = set()
     caplog.handler.addFilter(lambda record: seen.add(threading.current_thread()) or True)
     with pytest.raises(OSError, match="cats"):
-        run_with_a_failing_save()
+        run_with_a_failing_save(lambda: "step 1 was NOT saved" in caplog.text)
     told = [record for record in caplog.records if record.name == "muster"]
     assert ("step 1 was NOT saved" in caplog.text) and told[0].levelno == logging.WARNING
     assert {thread.name for thread in seen} <= {"muster-log", "MainThread"} and not threads()
@@ -42,17 +49,20 @@ def test_the_warnings_of_a_failed_save_are_records_of_logging(alone, caplog, cap
 def test_without_logging_they_are_lines_on_stderr(world):
     program = world.directory / "program.py"
     program.write_text(
-        "import sys, threading\n"
+        "import signal, sys, threading\nsignal.alarm(60)\n"
         f"sys.path.insert(0, {os.path.dirname(__file__)!r})\n"
         "import muster\n"
         "def failing(context):\n    raise OSError('the disk is full of cats')\n"
         "try:\n"
         "    with muster.Node(save=failing, restore=print, save_every=1) as node:\n"
         "        assert threading.active_count() == 1\n"
-        "        node.step()\n        node.step()\n"
+        "        try:\n            node.step()\n            node.step()\n"
+        "        except OSError:\n            sys.stdin.read()\n            raise\n"
         "except OSError:\n    pass\n"
     )
-    text, _ = world.python(program).communicate(timeout=60)
+    process = world.python(program, stdin=subprocess.PIPE)
+    text = line_with(process, "muster: ")  # before it may leave
+    process.communicate(timeout=60)
     assert text.startswith("muster: warning: rank 0: step 1 was NOT saved"), text
 
 

@@ -3,6 +3,7 @@
 # needs: torchdata
 
 import os
+import pathlib
 import re
 import signal
 
@@ -125,8 +126,48 @@ def test_a_state_that_only_a_pickle_holds_is_refused_by_name(world):
         muster.torch.Checkpointer(model=torch.zeros(1))
 
 
+class Plain:
+    """A part with whatever state."""
+
+    def __init__(self, state):
+        self.state = state
+
+    def state_dict(self):
+        return {"state": self.state}
+
+    def load_state_dict(self, state):
+        self.state = state["state"]
+
+
+@pytest.mark.parametrize(
+    ("saved", "now", "says"),
+    [
+        (
+            {"model": torch.nn.Linear(4, 1)},
+            {"model": torch.nn.Linear(5, 1)},
+            r"(?s)model does not take what was saved of it: RuntimeError: .*size mismatch for weight",
+        ),
+        (
+            {"data": Plain(pathlib.PurePosixPath("a pickle")), "allow_pickle": True},
+            {"data": Plain(0)},
+            r"rank\.pt holds what only a pickle can, .* give allow_pickle=True if you trust",
+        ),
+        ({"model": torch.nn.Linear(4, 1)}, {"data": Plain(0)}, "differ in data, model; give the same"),
+    ],
+)
+def test_what_cannot_be_restored_is_refused_by_name_with_what_to_do(alone, saved, now, says):
+    with muster.torch.Checkpointer(**saved, save_every=1) as ck:
+        ck.restore()
+        ck.step()
+        ck.step()
+    with pytest.raises(muster.Error, match=says) as caught:
+        with muster.torch.Checkpointer(**now) as ck:
+            ck.restore()
+    assert isinstance(caught.value, (muster.RestoreError, muster.NotFoundError))
+
+
 def test_tensors_of_a_state_are_filled_in_place():
     tensor = torch.zeros(3, dtype=torch.bfloat16)
     assert muster.TrainingState(w=tensor).size_bytes == 6
-    with pytest.raises(ValueError, match="state 'w' is on cpu or not contiguous"):
+    with pytest.raises(ValueError, match="state 'w' is not contiguous; give its contiguous"):
         muster.TrainingState(w=torch.zeros(4, 4).T[:2])

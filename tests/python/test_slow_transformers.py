@@ -136,4 +136,4 @@ def test_what_cannot_go_together_is_refused_by_name(tmp_path, arguments, text):
 
 def test_a_version_that_nobody_tested_is_named():
     with pytest.warns(RuntimeWarning, match=r"with transformers 5.23, and this is .* 6.0.1"):
-        muster._framework.check_version("muster.transformers", "transformers", "6.0.1", "5.23")
+        muster._framework.check_version("muster.transformers", "transformers", "6.0.1")

@@ -1,21 +1,45 @@
 """A4 with PyTorch: SIGTERM to the process group of ranks with DataLoader workers, 20 times. A7: who
 is blamed when a rank is killed inside a collective. PyTorch is a download of 3 GB: slow.
+
+The ranks are forks of one process that has imported PyTorch: `muster run` starts programs/warm.py,
+which becomes one. What they are compared with is not: it imports PyTorch itself.
 """
 # needs: torch
 # needs: torchdata
 
 import os
+import pathlib
+import shutil
 import signal
+import subprocess
+import sys
+import tempfile
 
-from conftest import World, await_that, digests
+import pytest
+from conftest import PROGRAMS, World, await_that, digests
 
 PATIENCE = 180.0  # launches that each import PyTorch three times, on two loaded cores
 STEPS, SECONDS, TIMES = 600, 0.05, int(os.environ.get("TIMES", "20"))
 
 
-def train(world, ranks, seconds=SECONDS, workers=0):
+@pytest.fixture(scope="module")
+def warm():
+    """The words in front of a program that make it a fork of a process with PyTorch."""
+    directory = pathlib.Path(tempfile.mkdtemp())  # a socket's path is short
+    place = directory / "socket"
+    modules = ("torch._dynamo", "torch.nn.parallel", "torchdata.stateful_dataloader")
+    command = [sys.executable, PROGRAMS / "warm.py", "--serve", place, *modules, "muster.torch"]
+    process = subprocess.Popen(command, env={**os.environ, "PYTHONUNBUFFERED": "1"})
+    await_that("PyTorch", place.exists, PATIENCE)
+    yield "warm.py", place
+    process.kill()
+    process.wait()
+    shutil.rmtree(directory)
+
+
+def train(world, ranks, seconds=SECONDS, workers=0, warm=()):
     """Its first TIMES launches take their time."""
-    program = ("train_ddp.py", STEPS, seconds, world.directory / "digests")
+    program = (*warm, PROGRAMS / "train_ddp.py", STEPS, seconds, world.directory / "digests")
     env = {"SLOW_LAUNCHES": str(TIMES), "WORKERS": str(workers)}
     return world.run(ranks, *program, options=("--max-failures", "0"), env=env)
 
@@ -28,8 +52,8 @@ def uninterrupted(directory, workers):
     return digests(directory / "digests")
 
 
-def test_A4_SIGTERM_to_the_group_with_4_DataLoader_workers_20_times(world, tmp_path):
-    launch = train(world, 2, workers=4)
+def test_A4_SIGTERM_to_the_group_with_4_DataLoader_workers_20_times(world, tmp_path, warm):
+    launch = train(world, 2, workers=4, warm=warm)
 
     def strike(nodes):
         for node in nodes:
@@ -40,11 +64,11 @@ def test_A4_SIGTERM_to_the_group_with_4_DataLoader_workers_20_times(world, tmp_p
     assert digests(world.directory / "digests") == uninterrupted(tmp_path / "whole", 4)
 
 
-def test_A7_why_names_the_killed_rank_20_times(world):
+def test_A7_why_names_the_killed_rank_20_times(world, warm):
     """The survivor's gloo call breaks first, and it is not blamed."""
     for number in range(TIMES):
         job = f"job-{number}"
-        program = ("train_ddp.py", 100000, 0.001, world.directory / "digests")
+        program = (*warm, PROGRAMS / "train_ddp.py", 100000, 0.001, world.directory / "digests")
         launch = world.run(
             2,
             *program,

@@ -36,7 +36,7 @@ static double now_s(void)
 static int usage(FILE *to)
 {
     fputs("usage: muster-sim --seed N | --seeds A..B [--minutes M] [--focused] [--put-back] "
-          "[--hasty] [--slow-disk] [--power-cuts] [--relays] [--lasting]\n"
+          "[--hasty] [--slow-disk] [--shared] [--power-cuts] [--relays] [--lasting]\n"
           "                  [--healthy] [--nodes N] [--layout sharded|replicated] [--async 0|1] "
           "[--keeps 0|1] "
           "[--mutant N] "
@@ -177,6 +177,8 @@ static bool parse(int argc, char **argv, struct arguments *args)
             args->options.hasty = true;
         else if (strcmp(argv[i], "--slow-disk") == 0)
             args->options.slow_disk = true;
+        else if (strcmp(argv[i], "--shared") == 0)
+            args->options.shared = true;
         else if (strcmp(argv[i], "--power-cuts") == 0)
             args->options.power_cuts = true;
         else if (strcmp(argv[i], "--relays") == 0)

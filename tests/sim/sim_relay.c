@@ -91,16 +91,21 @@ static void arrive_up(struct sim *sim, struct sim_event *event)
     struct bundle_reader reader;
     struct bundle_entry entry;
 
-    if (relay == NULL || !sim->broker.alive || !is_taken(sim, event, &reader))
+    if (relay == NULL || !is_taken(sim, event, &reader))
         return;
     while (bundle_next(&reader, &entry)) {
         const struct sim_proc *proc;
+        struct sim_broker *newest;
         uint64_t route = 0;
 
         relay_peers_route(&relay->peers, entry.peer, &route);
         proc = proc_at(sim, route);
-        if (proc != NULL && proc->route == route)
+        if (proc == NULL || proc->route != route)
+            continue;
+        newest = broker_turn(sim, proc->at);
+        if (sim->broker->alive)
             broker_receive(sim, route, entry.frame, entry.size);
+        sim->broker = newest;
     }
 }
 
@@ -135,7 +140,7 @@ static void damaged(struct sim *sim, struct sim_event *frame)
     frame->size =
         BUNDLE_HEAD_BYTES + (size_t)relay_below(sim, (int64_t)frame->size - BUNDLE_HEAD_BYTES);
     frame->proc = sim->procs[0];
-    fault_met(sim, FAULT_BUNDLE_CUT);
+    sim->stats->bundles_cut++;
 }
 
 static void way_leaves(struct sim *sim, const struct sim_relay *relay, struct way *way, bool up)

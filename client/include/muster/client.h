@@ -29,12 +29,14 @@ typedef struct muster_rows muster_rows_t;
 
 /* Opens address_or_path: "tcp://host:port" or "ipc://path" is a broker, anything else the path of
  * its database. Of several brokers' addresses with commas between them it asks the one that
- * answers; an error names each. Does not speak to the broker yet, so an absent one shows at the
- * first question. A database is opened and checked at once. timeout_ms: of each later call; 0 =
- * 5000. *ret_client is owned by the caller: muster_client_close. MUSTER_E_ARGUMENT the address is
- * none · MUSTER_E_NOT_FOUND no such file · MUSTER_E_CORRUPT not a muster database, or damaged ·
- * MUSTER_E_SCHEMA written by a newer (or much older) muster · MUSTER_E_IO it cannot be read; the
- * text says what to do · MUSTER_E_NOMEM. */
+ * answers; an error names each. NULL: what MUSTER_BROKER or MUSTER_DB names, else the broker that
+ * was started on this host without options, else its database. Does not speak to the broker yet, so
+ * an absent one shows at the first question. A database is opened and checked at once. timeout_ms:
+ * of each later call; 0 = 5000. *ret_client is owned by the caller: muster_client_close.
+ * MUSTER_E_ARGUMENT the address is none · MUSTER_E_BROKER with NULL, none of these is there; the
+ * text names what was looked for · MUSTER_E_NOT_FOUND no such file · MUSTER_E_CORRUPT not a muster
+ * database, or damaged · MUSTER_E_SCHEMA written by a newer (or much older) muster · MUSTER_E_IO it
+ * cannot be read; the text says what to do · MUSTER_E_NOMEM. */
 MUSTER_API enum muster_status muster_client_open(const char *address_or_path, int timeout_ms,
                                                  muster_client_t **ret_client,
                                                  struct muster_error *ret_error);
@@ -50,6 +52,8 @@ MUSTER_API void muster_client_set_interrupted(muster_client_t *client,
 
 /* Does it read a file (true) or ask a broker (false)? */
 MUSTER_API bool muster_client_is_database(const muster_client_t *client);
+/* The address or path that it asks: as it was given to open, or found. Borrowed until close. */
+MUSTER_API const char *muster_client_place(const muster_client_t *client);
 
 /* --- rows -------------------------------------------------------------------------------- */
 
@@ -335,6 +339,14 @@ struct muster_host_row {
     const char *state;     /* running, waiting for the next launch, left, lost */
     int64_t state_unix_ms; /* since then; lost: when it was last heard */
 };
+/* What the newest launch told: which checkpoints stay, and when the broker saves. */
+struct muster_policy_row {
+    const char *job;
+    int64_t generation;
+    const char *keep;  /* rules, as "latest 2; every 1000"; "" = all are kept */
+    const char *save;  /* "" = the broker saves nothing by itself */
+    const char *trash; /* the folder that deleted ones are moved to; "" = none */
+};
 /* One fact of the broker's own process; the names are those of muster-broker(1). */
 struct muster_broker_row {
     const char *name;
@@ -432,6 +444,11 @@ MUSTER_API enum muster_status muster_client_hosts(muster_client_t *client, const
                                                   muster_rows_t **ret_rows,
                                                   struct muster_error *ret_error);
 
+/* The policies of its newest launch, in one row; none if it has told none. */
+MUSTER_API enum muster_status muster_client_policies(muster_client_t *client, const char *job,
+                                                     muster_rows_t **ret_rows,
+                                                     struct muster_error *ret_error);
+
 /* The broker itself: version, addresses, disk, messages, and what it refused since its start.
  * MUSTER_E_UNSUPPORTED: this client reads a database, which cannot know that. */
 MUSTER_API enum muster_status muster_client_broker(muster_client_t *client,
@@ -458,6 +475,7 @@ MUSTER_API const struct muster_task_queue_row *muster_rows_task_queues(const mus
 MUSTER_API const struct muster_task_row *muster_rows_tasks(const muster_rows_t *rows);
 MUSTER_API const struct muster_task_worker_row *muster_rows_task_workers(const muster_rows_t *rows);
 MUSTER_API const struct muster_host_row *muster_rows_hosts(const muster_rows_t *rows);
+MUSTER_API const struct muster_policy_row *muster_rows_policies(const muster_rows_t *rows);
 MUSTER_API const struct muster_broker_row *muster_rows_broker(const muster_rows_t *rows);
 
 /* The same rows without their structs, for printing: columns have the structs' member names. */

@@ -11,6 +11,7 @@
 Importing this package imports no framework. muster.torch needs PyTorch.
 """
 
+from ._library import LIBRARY as _LIBRARY  # isort: skip # first: it says why nothing else loads
 from ._client import Client, Row
 from ._errors import (
     ArgumentError,
@@ -47,14 +48,12 @@ from ._manager import (
     SaveSteps,
 )
 from ._member import Announced, RestoreContext, SaveContext
-from ._native import ffi as _ffi
-from ._native import lib as _lib
 from ._node import Node, Position
 from ._read import Checkpoint, FileInfo, TensorInfo, read
 from ._signals import shield
 from ._state import TrainingState, split_range
 
-__version__: str = _ffi.string(_lib.muster_version()).decode()
+__version__: str = _LIBRARY
 
 __all__ = [
     "Announced",

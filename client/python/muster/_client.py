@@ -9,16 +9,16 @@ from types import TracebackType
 from typing import Any
 
 from . import _hooks
-from ._errors import check, error_of, milliseconds, new_error, wrong
+from ._errors import check, encoded, error_of, milliseconds, new_error, wrong
 from ._native import ffi, lib
 
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """One row of an answer. Its fields are the members of the C structure of its kind, with times
-    in seconds: `save_ms` is `save_s`, a time that is not known is None.
+    """One row of an answer. It has the fields of the C structure of its kind, in <muster/client.h>.
+    Times are in seconds: `save_ms` there is `save_s` here, and None = not known.
 
-    extra: columns of a newer library that this class has no field for.
+    extra: columns of a newer broker's answer that this class has no field for.
     """
 
     extra: dict[str, Any]
@@ -107,23 +107,22 @@ def _take_rows(rows: Any, cls: type[Row]) -> list[Any]:
 class Client:
     """Asks a broker ("tcp://host:7700") or its database file (read-only). One thread at a time.
 
-    address: None = MUSTER_BROKER, which `muster run` sets for its ranks. Several brokers' addresses
-    have commas between them: the one that answers is asked.
+    address: None = the place that the tool `muster` asks, too: what MUSTER_BROKER or MUSTER_DB
+    names, else the broker that was started on this host without options, else its database.
+    Several brokers' addresses have commas between them: the one that answers is asked.
     timeout: of each call, in seconds.
     Each question returns a list of frozen rows; an unknown job or number gives none.
-    Raises BrokerError when nobody answers, Interrupted on Ctrl-C.
+    Raises BrokerError when there is no such place or nobody answers, Interrupted on Ctrl-C.
     """
 
     def __init__(
         self, address: str | os.PathLike[str] | None = None, *, timeout: float = 5.0
     ) -> None:
-        place = os.fspath(address) if address else os.environ.get("MUSTER_BROKER", "")
-        if not place:
-            raise wrong("no broker is named; give its address, or set MUSTER_BROKER")
+        place = encoded("address", address) if address else ffi.NULL
         error = new_error()
         box = ffi.new("muster_client_t **")
         check(
-            lib.muster_client_open(place.encode(), milliseconds("timeout", timeout), box, error),
+            lib.muster_client_open(place, milliseconds("timeout", timeout), box, error),
             error,
         )
         self._hooks = _hooks.Hooks()
@@ -135,6 +134,11 @@ class Client:
     def is_database(self) -> bool:
         """Does it read a file?"""
         return bool(lib.muster_client_is_database(self._client()))
+
+    @property
+    def place(self) -> str:
+        """The address or path that it asks: the one that was given, or the one that was found."""
+        return os.fsdecode(ffi.string(lib.muster_client_place(self._client())))
 
     def jobs(self, job: str | None = None) -> list[Any]:
         """All jobs, or one."""
@@ -153,7 +157,7 @@ class Client:
         return self._ask("round", lib.muster_client_round, _text(job), number)
 
     def attempts(self, job: str, number: int) -> list[Any]:
-        """A round with the other attempts of its cause."""
+        """A round, and the other attempts at the save that it was to make."""
         return self._ask("round", lib.muster_client_attempts, _text(job), number)
 
     def participants(self, job: str, number: int) -> list[Any]:
@@ -181,7 +185,7 @@ class Client:
         return self._ask("file", lib.muster_client_files, _text(job), checkpoint)
 
     def events(self, job: str, after: int = 0, kind: str | None = None) -> list[Any]:
-        """The journal behind number `after`, of one kind or all."""
+        """The events with a greater number than `after`, of one kind or all."""
         return self._ask("event", lib.muster_client_events, _text(job), after, _text(kind))
 
     def incidents(self, job: str, generation: int) -> list[Any]:
@@ -191,7 +195,7 @@ class Client:
         return self._ask("event", lib.muster_client_incidents, _text(job), generation)
 
     def notices(self, job: str, id: str | None = None, generation: int = 0) -> list[Any]:
-        """Notices, of one id or all, of one generation or all (0)."""
+        """The notices of one id or all, and of one generation or all (0)."""
         return self._ask("notice", lib.muster_client_notices, _text(job), _text(id), generation)
 
     def generations(self, job: str, after: int = 0) -> list[Any]:
@@ -203,7 +207,7 @@ class Client:
         return self._ask("task_queue", lib.muster_client_task_queues, _text(job))
 
     def tasks(self, job: str | None = None, state: str | None = None, number: int = 0) -> list[Any]:
-        """Tasks of all queues, in one state or all, one number or all (0)."""
+        """The tasks of one queue or all, in one state or all, of one number or all (0)."""
         return self._ask("task", lib.muster_client_tasks, _text(job), _text(state), number)
 
     def task_workers(self, job: str | None = None) -> list[Any]:
@@ -211,11 +215,15 @@ class Client:
         return self._ask("task_worker", lib.muster_client_task_workers, _text(job))
 
     def hosts(self, job: str, launch: int = 0) -> list[Any]:
-        """Hosts of a launch that they formed by themselves (``muster run --nodes``).
+        """The hosts of a launch that hosts formed by themselves (``muster run --nodes``).
 
         0: those of the newest, and those that wait for the next.
         """
         return self._ask("host", lib.muster_client_hosts, _text(job), launch)
+
+    def policies(self, job: str) -> list[Any]:
+        """Which checkpoints stay, and when the broker saves, as the newest launch told it."""
+        return self._ask("policy", lib.muster_client_policies, _text(job))
 
     def broker(self) -> dict[str, float | str]:
         """What the broker tells of its own process: the facts of muster-broker(1) by name.
@@ -252,7 +260,7 @@ class Client:
         self._order(lib.muster_client_cancel, job, id, value=False)
 
     def save_now(self, job: str, *, id: str | None = None) -> int:
-        """Asks for an agreed checkpoint; nobody exits. Returns the round that makes it."""
+        """Asks for a checkpoint of all ranks, which train on. Returns its save round."""
         return self._order(lib.muster_client_save_now, job, id or f"python-{uuid.uuid4().hex[:8]}")
 
     def close(self) -> None:

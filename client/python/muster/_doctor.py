@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import importlib.metadata
-import importlib.util
 import os
 import pathlib
 import shutil
@@ -13,19 +12,11 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 
-from . import _native
+from . import _framework, _native
 from ._client import Client
 from ._errors import BrokerError, Error, error_of, new_error
 from ._native import ffi, lib
 from ._signals import shield
-
-_TESTED = {
-    "torch": "2.15",
-    "transformers": "5.23",
-    "accelerate": "1.15",
-    "lightning": "2.6",
-    "torchdata": "0.11",
-}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -62,25 +53,29 @@ def _programs() -> Finding:
 
 
 def _broker(address: str | None) -> Finding:
-    place = address or os.environ.get("MUSTER_BROKER")
-    if not place:
-        return Finding(
-            "broker",
-            "none is named",
-            "start `musterd`, and set MUSTER_BROKER to the address that it prints, or give "
-            "--broker",
-        )
     try:
-        with Client(place, timeout=3) as client:
-            told, jobs = client.broker(), client.jobs()
-    except BrokerError as error:
-        return Finding(
-            "broker",
-            error.text if "," in place else f"nobody answers at {place}",
-            "start `musterd --listen` there, or correct MUSTER_BROKER",
-        )
+        client = Client(address, timeout=3)
     except Error as error:
-        return Finding("broker", f"{place}: {error.text}", error.advice)
+        what, _, mend = error.text.partition(": ")
+        return Finding("broker", what, mend or error.advice)
+    with client:
+        place = client.place
+        if client.is_database:
+            return Finding(
+                "broker",
+                f"{place} is a database, and a job needs a broker",
+                "start `musterd`, or set MUSTER_BROKER to the address of one elsewhere",
+            )
+        try:
+            told, jobs = client.broker(), client.jobs()
+        except BrokerError as error:
+            return Finding(
+                "broker",
+                error.text if "," in place else f"nobody answers at {place}",
+                "start `musterd --listen` there, or correct MUSTER_BROKER",
+            )
+        except Error as error:
+            return Finding("broker", f"{place}: {error.text}", error.advice)
     return Finding("broker", f"{place}, musterd {told['version']}, {len(jobs)} jobs")
 
 
@@ -194,11 +189,15 @@ def _directory(directory: str | None) -> Finding:
 
 
 def _frameworks() -> Iterator[Finding]:
-    for name, tested in _TESTED.items():
-        if importlib.util.find_spec(name) is None:
+    for name, (tested, oldest) in _framework.TESTED.items():
+        try:
+            version = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
             continue
-        version = importlib.metadata.version(name)
-        if version.split(".")[:2] == tested.split("."):
+        if _framework.is_too_old(name, version):
+            text = f"{version}, and muster needs {oldest} or later"
+            yield Finding(name, text, f"pip install '{name}=={tested}.*'")
+        elif _framework.is_tested(name, version):
             yield Finding(name, version)
         else:
             yield Finding(

@@ -25,6 +25,8 @@ class Error(Exception):
         rank: int | None = None,
         code: int = 0,
         step: int | None = None,
+        *,
+        advice: str = "",
     ) -> None:
         super().__init__(status, text, rank, code, step)
         self.status = status
@@ -32,6 +34,7 @@ class Error(Exception):
         self.rank = rank
         self.code = code
         self.step = step
+        self._advice = advice
 
     @property
     def name(self) -> str:
@@ -39,7 +42,7 @@ class Error(Exception):
 
     @property
     def advice(self) -> str:
-        return _string(lib.muster_status_advice(_known(self.status)))
+        return self._advice or _string(lib.muster_status_advice(_known(self.status)))
 
     @property
     def exit_code(self) -> int:
@@ -65,7 +68,7 @@ class NotFoundError(Error, KeyError):
 
 
 class VersionError(Error, ImportError):  # type: ignore[misc]  # `name` is the status's
-    """Two parts do not know each other's version; `text` names both."""
+    """Two parts have versions that do not work together; `text` names both."""
 
 
 class CorruptError(Error):

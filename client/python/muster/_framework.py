@@ -2,21 +2,65 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Any
 
-from ._errors import Error, Preempted, SaveError, wrong
+from ._errors import Error, Preempted, SaveError, VersionError, wrong
 from ._log import log
 from ._native import lib
 
 _OVER = (lib.MUSTER_E_BUSY, lib.MUSTER_E_EXISTS)  # the step was over, or saved, already
 
 
-def check_version(module: str, framework: str, version: str, tested: str) -> None:
-    """Warns of a version that nobody tested; `tested` is its major and minor number."""
-    if version.split(".")[:2] != tested.split("."):
+# By the name of its package: the version that muster was tested with, and the oldest that has all
+# that muster's module uses.
+TESTED = {
+    "torch": ("2.15", "2.4"),
+    "transformers": ("5.23", "5.4"),
+    "accelerate": ("1.15", "1.0"),
+    "lightning": ("2.6", "2.4"),
+    "torchdata": ("0.11", "0.8"),
+    "jax": ("0.10", "0.9"),
+    "orbax-checkpoint": ("0.12", "0.11.20"),
+    "keras": ("3.15", "3.5"),
+}
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    """"2.15.0+cpu" is 2, 15, 0."""
+    return tuple(map(int, re.findall(r"\d+", version.split("+")[0])[:3]))
+
+
+def is_tested(framework: str, version: str) -> bool:
+    return _numbers(version)[:2] == _numbers(TESTED[framework][0])
+
+
+def is_too_old(framework: str, version: str) -> bool:
+    return _numbers(version) < _numbers(TESTED[framework][1])
+
+
+def require_version(module: str, framework: str, version: str) -> None:
+    """Raises VersionError where muster's module lacks something. Call it before the module imports
+    what an old version has not.
+    """
+    tested, oldest = TESTED[framework]
+    if is_too_old(framework, version):
+        raise VersionError(
+            lib.MUSTER_E_VERSION,
+            f"{module} cannot use {framework} {version}: it needs {oldest} or later, and was "
+            f"tested with {tested}",
+            advice=f"pip install '{framework}=={tested}.*'",
+        )
+
+
+def check_version(module: str, framework: str, version: str) -> None:
+    """require_version, and a warning where nobody tested that version."""
+    require_version(module, framework, version)
+    tested = TESTED[framework][0]
+    if not is_tested(framework, version):
         warnings.warn(
             f"{module} was tested with {framework} {tested}, and this is {framework} {version}; "
             "preempt and resume a short run of yours before you rely on it, or install "

@@ -84,13 +84,15 @@ class KeepSteps(_Steps):
 
 
 class KeepEvery(_Seconds):
-    """Each that was committed at least so long after the last one so kept."""
+    """One checkpoint in each such span of time: kept if it was committed at least that long after
+    the last one that this policy kept.
+    """
 
     _kind = lib.MUSTER_KEEP_EVERY_MS
 
 
 class KeepLast(_Seconds):
-    """Those that were committed at most so long before the newest."""
+    """All that were committed within this span of time before the newest."""
 
     _kind = lib.MUSTER_KEEP_LAST_MS
 
@@ -113,7 +115,7 @@ class KeepBest(_Policy):
 
 
 class SaveEverySteps(_Number):
-    """Steps that `number` divides."""
+    """Each step that is a multiple of `number`."""
 
     _kind = lib.MUSTER_SAVE_EVERY_STEPS
 
@@ -132,14 +134,14 @@ class SaveFirst(_Policy):
 
 
 class SaveEvery(_Seconds):
-    """So long after the last save began."""
+    """A save each such span of time, counted from the beginning of the last save."""
 
     _kind = lib.MUSTER_SAVE_PERIOD_MS
 
 
 @dataclasses.dataclass(frozen=True)
 class SaveShare(_Policy):
-    """So often that saves take at most this share of the time, as 0.02."""
+    """Saves as often as they take at most this share of the time: 0.02 is two percent."""
 
     share: float
     _kind = lib.MUSTER_SAVE_OVERHEAD
@@ -417,7 +419,7 @@ class Manager(Member):
         )
 
     def metadata(self, step: int) -> CheckpointInfo:
-        """All about one step, with its metadata."""
+        """The checkpoint of one step, with its metadata."""
         found = ffi.new("struct muster_checkpoint_info const **")
         self._finish(
             lib.muster_manager_metadata(self._manager(), step, found, self._error), self._error

@@ -124,11 +124,12 @@ class Node(Member):
     # --- steps ------------------------------------------------------------------------------
 
     def step(self) -> None:
-        """Behind each step of training: counts it, and is the boundary before the next one.
+        """Call it behind each step of training. It counts the step, and saves before the next one
+        where all ranks agreed to.
 
-        Costs about a microsecond while nothing happens. Saves with all ranks where they agreed on
-        it. Raises Preempted once the job's termination is settled: leave the loop. Raises PeerError
-        when another rank failed, SaveError and others; an exception of `save` comes out of here.
+        Costs about a microsecond while nothing happens. Raises Preempted once the job's
+        termination is settled: leave the loop. Raises PeerError when another rank failed, SaveError
+        and others; an exception of `save` comes out of here.
         """
         status = _boundary(self._c, _NULL, self._error)
         if status or self._hooks.raised is not None:
@@ -193,8 +194,8 @@ class Node(Member):
         )
 
     def save_progress(self, written_bytes: int) -> None:
-        """For a long `save`: so many bytes are written. A save that tells nothing is given up after
-        60 s or more.
+        """For a long `save`: tells how many bytes are written. A save that tells nothing is given
+        up after 60 s or more.
         """
         lib.muster_node_save_progress(self._handle(), written_bytes)
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ._errors import check, new_error, wrong, wrong_type
+from ._errors import check, encoded, integer, new_error, wrong, wrong_type
 from ._native import ffi, lib
 
 _DTYPES = {
@@ -36,22 +36,29 @@ def _bytes_of(array: Any, dtype: str) -> Any:
     return array
 
 
+def _name(name: str) -> bytes:
+    return encoded("the name of a state", name)
+
+
 def _memory(name: str, array: Any) -> tuple[int, tuple[int, ...], Any]:
     """dtype, shape and a pointer that keeps the array's memory; nothing is copied."""
     dtype = str(getattr(array, "dtype", None)).removeprefix("torch.")
     if getattr(getattr(array, "dtype", None), "byteorder", "=") == ">":
         raise wrong(f"state {name!r} is big-endian; give it in native byte order")
     if dtype not in _DTYPES:
+        of = f" with dtype {dtype}" if hasattr(array, "dtype") else ""
         raise wrong_type(
-            f"state {name!r} is a {type(array).__name__} with dtype {dtype}; give an array or CPU "
-            "tensor of " + ", ".join(_DTYPES)
+            f"state {name!r} is a {type(array).__name__}{of}; give an array or CPU tensor of "
+            + ", ".join(_DTYPES)
         )
     if hasattr(array, "data_ptr"):
-        if array.device.type != "cpu" or not array.is_contiguous():
+        if array.device.type != "cpu":
             raise wrong(
-                f"state {name!r} is on {array.device} or not contiguous; give a contiguous CPU "
+                f"state {name!r} is on {array.device}, where muster reads no memory; give a CPU "
                 "tensor"
             )
+        if not array.is_contiguous():
+            raise wrong(f"state {name!r} is not contiguous; give its contiguous()")
         return _DTYPES[dtype], tuple(array.shape), ffi.cast("void *", array.data_ptr())
     try:
         pointer = ffi.from_buffer(_bytes_of(array, dtype), require_writable=True)
@@ -89,7 +96,7 @@ class TrainingState(Mapping[str, Any]):
         error = new_error()
         check(
             lib.muster_state_add_tensor(
-                self._box[0], name.encode(), dtype, list(shape), len(shape), pointer, error
+                self._box[0], _name(name), dtype, list(shape), len(shape), pointer, error
             ),
             error,
         )
@@ -104,6 +111,8 @@ class TrainingState(Mapping[str, Any]):
         Any number of ranks can restore such a checkpoint.
         """
         dtype, shape, pointer = _memory(name, array)
+        if not isinstance(whole_shape, Sequence):
+            raise wrong_type(f"whole_shape of state {name!r} is {whole_shape!r}; give a tuple")
         whole = tuple(whole_shape)
         if len(shape) != len(whole) or not 0 <= axis < len(whole):
             raise wrong(
@@ -117,7 +126,7 @@ class TrainingState(Mapping[str, Any]):
         check(
             lib.muster_state_add_split(
                 self._box[0],
-                name.encode(),
+                _name(name),
                 dtype,
                 list(whole),
                 len(whole),
@@ -133,10 +142,16 @@ class TrainingState(Mapping[str, Any]):
 
     def add_bytes(self, name: str, data: bytearray | memoryview) -> None:
         """Adds opaque bytes of a fixed size, filled in place at a restore."""
-        pointer = ffi.from_buffer(data, require_writable=True)
+        try:
+            pointer = ffi.from_buffer(data, require_writable=True)
+        except (BufferError, ValueError, TypeError):
+            raise wrong_type(
+                f"state {name!r} is a {type(data).__name__} that cannot be restored in place; give "
+                "a bytearray"
+            ) from None
         error = new_error()
         check(
-            lib.muster_state_add_blob(self._box[0], name.encode(), pointer, len(pointer), error),
+            lib.muster_state_add_blob(self._box[0], _name(name), pointer, len(pointer), error),
             error,
         )
         self._keep(name, data, pointer)
@@ -144,7 +159,7 @@ class TrainingState(Mapping[str, Any]):
     def remove(self, name: str) -> None:
         """Takes one array out. Raises muster.Error when there is none of that name."""
         error = new_error()
-        check(lib.muster_state_remove(self._box[0], name.encode(), error), error)
+        check(lib.muster_state_remove(self._box[0], _name(name), error), error)
         del self._arrays[name], self._pointers[name]
 
     @property
@@ -179,5 +194,11 @@ class TrainingState(Mapping[str, Any]):
 def split_range(length: int, rank: int, world_size: int) -> tuple[int, int]:
     """(begin, count): the usual part of `length` slices for a rank."""
     begin, count = ffi.new("int64_t *"), ffi.new("int64_t *")
-    lib.muster_split_range(length, rank, world_size, begin, count)
+    lib.muster_split_range(
+        integer("length", length, bits=63),
+        integer("rank", rank),
+        integer("world_size", world_size),
+        begin,
+        count,
+    )
     return begin[0], count[0]

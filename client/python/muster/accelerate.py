@@ -22,11 +22,12 @@ import accelerate
 import torch
 
 from . import _framework
+
+_framework.check_version("muster.accelerate", "accelerate", accelerate.__version__)
+
 from . import torch as _torch
 from ._errors import wrong, wrong_type
 from ._member import RestoreContext, SaveContext
-
-_framework.check_version("muster.accelerate", "accelerate", accelerate.__version__, "1.15")
 
 _SHARED = ("FSDP", "DEEPSPEED", "MEGATRON_LM")  # all ranks write one folder together
 

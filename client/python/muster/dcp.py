@@ -18,16 +18,18 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
+
+from . import _framework
+
+_framework.check_version("muster.dcp", "torch", torch.__version__)
+
 import torch.distributed.checkpoint as dcp
 from torch.distributed.checkpoint.state_dict import get_state_dict, set_state_dict
 
-from . import _framework
 from . import torch as _torch
 from ._errors import wrong, wrong_type
 from ._log import log
 from ._member import RestoreContext, SaveContext
-
-_framework.check_version("muster.dcp", "torch", torch.__version__, "2.15")
 
 
 class _Writer(dcp.FileSystemWriter):  # type: ignore[misc] # torch is not read here
@@ -143,7 +145,7 @@ class Checkpointer(_torch.Checkpointer):
         states = [self._load(path) for path in saved]
         for name, part in self._parts.items():
             if name != "data":
-                part.load_state_dict(states[0][name])
+                _torch._load_part(name, part, states[0][name])
         if self._resize is not None:
             self._resize([state.get("data") for state in states])
         if "data" in self._parts:

@@ -22,12 +22,14 @@ from collections.abc import Mapping
 from typing import Any
 
 import jax
-from jax._src import distributed
 
 from . import _framework
-from ._elsewhere import Elsewhere, Saved
 
-_framework.check_version("muster.jax", "jax", jax.__version__, "0.10")
+_framework.check_version("muster.jax", "jax", jax.__version__)
+
+from jax._src import distributed
+
+from ._elsewhere import Elsewhere, Saved
 
 
 def initialize(**options: Any) -> None:
@@ -36,7 +38,7 @@ def initialize(**options: Any) -> None:
     On one host nothing has to be set. On several, set MASTER_ADDR to rank 0's host and MASTER_PORT
     to a free port there, for all ranks. JAX's own preemption service stays off: it takes SIGTERM,
     and waits for the other processes inside of its answer.
-    options: those of jax.distributed.initialize; what is given there counts. Without `muster run`
+    options: those of jax.distributed.initialize; what is given there is used. Without `muster run`
     JAX looks for a cluster by itself. Raises RuntimeError when there is no place to meet.
     """
     jax.config.update("jax_enable_preemption_service", False)
@@ -86,7 +88,7 @@ def answer_preemption_sync(reached: Any) -> None:
 
 
 def check_world(elsewhere: Elsewhere) -> None:
-    """Raises RuntimeError when JAX and muster count other processes."""
+    """Raises RuntimeError when JAX and muster do not count the same processes."""
     world_size = elsewhere.manager.world_size
     if world_size != jax.process_count():
         error = RuntimeError(
@@ -109,7 +111,7 @@ class PreemptionSync:
 
     directory: of muster's own small files, seen by all processes; None = MUSTER_CHECKPOINT_DIR.
     options: those of muster.Manager, as save policies, grace, sources. Raises muster.Error, and
-    RuntimeError when JAX counts other processes than muster.
+    RuntimeError when JAX and muster do not count the same processes.
     """
 
     def __init__(self, directory: str | os.PathLike[str] | None = None, **options: Any) -> None:

@@ -24,7 +24,7 @@ from ._errors import wrong
 from ._manager import KeepLatest, Manager
 from ._member import RestoreContext, SaveContext
 
-_framework.check_version("muster.keras", "keras", keras.__version__, "3.15")
+_framework.check_version("muster.keras", "keras", keras.__version__)
 
 _BACKENDS = ("jax", "torch")
 _WEIGHTS = "model.weights.h5"  # as Keras writes it, with the optimizer's
@@ -69,8 +69,8 @@ class BackupAndRestore(keras.callbacks.Callback):  # type: ignore[misc] # keras 
     Each rank saves what it holds, its random numbers too, and gets its own back. The next launch
     has the same number of ranks. The model is built before fit.
 
-    backup_dir: of muster's checkpoints, seen by all ranks. save_freq: "epoch", each so many
-    batches, or False for saves that are agreed alone. double_checkpoint: keep the last two, and
+    backup_dir: of muster's checkpoints, seen by all ranks. save_freq: "epoch", a number of
+    batches, or False: then only agreed saves are made. double_checkpoint: keep the last two, and
     restore the older one if the newest is damaged. delete_checkpoint: must be False; the newest
     checkpoint of a job stays, and another job begins from the start.
     options: those of muster.Manager, as grace and sources.

@@ -16,18 +16,20 @@ from typing import Any
 
 import lightning
 import torch
+
+from . import _framework
+
+_framework.check_version("muster.lightning", "lightning", lightning.__version__)
+
 from lightning.fabric.utilities.data import _set_sampler_epoch
 from lightning.pytorch import Callback
 
-from . import _framework
 from ._errors import wrong
 from ._log import log
 from ._manager import Manager, _Policy
 from ._member import RestoreContext, SaveContext
 from ._signals import hear_instead_of
 from .torch import _refuse_pickles, rng_state, set_rng_state
-
-_framework.check_version("muster.lightning", "lightning", lightning.__version__, "2.6")
 
 _TRAINER = "trainer.ckpt"  # what Lightning wrote, in the directory of rank 0
 _RANK = "rank.pt"  # what is each rank's own

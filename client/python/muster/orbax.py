@@ -19,15 +19,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import orbax.checkpoint as ocp
-from orbax.checkpoint import checkpoint_managers as policies
 
 from . import _framework
+
+_framework.check_version("muster.orbax", "orbax-checkpoint", ocp.__version__)
+
+from orbax.checkpoint import checkpoint_managers as policies
+
 from ._elsewhere import Elsewhere, local, read_pointer
 from ._errors import Error, wrong
 from ._log import log
 from .jax import answer_preemption_sync, check_world, replace_preemption_service
-
-_framework.check_version("muster.orbax", "orbax-checkpoint", ocp.__version__, "0.12")
 
 _SEAL = "muster"  # in the custom metadata of a step that was saved together with muster
 _SET_ASIDE = ".orbax-checkpoint-tmp-uncommitted"  # a name that Orbax takes for an unfinished save
@@ -106,7 +108,7 @@ class CheckpointManager(ocp.CheckpointManager):  # type: ignore[misc] # orbax is
 
     muster: options of muster.Manager, as {"grace": 60}. The directory of muster's own small files
     is by default MUSTER_CHECKPOINT_DIR, else "muster" in the manager's directory.
-    Raises muster.Error, and RuntimeError when JAX counts other processes than muster.
+    Raises muster.Error, and RuntimeError when JAX and muster do not count the same processes.
     """
 
     def __init__(

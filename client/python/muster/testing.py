@@ -31,7 +31,7 @@ _T = TypeVar("_T")
 class Outcome:
     """What became of a job. code: of `muster run`, 0 = all ranks finished.
 
-    launches: so often its ranks were started. resumed: the steps that the later ones began behind.
+    launches: how often its ranks were started. resumed: the steps that the later ones began behind.
     logs: what each rank printed, over all launches. text: what `muster run` said.
     """
 
@@ -98,7 +98,7 @@ def preempt(
 
     program: its words, as [sys.executable, "train.py"]. directory: empty, for the broker's files,
     the logs and the checkpoints (MUSTER_CHECKPOINT_DIR). at_step: each launch is preempted once all
-    ranks have done so many steps in it. rank: whose end is announced. times: so often.
+    ranks have done so many steps in it. rank: whose end is announced. times: how often that happens.
     patience: seconds for all of it. env: more of the environment.
     Raises TimeoutError when the program hangs or takes no steps; it is killed then.
     """

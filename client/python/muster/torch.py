@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import os
 import pathlib
+import pickle
 import random
 import sys
 import tempfile
@@ -22,25 +23,21 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import torch
-import torch.distributed
 
 from . import _framework
-from ._errors import NotFoundError, VersionError, wrong, wrong_type
+
+_framework.require_version("muster.torch", "torch", torch.__version__)
+
+import torch.distributed
+
+from ._errors import Error, NotFoundError, RestoreError, wrong, wrong_type
 from ._member import RestoreContext, SaveContext
 from ._native import lib
 from ._node import Node
 from ._signals import shield
 
-_OLDEST = (2, 4)
 _FILE = "rank.pt"
 _PLAIN = (type(None), bool, int, float, complex, str, bytes, torch.dtype, torch.device)
-
-if tuple(int(part) for part in torch.__version__.split(".")[:2]) < _OLDEST:
-    raise VersionError(
-        lib.MUSTER_E_VERSION,
-        f"muster.torch does not know torch {torch.__version__}; it was tested with 2.15, and needs "
-        f"{'.'.join(map(str, _OLDEST))} or later",
-    )
 
 
 def local_rank() -> int:
@@ -129,6 +126,19 @@ def _refuse_pickles(place: str, value: Any) -> None:
         )
 
 
+def _load_part(name: str, part: Any, state: Any) -> None:
+    try:
+        part.load_state_dict(state)
+    except Error:
+        raise
+    except Exception as error:
+        raise RestoreError(
+            lib.MUSTER_E_RESTORE,
+            f"{name} does not take what was saved of it: {type(error).__name__}: {error}. Make it "
+            "as it was then, or start another job",
+        ) from error
+
+
 class Checkpointer:
     """Saves and restores what a training consists of, at the step that all ranks agreed on.
 
@@ -181,7 +191,7 @@ class Checkpointer:
         return self.node.resumed_step > 0
 
     def steps(self, total: int) -> Iterator[int]:
-        """The steps that are still to do, of `total`: it goes on behind the checkpoint."""
+        """The numbers of the steps that are left of `total`, from the restored checkpoint on."""
         while self.node.steps_done < total:
             step = self.node.steps_done
             yield step
@@ -189,7 +199,7 @@ class Checkpointer:
                 raise RuntimeError(f"step {step} ended without step(); call it at its end")
 
     def step(self) -> None:
-        """Behind each step of training; see muster.Node.step."""
+        """Call it behind each step of training; see muster.Node.step."""
         self.node.step()
 
     def close(self, code: int = 0) -> None:
@@ -219,9 +229,16 @@ class Checkpointer:
 
     def _load(self, path: pathlib.Path) -> dict[str, Any]:
         """What a rank saved. Raises NotFoundError when it is of another program."""
-        state: dict[str, Any] = torch.load(
-            path, map_location="cpu", weights_only=not self._allow_pickle
-        )
+        try:
+            state: dict[str, Any] = torch.load(
+                path, map_location="cpu", weights_only=not self._allow_pickle
+            )
+        except pickle.UnpicklingError as error:
+            raise RestoreError(
+                lib.MUSTER_E_RESTORE,
+                f"{path} holds what only a pickle can, which might run any program; give "
+                "allow_pickle=True if you trust whoever saved it",
+            ) from error
         missing = set(self._parts) ^ (set(state) - {"random"})
         if missing:
             raise NotFoundError(
@@ -235,7 +252,7 @@ class Checkpointer:
         assert context.directory is not None
         state = self._load(context.directory / _FILE)
         for name, part in self._parts.items():
-            part.load_state_dict(state[name])
+            _load_part(name, part, state[name])
             part.state_dict()  # a loader begins its iterator with it, and draws a random number
         set_rng_state(state["random"])
 

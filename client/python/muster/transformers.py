@@ -17,17 +17,19 @@ from collections.abc import Sequence
 from typing import Any
 
 import transformers
+
+from . import _framework
+
+_framework.check_version("muster.transformers", "transformers", transformers.__version__)
+
 from transformers import TrainerCallback
 from transformers.trainer_utils import rotate_checkpoints
 
-from . import _framework
 from ._elsewhere import Elsewhere, Saved
 from ._errors import wrong
 from ._log import log
 from ._manager import _Policy
 from ._signals import shield_behind
-
-_framework.check_version("muster.transformers", "transformers", transformers.__version__, "5.23")
 
 _SEAL = "muster.json"  # in the Trainer's checkpoint: the launch that wrote it
 

@@ -68,6 +68,7 @@ try:
         with muster.Client(timeout=20) as client:
             job = os.environ["MUSTER_JOB"]
             assert client.jobs()[0].job == job and not client.is_database
+            assert client.place == os.environ["MUSTER_BROKER"]
             while not client.latest(job)[0].in_place:
                 pass  # its final name comes behind the commit
             (checkpoint,) = client.latest(job)

@@ -507,7 +507,8 @@ static void wrong_arguments_are_named(void **state)
     struct muster_error err;
 
     (void)state;
-    assert_int_equal(muster_client_open(NULL, 0, &client, &err), MUSTER_E_ARGUMENT);
+    assert_int_equal(muster_client_open("tcp://host:1", 0, NULL, &err), MUSTER_E_ARGUMENT);
+    assert_int_equal(muster_client_open("tcp://host:1", -1, &client, &err), MUSTER_E_ARGUMENT);
     assert_int_equal(muster_client_open("", 0, &client, &err), MUSTER_E_ARGUMENT);
     assert_int_equal(muster_client_open("udp://host:1", 0, &client, &err), MUSTER_E_ARGUMENT);
     assert_int_equal(muster_client_open("tcp://nowhere", 0, &client, &err), MUSTER_E_ARGUMENT);
