@@ -44,6 +44,11 @@ int64_t frames_below(struct sim *sim, int64_t below)
     return (int64_t)(next(&sim->frames) % (uint64_t)below);
 }
 
+int64_t relay_below(struct sim *sim, int64_t below)
+{
+    return (int64_t)(next(&sim->relay_chance) % (uint64_t)below);
+}
+
 bool side_chance(struct sim *sim, unsigned percent)
 {
     return next(&sim->side) % 100 < percent;
@@ -218,6 +223,7 @@ static void world_free(struct sim *sim)
     free(sim->notices);
     free(sim->procs);
     free(sim->routes);
+    relays_end(sim);
     free(sim->shards);
     free(sim->dirs);
     free(sim->queue);
@@ -258,6 +264,7 @@ bool sim_run(const struct sim_options *options, struct sim_stats *stats,
     arena_init(&sim->frame, 0);
     keeps_plan_world(sim);
     net_plan(sim);
+    relays_plan(sim);
     stats->keeping += sim->keeps;
     plan_focus(sim);
     job_plan(sim);
@@ -304,6 +311,7 @@ void sim_arguments(const struct sim_options *options, char *text, size_t size)
         {options->slow_disk, " --slow-disk"},
         {options->shared, " --shared"},
         {options->power_cuts, " --power-cuts"},
+        {options->relays, " --relays"},
         {options->lasting, " --lasting"},
         {options->healthy, " --healthy"},
         {options->layout == LAYOUT_SHARDED, " --layout sharded"},

@@ -57,7 +57,9 @@ enum sim_fault {
     FAULT_TWIN,       /* a second process comes for a rank whose first one still lives */
     FAULT_SAVE_LONG,  /* for minutes, and goes on all the while: in worlds made for it alone */
     FAULT_DISK_SLOW,  /* a transaction of the broker takes seconds, again and again: likewise */
-    FAULT_HOST_CUT,   /* the power of a host with ranks, with what they had not synced: likewise */
+    FAULT_RELAY_DIES, /* with what it holds: in worlds with relays alone, as the next */
+    FAULT_RELAY_STALLS,
+    FAULT_HOST_CUT, /* the power of a host with ranks, with what they had not synced: likewise */
     /* In worlds with two brokers and one log. */
     FAULT_LOG_CUT,   /* the active broker does not reach it */
     FAULT_LOG_SLOW,  /* batches and answers are on their way for seconds */
@@ -173,6 +175,7 @@ enum sim_mutation {
     MUTANT_SAVED_UNSYNCED,   /* under power cuts: SAVED is said before the shard is synced, ... */
     MUTANT_NAMED_UNSYNCED,   /* ... MANIFEST_DONE before the checkpoint's name is, ... */
     MUTANT_REMOVED_UNSYNCED, /* ... its files go before the name that it lost is */
+    MUTANT_RANKS_MIXED_UP,   /* a relay gives its ranks each other's messages */
     /* With a shared log: */
     MUTANT_NO_FENCE,      /* it takes any broker's batch, ... */
     MUTANT_FENCE_APART,   /* ... or asks whose it is before it is written, not in one */
@@ -213,6 +216,7 @@ struct sim_options {
     bool slow_disk;          /* every world's broker has one, for a while */
     bool shared;             /* two brokers, of which one is active, over one log */
     bool power_cuts;         /* of every world's hosts, now and then (sim_power.c) */
+    bool relays;             /* every host has one (sim_relay.c) */
     bool lasting;            /* loops outlast the faults, but in worlds whose matter is their end */
     bool healthy;            /* no faults but notices and saves that are asked for */
     unsigned nodes;          /* 0 = the seed decides */
@@ -260,6 +264,8 @@ struct sim_stats {
     uint64_t noticed[MOMENT_COUNT];
     uint64_t holds;
     uint64_t queries, rows;
+    uint64_t bundles, bundled; /* and messages in them */
+    uint64_t bundles_cut;      /* half of one came: nothing of it may be taken */
     uint64_t histories_lost;
     uint64_t launches_anew;              /* opened after that, with no history but this one */
     uint64_t keeping;                    /* worlds with policies */

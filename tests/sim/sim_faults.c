@@ -29,11 +29,14 @@ static struct sim_proc *target_of(struct sim *sim, const struct sim_fault_plan *
 
 /* --- what is counted -------------------------------------------------------------------------- */
 
-_Static_assert(FAULT_COUNT <= 64, "a bit for each");
+#define WITHOUT_BIT 2 /* faults of relays strike at once */
+_Static_assert(FAULT_COUNT - WITHOUT_BIT <= 64, "a bit for each other");
 
 static uint64_t bit_of(enum sim_fault kind)
 {
-    return UINT64_C(1) << kind;
+    if (kind == FAULT_RELAY_DIES || kind == FAULT_RELAY_STALLS)
+        return 0;
+    return UINT64_C(1) << (kind > FAULT_RELAY_STALLS ? kind - WITHOUT_BIT : kind);
 }
 
 void fault_met(struct sim *sim, enum sim_fault kind)
@@ -113,6 +116,10 @@ static void undo(struct sim *sim, struct sim_event *event)
     case FAULT_STALL_BOTH:
         net_stall(sim, proc, false, false);
         break;
+    case FAULT_RELAY_DIES:
+    case FAULT_RELAY_STALLS:
+        relay_fault(sim, proc, (enum sim_fault)event->number, false);
+        break;
     case FAULT_STORE_FULL:
         store_fault_over(sim, FAULT_STORE_FULL);
         break;
@@ -182,6 +189,10 @@ static void on_proc(struct sim *sim, const struct sim_fault_plan *plan, struct s
         break;
     case FAULT_STALL_BOTH:
         net_stall(sim, proc, true, true);
+        break;
+    case FAULT_RELAY_DIES:
+    case FAULT_RELAY_STALLS:
+        relay_fault(sim, proc, plan->kind, true);
         break;
     default:
         return;
@@ -364,6 +375,8 @@ static bool needs_proc(enum sim_fault kind)
     case FAULT_STALL_UP:
     case FAULT_STALL_DOWN:
     case FAULT_STALL_BOTH:
+    case FAULT_RELAY_DIES:
+    case FAULT_RELAY_STALLS:
         return true;
     default:
         return fault_is_notice(kind);

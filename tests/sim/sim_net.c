@@ -136,12 +136,30 @@ static void arrive_up(struct sim *sim, struct sim_event *event)
     sim->broker = newest;
 }
 
+/* What takes the place of single frames where hosts have relays. */
+void net_bundle(struct sim *sim, const struct sim_event *frame, int64_t *last_us, bool up)
+{
+    send(sim, frame, last_us, 0, up ? &of_up : &of_down);
+}
+
+static bool goes_by_relay(struct sim *sim, const struct sim_proc *proc, uint64_t route,
+                          uint8_t *data, size_t size, bool up)
+{
+    if (!sim->options.relays)
+        return false;
+    relay_take(sim, proc, route, data, size, up);
+    free(data);
+    return true;
+}
+
 static void send_up(struct sim *sim, struct sim_proc *proc, uint64_t route, uint8_t *data,
                     size_t size)
 {
     const struct sim_event frame = {
         .fn = arrive_up, .number = proc->index, .stamp = route, .data = data, .size = size};
 
+    if (goes_by_relay(sim, proc, route, data, size, true))
+        return;
     send(sim, &frame, &proc->up_last_us, 0, &of_up);
 }
 
@@ -173,6 +191,8 @@ static void send_down(struct sim *sim, struct sim_proc *proc, uint64_t route, ui
     const struct sim_event frame = {
         .fn = arrive_down, .proc = proc, .stamp = route, .data = data, .size = size};
 
+    if (goes_by_relay(sim, proc, route, data, size, false))
+        return;
     send(sim, &frame, &proc->down_last_us, 0, &of_down);
 }
 

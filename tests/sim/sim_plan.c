@@ -253,6 +253,19 @@ static void add_power_cuts(struct sim *sim, int64_t work)
     }
 }
 
+static void add_relays(struct sim *sim, int64_t work)
+{
+    for (int64_t count = 1 + relay_below(sim, 5); count > 0; count--) {
+        struct sim_fault_plan plan = {
+            .kind = relay_below(sim, 3) > 0 ? FAULT_RELAY_DIES : FAULT_RELAY_STALLS,
+            .at_us = relay_below(sim, work + 2000000),
+            .for_us = 20000 + relay_below(sim, relay_below(sim, 4) > 0 ? 1500000 : 12000000),
+            .target = (unsigned)relay_below(sim, 0xffff),
+            .slot = -1};
+        plan_add(sim, &plan);
+    }
+}
+
 #define LASTING_NODES_MAX 16
 #define LASTING_STEPS_MAX 300 /* of one rank; steps that are shorter take longer then */
 
@@ -313,6 +326,8 @@ void plan_faults(struct sim *sim)
         shared_plan(sim, work);
     if (sim->options.power_cuts)
         add_power_cuts(sim, work);
+    if (sim->options.relays)
+        add_relays(sim, work);
     if (sim->keeps && !sim->options.healthy)
         add_in_keeps(sim, work);
     if (sim->options.sqlite && !sim->options.healthy)

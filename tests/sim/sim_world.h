@@ -366,6 +366,10 @@ struct sim {
     bool failed, over;
     uint64_t random;
     uint64_t frames; /* of the mishaps of single ones */
+    uint64_t relay_chance;
+    unsigned relay_ranks; /* slots behind each relay */
+    struct sim_relay **relays;
+    size_t relays_count;
     bool frames_fail;
     uint64_t side; /* of what worlds with policies have beside the others */
     bool keeps;
@@ -452,6 +456,7 @@ uint64_t sim_random(struct sim *sim);
 int64_t sim_range(struct sim *sim, int64_t low, int64_t high); /* both included */
 bool sim_chance(struct sim *sim, unsigned percent);
 int64_t side_range(struct sim *sim, int64_t low, int64_t high);
+int64_t relay_below(struct sim *sim, int64_t below);
 int64_t frames_below(struct sim *sim, int64_t below); /* 0 ... below - 1 */
 bool side_chance(struct sim *sim, unsigned percent);
 const char *sim_word(struct sim *sim, const char *text); /* interned copy */
@@ -598,7 +603,16 @@ void broker_free(struct sim *sim);
 int64_t broker_boot_ms(const struct sim *sim);
 int64_t broker_unix_ms(const struct sim *sim);
 
+/* sim_relay.c */
+void relays_plan(struct sim *sim);
+void relays_end(struct sim *sim);
+/* A frame from or to a process, whose connection has that route. */
+void relay_take(struct sim *sim, const struct sim_proc *proc, uint64_t route, const uint8_t *data,
+                size_t size, bool up);
+void relay_fault(struct sim *sim, struct sim_proc *proc, enum sim_fault kind, bool begins);
+
 /* sim_net.c */
+void net_bundle(struct sim *sim, const struct sim_event *frame, int64_t *last_us, bool up);
 void net_plan(struct sim *sim);
 void net_up(struct sim *sim, struct sim_proc *proc, const uint8_t *data, size_t size);
 void net_down(struct sim *sim, uint64_t route, const uint8_t *data, size_t size);
