@@ -6,7 +6,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#define LINE_SLOTS 480 /* across; more cannot be told apart */
+#define LINE_SLOTS 300 /* across, of up to three elements: a page has a thousand at most */
 #define LINE_TICKS 4
 #define LINE_LEAST_MS 1000 /* of a window; below that the axis has nothing to tell */
 
