@@ -31,11 +31,7 @@ static void power_cuts_break_nothing(void **state)
     struct sim_stats stats = {0};
 
     (void)state;
-    for (uint64_t seed = 1; seed <= SEEDS; seed++) {
-        struct sim_options options = world(seed);
-        assert_true(sim_run_told(&options, &stats));
-    }
-    sim_stats_print(&stats, stdout);
+    sim_run_worlds(world, SEEDS, &stats);
     sim_expect_often("fault", sim_fault_name(FAULT_HOST_CUT), stats.faults[FAULT_HOST_CUT]);
     sim_expect_often("taken back", "shards", stats.cut_shards);
     assert_int_equal(sim_rare(), 0);

@@ -26,11 +26,7 @@ static void relays_break_nothing(void **state)
     struct sim_stats stats = {0};
 
     (void)state;
-    for (uint64_t seed = 1; seed <= SEEDS; seed++) {
-        struct sim_options options = world(seed);
-        assert_true(sim_run_told(&options, &stats));
-    }
-    sim_stats_print(&stats, stdout);
+    sim_run_worlds(world, SEEDS, &stats);
     sim_expect_often("fault", sim_fault_name(FAULT_RELAY_DIES), stats.faults[FAULT_RELAY_DIES]);
     sim_expect_often("fault", sim_fault_name(FAULT_RELAY_STALLS), stats.faults[FAULT_RELAY_STALLS]);
     sim_expect_often("bundles", "cut off", stats.bundles_cut);

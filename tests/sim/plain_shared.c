@@ -30,11 +30,7 @@ static void two_brokers_break_nothing(void **state)
     struct sim_stats stats = {0};
 
     (void)state;
-    for (uint64_t seed = 1; seed <= SEEDS; seed++) {
-        struct sim_options options = world(seed);
-        assert_true(sim_run_told(&options, &stats));
-    }
-    sim_stats_print(&stats, stdout);
+    sim_run_worlds(world, SEEDS, &stats);
     for (unsigned fault = FAULT_LOG_CUT; fault <= FAULT_HAND_OVER; fault++)
         sim_expect_often("fault", sim_fault_name(fault), stats.faults[fault]);
     sim_expect_often("take-over", "", stats.takeovers);

@@ -67,6 +67,16 @@ bool sim_run_told(const struct sim_options *options, struct sim_stats *stats)
     return false;
 }
 
+void sim_run_worlds(struct sim_options (*world)(uint64_t seed), uint64_t count,
+                    struct sim_stats *stats)
+{
+    for (uint64_t seed = 1; seed <= count; seed++) {
+        struct sim_options options = world(seed);
+        assert_true(sim_run_told(&options, stats));
+    }
+    sim_stats_print(stats, stdout);
+}
+
 static unsigned bugs_seen;
 
 void sim_bug_seen(const struct sim_failure *failure, uint64_t seed)

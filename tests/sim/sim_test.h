@@ -7,6 +7,9 @@
 /* Runs the seed; on a violation prints it, the end of its story and how to replay it, and returns
  * false. */
 bool sim_run_told(const struct sim_options *options, struct sim_stats *stats);
+/* The worlds of seeds 1 to count: none may break anything. Prints what they met. */
+void sim_run_worlds(struct sim_options (*world)(uint64_t seed), uint64_t count,
+                    struct sim_stats *stats);
 /* The first of `count` seeds that breaks something; false when none does. */
 bool sim_find_failure(enum sim_mutation mutation, unsigned count, struct sim_failure *ret_failure);
 /* The same, but only what breaks this invariant counts. */
