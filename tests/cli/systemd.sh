@@ -1,6 +1,6 @@
 #!/bin/bash
-# systemd.sh - the unit that is installed: systemd takes it, rates its exposure 1.5 at most, and musterd says what the
-# unit waits for.
+# systemd.sh - the units that are installed: systemd takes them, rates their exposure 1.5 at most, and musterd says what the
+# broker's waits for.
 set -euo pipefail
 : "${MUSTERD:?}" "${BUILD_DIR:?}" "${MUSTER_PYTHON3:=python3}"
 unit=$BUILD_DIR/tools/systemd/musterd.service
@@ -29,13 +29,20 @@ assert line == b"STOPPING=1", line
 assert broker.wait(60) == 0
 END
 
-# --- the unit
+# --- the units
+ln -s "$MUSTERD" "$dir/musterd" # it is not installed, and its path may have a space
 grep -q '^ExecStart=.*/musterd --listen ' "$unit" || { echo "no ExecStart in $unit"; exit 1; }
 command -v systemd-analyze >/dev/null || { echo "skipped: the rating, systemd-analyze is not installed"; exit 77; }
-ln -s "$MUSTERD" "$dir/musterd" # it is not installed, and its path may have a space
-sed "s|^ExecStart=[^ ]*|ExecStart=$dir/musterd|" "$unit" >"$dir/musterd.service"
-said=$(systemd-analyze verify --man=no "$dir/musterd.service" 2>&1 | grep musterd.service || true)
-[ -z "$said" ] || { echo "$said"; exit 1; }
-systemd-analyze security --offline=true --threshold=15 "$dir/musterd.service" >"$dir/rating" 2>&1 ||
-    { tail -1 "$dir/rating"; exit 1; }
-tail -1 "$dir/rating"
+
+# takes FROM NAME - systemd takes it under that name.
+takes() {
+    local said
+
+    sed "s|^ExecStart=[^ ]*|ExecStart=$dir/musterd|; s|^EnvironmentFile=|&-|" "$1" >"$dir/$2"
+    said=$(systemd-analyze verify --man=no "$dir/$2" 2>&1 | grep "$2" || true)
+    [ -z "$said" ] || { echo "$said"; exit 1; }
+    systemd-analyze security --offline=true --threshold=15 "$dir/$2" >"$dir/rating" 2>&1 || { tail -1 "$dir/rating"; exit 1; }
+    tail -1 "$dir/rating"
+}
+takes "$unit" musterd.service
+takes "${unit%/*}/muster-relay@.service" muster-relay@daemon.service
