@@ -54,6 +54,29 @@ def test_what_a_program_wrote_is_committed_once_it_is_on_the_disk_alone(alone, t
     elsewhere.close()
 
 
+@pytest.mark.parametrize(
+    ("metadata", "shown"),
+    [
+        ({"path": "/own/checkpoint-8", "bytes": 12_300_000}, ["1", "12.3 MB", "/own/checkpoint-8"]),
+        ({"path": "/own/checkpoint-8"}, None),
+        ({"path": 5, "bytes": 5}, None),
+        ({"path": "/own/\x1b[31m", "bytes": 5}, None),
+    ],
+)
+def test_the_list_shows_what_a_program_wrote_by_itself(alone, metadata, shown):
+    state = muster.TrainingState(w=numpy.zeros(4))
+    with muster.Manager(state=state) as manager:
+        manager.restore()
+        assert manager.save(0, force=True, metadata=metadata)
+        listed = alone.muster("checkpoints", "--job", "job")
+    _, _, table = listed.partition("\n\n")
+    assert (shown is None) == (table == ""), listed
+    if shown is not None:
+        titles, row = table.splitlines()
+        assert titles.split("  ")[-1] == "WRITTEN BY THE PROGRAM"
+        assert row.strip().split("  ") == shown
+
+
 def test_every_call_of_a_manager(alone):
     state = muster.TrainingState(w=numpy.zeros(4))
     with muster.Manager(state=state, save=[muster.SaveSteps([1, 2])]) as manager:
