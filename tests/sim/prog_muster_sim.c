@@ -35,7 +35,7 @@ static double now_s(void)
 static int usage(FILE *to)
 {
     fputs("usage: muster-sim --seed N | --seeds A..B [--minutes M] [--focused] [--put-back] "
-          "[--hasty] [--slow-disk] [--power-cuts] [--lasting]\n"
+          "[--hasty] [--slow-disk] [--shared] [--power-cuts] [--lasting]\n"
           "                  [--healthy] [--nodes N] [--layout sharded|replicated] [--async 0|1] "
           "[--keeps 0|1] "
           "[--mutant N] "
@@ -176,6 +176,8 @@ static bool parse(int argc, char **argv, struct arguments *args)
             args->options.hasty = true;
         else if (strcmp(argv[i], "--slow-disk") == 0)
             args->options.slow_disk = true;
+        else if (strcmp(argv[i], "--shared") == 0)
+            args->options.shared = true;
         else if (strcmp(argv[i], "--power-cuts") == 0)
             args->options.power_cuts = true;
         else if (strcmp(argv[i], "--lasting") == 0)

@@ -253,6 +253,7 @@ bool sim_run(const struct sim_options *options, struct sim_stats *stats,
     sim->stats = stats;
     sim->failure = ret_failure;
     sim->random = options->seed * UINT64_C(0x2545f4914f6cdd1d) + 1;
+    sim->broker = &sim->brokers[0];
     arena_init(&sim->arena, 0);
     arena_init(&sim->frame, 0);
     keeps_plan_world(sim);
@@ -262,7 +263,10 @@ bool sim_run(const struct sim_options *options, struct sim_stats *stats,
     job_plan(sim);
     plan_faults(sim);
     sim_store_create(sim);
-    broker_start(sim);
+    if (options->shared)
+        shared_world(sim);
+    else
+        broker_start(sim);
     for (size_t i = 0; i < sim->jobs_count; i++)
         job_launch(sim, &sim->jobs[i]);
     sim_after(sim, 1000000, check_second, NULL);
@@ -298,6 +302,7 @@ void sim_arguments(const struct sim_options *options, char *text, size_t size)
         {options->put_back, " --put-back"},
         {options->hasty, " --hasty"},
         {options->slow_disk, " --slow-disk"},
+        {options->shared, " --shared"},
         {options->power_cuts, " --power-cuts"},
         {options->lasting, " --lasting"},
         {options->healthy, " --healthy"},
