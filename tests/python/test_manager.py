@@ -24,6 +24,8 @@ def test_a_managers_job_is_preempted_and_ends_with_the_bits_of_an_uninterrupted_
     assert (tmp_path / "a/False").read_text() == (tmp_path / "b/True").read_text()
     assert "restored None" in launch.log(0) and "Restored(step=" in launch.log(0)
     assert "kept [300, 350]" in launch.log(0)
+    (policy,) = world.client.policies("job")
+    assert (policy.generation, policy.keep) == (2, "latest 2; best 1 least loss")
     names = [row.path.rpartition("/")[2] for row in world.client.checkpoints("job")]
     assert "step_000350" in names
 
