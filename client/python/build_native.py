@@ -20,6 +20,7 @@ CALLBACKS = """
 extern "Python" int muster_py_save(const struct muster_save_context *context);
 extern "Python" int muster_py_restore(const struct muster_restore_context *context);
 extern "Python" bool muster_py_interrupted(void *arg);
+extern "Python" int muster_py_task(muster_task_t *task, void *arg);
 """
 OWN = [pathlib.Path(__file__).with_name(name) for name in ("shield.c", "log.c")]
 OWN_CALLS = """

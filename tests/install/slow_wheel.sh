@@ -39,7 +39,7 @@ cat >"$dir/inside.sh" <<'END_INSIDE'
 set -eu
 export HOME=/root LC_ALL=C.UTF-8 XDG_RUNTIME_DIR=/tmp/runtime
 mkdir -p /tmp/runtime
-unset "${!PIP_@}" # of the machine around us
+unset TMPDIR TMP TEMP "${!PIP_@}" # of the machine around us
 cd /tmp
 for program in cc gcc c++ cmake pkg-config; do
     ! command -v $program >/dev/null || { echo "$program is installed: this is no bare Debian"; exit 1; }

@@ -20,7 +20,8 @@ chroot_make() { # under the lock
     [ -n "$mirror" ] || skip "apt has no main archive of Debian's $codename among its sources"
     rm -rf "$chroot_dir"
     mkdir -p "$chroot_dir/usr/sbin"
-    {
+    (
+        unset TMPDIR TMP TEMP # no such directory is in there
         debootstrap --variant=minbase "$codename" "$chroot_dir" "$mirror" &&
             printf '#!/bin/sh\nexit 101\n' >"$chroot_dir/usr/sbin/policy-rc.d" &&
             chmod 755 "$chroot_dir/usr/sbin/policy-rc.d" &&
@@ -28,7 +29,7 @@ chroot_make() { # under the lock
                 apt-get install -q -y --no-install-recommends "${chroot_packages[@]}" &&
             rm -rf "$chroot_dir"/var/cache/apt/archives/*.deb &&
             printf '%s\n' "${chroot_packages[*]}" >"$chroot_dir/.complete"
-    } >"$chroot_dir.log" 2>&1 </dev/null
+    ) >"$chroot_dir.log" 2>&1 </dev/null
 }
 
 chroot_is_there() { [ "$(cat "$chroot_dir/.complete" 2>/dev/null)" = "${chroot_packages[*]}" ]; }

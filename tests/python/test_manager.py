@@ -24,6 +24,8 @@ def test_a_managers_job_is_preempted_and_ends_with_the_bits_of_an_uninterrupted_
     assert (tmp_path / "a/False").read_text() == (tmp_path / "b/True").read_text()
     assert "restored None" in launch.log(0) and "Restored(step=" in launch.log(0)
     assert "kept [300, 350]" in launch.log(0)
+    (policy,) = world.client.policies("job")
+    assert (policy.generation, policy.keep) == (2, "latest 2; best 1 least loss")
     names = [row.path.rpartition("/")[2] for row in world.client.checkpoints("job")]
     assert "step_000350" in names
 
@@ -52,6 +54,29 @@ def test_what_a_program_wrote_is_committed_once_it_is_on_the_disk_alone(alone, t
     elsewhere = _elsewhere.Elsewhere()
     assert elsewhere.latest is None
     elsewhere.close()
+
+
+@pytest.mark.parametrize(
+    ("metadata", "shown"),
+    [
+        ({"path": "/own/checkpoint-8", "bytes": 12_300_000}, ["1", "12.3 MB", "/own/checkpoint-8"]),
+        ({"path": "/own/checkpoint-8"}, None),
+        ({"path": 5, "bytes": 5}, None),
+        ({"path": "/own/\x1b[31m", "bytes": 5}, None),
+    ],
+)
+def test_the_list_shows_what_a_program_wrote_by_itself(alone, metadata, shown):
+    state = muster.TrainingState(w=numpy.zeros(4))
+    with muster.Manager(state=state) as manager:
+        manager.restore()
+        assert manager.save(0, force=True, metadata=metadata)
+        listed = alone.muster("checkpoints", "--job", "job")
+    _, _, table = listed.partition("\n\n")
+    assert (shown is None) == (table == ""), listed
+    if shown is not None:
+        titles, row = table.splitlines()
+        assert titles.split("  ")[-1] == "WRITTEN BY THE PROGRAM"
+        assert row.strip().split("  ") == shown
 
 
 def test_every_call_of_a_manager(alone):

@@ -33,6 +33,8 @@ def test_A3_a_save_of_200_s_that_reports_no_byte_commits_at_once(world, how):
         )
     listed = world.muster("checkpoints", "--job", "job")
     assert row.path in listed and re.search(" committed +operator .* 3 min ", listed), listed
+    if how == "two-phase":
+        assert re.search(rf"^ +{row.checkpoint}  1.0 kB  {world.directory}/own-\d+$", listed, re.M)
 
     world.client.notify("job", 0, left=600)
     await_that("the plan", lambda: "save in" in launch.log())

@@ -374,8 +374,31 @@ static struct shown rate(const struct muster_checkpoint_row *checkpoint)
     return shown;
 }
 
+static bool has_control(const char *text)
+{
+    while ((unsigned char)*text >= ' ' && *text != 0x7f)
+        text++;
+    return *text != '\0';
+}
+
+/* What a program wrote by itself: muster's own path holds only a pointer to it. */
+static void add_written(struct table *table, const struct muster_checkpoint_row *checkpoint)
+{
+    json_t *custom = json_loads(checkpoint->custom, 0, NULL);
+    const char *path = json_string_value(json_object_get(custom, "path"));
+    json_t *bytes = json_object_get(custom, "bytes");
+
+    if (path != NULL && !has_control(path) && json_is_integer(bytes)) {
+        table_add(table, render_number(checkpoint->checkpoint).text);
+        table_add(table, render_bytes(json_integer_value(bytes)).text);
+        table_add(table, path);
+    }
+    json_decref(custom);
+}
+
 static void print_checkpoints(struct tool *tool, const muster_rows_t *rows)
 {
+    static const char *const written_titles[] = {">CHECKPOINT", ">SIZE", "WRITTEN BY THE PROGRAM"};
     static const char *const titles[] = {
         ">CHECKPOINT", ">STEP", "EPOCH",  "STATE",   "CAUSE",      ">SIZE", ">SAVE",
         ">BLOCKED",    ">RATE", "SHARDS", "HELD BY", ">COMMITTED", "PATH",  "METRICS"};
@@ -383,10 +406,11 @@ static void print_checkpoints(struct tool *tool, const muster_rows_t *rows)
     static const char *const spare[] = {"RATE",  "BLOCKED", "EPOCH", "METRICS", "SHARDS",
                                         "CAUSE", "HELD BY", "SAVE",  "SIZE",    NULL};
     struct held held = held_find(tool, rows);
-    struct table table;
+    struct table table, written;
     char holders[1024];
     size_t hidden = 0;
 
+    table_init(&written, written_titles, 3);
     table_init(&table, titles, 14);
     table.spare = spare;
     for (size_t i = 0; i < muster_rows_count(rows); i++) {
@@ -411,9 +435,14 @@ static void print_checkpoints(struct tool *tool, const muster_rows_t *rows)
         table_add(&table, render_age(checkpoint->committed_unix_ms, tool->now_unix_ms).text);
         table_add(&table, checkpoint->path);
         table_add(&table, checkpoint->metrics);
+        add_written(&written, checkpoint);
     }
     held_free(&held);
     table_print(&table, tool->out, tool->width);
+    if (written.cells_count > 0) {
+        fputs("\n", tool->out);
+        table_print(&written, tool->out, tool->width);
+    }
     if (hidden > 0)
         fprintf(tool->out, "%zu deleted one%s not shown: --all\n", hidden,
                 hidden == 1 ? " is" : "s are");

@@ -27,6 +27,7 @@ from ._errors import (
     RestoreError,
     SaveError,
     StepError,
+    TaskError,
     VersionError,
     WaitTimeout,
 )
@@ -52,6 +53,7 @@ from ._node import Node, Position
 from ._read import Checkpoint, FileInfo, TensorInfo, read
 from ._signals import shield
 from ._state import TrainingState, split_range
+from ._tasks import Coordinator, PerWorker, RemoteValue, Task, Worker
 
 __version__: str = _LIBRARY
 
@@ -63,6 +65,7 @@ __all__ = [
     "Checkpoint",
     "CheckpointInfo",
     "Client",
+    "Coordinator",
     "CorruptError",
     "Error",
     "FileInfo",
@@ -79,8 +82,10 @@ __all__ = [
     "Node",
     "NotFoundError",
     "PeerError",
+    "PerWorker",
     "Position",
     "Preempted",
+    "RemoteValue",
     "Restored",
     "RestoreContext",
     "RestoreError",
@@ -93,10 +98,13 @@ __all__ = [
     "SaveShare",
     "SaveSteps",
     "StepError",
+    "Task",
+    "TaskError",
     "TensorInfo",
     "TrainingState",
     "VersionError",
     "WaitTimeout",
+    "Worker",
     "read",
     "shield",
     "split_range",

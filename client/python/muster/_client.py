@@ -68,6 +68,7 @@ KINDS: dict[str, type[Row]] = {
         ("Task", "task"),
         ("TaskWorker", "task_worker"),
         ("Host", "host"),
+        ("Policy", "policy"),
         ("BrokerFact", "broker"),
     )
 }

@@ -15,7 +15,7 @@ class Error(Exception):
 
     status: the number of <muster/status.h>; name: its name, as "MUSTER_E_BROKER".
     text: one line that says what happened, to what. advice: what to do next.
-    rank, step: which it is about, None = none. code: errno, or a peer's own code, 0 = none.
+    rank, step, task: which it is about, None = none. code: errno, or a peer's own code, 0 = none.
     """
 
     def __init__(
@@ -27,6 +27,7 @@ class Error(Exception):
         step: int | None = None,
         *,
         advice: str = "",
+        task: int | None = None,
     ) -> None:
         super().__init__(status, text, rank, code, step)
         self.status = status
@@ -34,6 +35,7 @@ class Error(Exception):
         self.rank = rank
         self.code = code
         self.step = step
+        self.task = task
         self._advice = advice
 
     @property
@@ -95,6 +97,10 @@ class SaveError(Error):
     """A checkpoint could not be saved; earlier ones are untouched."""
 
 
+class TaskError(Error):
+    """A task failed, or was cancelled; `task` is its number, and `code` its function's."""
+
+
 class ForkedError(Error):
     """The node belongs to the parent of this forked process."""
 
@@ -139,6 +145,11 @@ _CLASSES: dict[int, type[Error]] = {
     lib.MUSTER_E_STORAGE: SaveError,
     lib.MUSTER_E_ABORTED: SaveError,
     lib.MUSTER_E_NOT_SAVED: SaveError,
+    lib.MUSTER_E_TASK: TaskError,
+    lib.MUSTER_E_INPUT: TaskError,
+    lib.MUSTER_E_LOST: TaskError,
+    lib.MUSTER_E_TASK_TIMEOUT: TaskError,
+    lib.MUSTER_E_CANCELLED: TaskError,
     lib.MUSTER_E_FORKED: ForkedError,
     lib.MUSTER_E_TIMEOUT: WaitTimeout,
     lib.MUSTER_E_INTERRUPTED: Interrupted,
@@ -162,6 +173,7 @@ def error_of(status: int, error: Any) -> Error:
         None if error.rank < 0 else error.rank,
         error.code,
         None if error.step < 0 else error.step,
+        task=error.task or None,
     )
 
 
