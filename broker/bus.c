@@ -5,14 +5,15 @@
  */
 #include "broker/bus.h"
 
-#include "broker/base/dirs.h"
 #include "broker/base/failpoint.h"
+#include "broker/bus_endpoint.h"
 #include "broker/bus_peers.h"
 #include "broker/bus_zap.h"
 #include "broker/core/contract/authority.h"
 #include "broker/log.h"
 #include "schema/error.h"
 #include "schema/limits.h"
+#include "schema/wire/bundle.h"
 
 #include <czmq.h>
 #include <errno.h>
@@ -23,7 +24,6 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -35,10 +35,9 @@
 #define HANDSHAKE_MS 3000 /* 5,000 idle connections hold 4,500 descriptors for 30 s by default */
 #define LINGER_MS 1000
 #define IO_THREADS 2
-#define LOOK_MS 1000 /* how long a key that was revoked still counts, at most */
-#define EVENTS_SUFFIX ".events"
-#define ROUTING_ID_SIZE 5             /* an automatic one: a zero byte and 32 bits */
-#define ROUTE_BIT (UINT64_C(1) << 32) /* so that no route is 0 */
+#define LOOK_MS 1000        /* how long a key that was revoked still counts, at most */
+#define ROUTING_ID_SIZE 5   /* an automatic one: a zero byte and 32 bits */
+#define ROUTE_PEER_SHIFT 32 /* a route is [number at the relay][connection], see bundle.h */
 
 struct bus {
     zsock_t *commands;
@@ -52,8 +51,17 @@ struct bus {
     struct bus_zap *zap;   /* NULL: nobody is asked for a key */
     int64_t now_unix_ms;   /* as last told */
     int64_t looked_unix_ms;
-    bool keys_unread; /* and that was said */
-    zmq_msg_t frame;  /* what the last bus_receive lent */
+    bool keys_unread;        /* and that was said */
+    zmq_msg_t frame;         /* what the last bus_receive lent, or a part of it */
+    struct bundle_reader in; /* what is left of a bundle there */
+    uint32_t in_from;        /* the connection that it came over */
+    struct bundle out;       /* to the relay `out_to`, if there are entries */
+    uint32_t out_to;
+    struct bundle_hello self; /* what a relay's hello is answered with */
+    bool silent;              /* or is not */
+    bool met_itself;
+    void (*topic)(void *arg, const char *topic, bool wanted);
+    void *topic_arg;
     char command_endpoint[ENDPOINT_MAX + 1];
     char events_endpoint[ENDPOINT_MAX + 1];
     struct socket_file {
@@ -64,156 +72,7 @@ struct bus {
     struct bus_counters counters;
 };
 
-/* --- endpoints -------------------------------------------------------------------------------- */
-
-static bool bus_starts(const char *text, const char *with)
-{
-    return strncmp(text, with, strlen(with)) == 0;
-}
-
-static enum muster_status check_ipc(const char *listen, struct muster_error *err)
-{
-    const char *path = listen + strlen("ipc://");
-    const size_t path_max = sizeof((struct sockaddr_un *)NULL)->sun_path - sizeof EVENTS_SUFFIX;
-
-    if (path[0] == '@')
-        return error_set(err, MUSTER_E_ARGUMENT,
-                         "listen address %s: an abstract socket can be used by every user of this "
-                         "host; use a path, as ipc:///run/muster/broker.sock",
-                         listen);
-    if (path[0] != '/')
-        return error_set(
-            err, MUSTER_E_ARGUMENT,
-            "listen address %s: nodes run in other directories, so the path must begin "
-            "with '/', as ipc:///run/muster/broker.sock",
-            listen);
-    if (path[strlen(path) - 1] == '/')
-        return error_set(err, MUSTER_E_ARGUMENT, "listen address %s names no file", listen);
-    if (strlen(path) > path_max)
-        return error_set(err, MUSTER_E_ARGUMENT,
-                         "listen address %.120s: its path has %zu bytes, at most %zu fit into a "
-                         "socket's name; use a shorter one",
-                         listen, strlen(path), path_max);
-    return MUSTER_OK;
-}
-
-static bool is_loopback(const char *host, size_t length)
-{
-    static const char *const names[] = {"localhost", "[::1]", "lo", "::1"};
-
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        if (strlen(names[i]) == length && strncmp(host, names[i], length) == 0)
-            return true;
-    }
-    return bus_starts(host, "127.") && strspn(host, "0123456789.") == length;
-}
-
-/* -1 = any free port, -2 = not a port that can be used */
-static long port_of(const char *text)
-{
-    char *end;
-    long port;
-
-    if (strcmp(text, "*") == 0 || strcmp(text, "0") == 0)
-        return -1;
-    if (text[0] < '0' || text[0] > '9')
-        return -2;
-    port = strtol(text, &end, 10);
-    return *end == '\0' && port >= 1 && port <= 65534 ? port : -2;
-}
-
-static enum muster_status check_tcp(const char *listen, const char *db, struct muster_error *err)
-{
-    const char *host = listen + strlen("tcp://");
-    const char *colon = strrchr(host, ':');
-
-    if (colon == NULL || colon == host || port_of(colon + 1) == -2)
-        return error_set(
-            err, MUSTER_E_ARGUMENT,
-            "listen address %s: write tcp://HOST:PORT with a port from 1 to 65534 (the "
-            "next one is for events), or * for any",
-            listen);
-    if (db == NULL || is_loopback(host, (size_t)(colon - host)))
-        return MUSTER_OK;
-    return error_set(err, MUSTER_E_ARGUMENT,
-                     "listen address %s can be reached from other hosts, and this broker has no "
-                     "keys, so anybody there could command it. Make one, then start it: "
-                     "`muster key add NAME --job JOB --db %s` and `musterd --db %s --listen %s`; "
-                     "or listen on ipc:///PATH or tcp://127.0.0.1:PORT",
-                     listen, db, db, listen);
-}
-
-enum muster_status bus_check_listen(const char *listen, const char *db, struct muster_error *err)
-{
-    if (strlen(listen) > ENDPOINT_MAX - sizeof EVENTS_SUFFIX)
-        return error_set(err, MUSTER_E_ARGUMENT, "listen address %.60s... is too long", listen);
-    if (bus_starts(listen, "ipc://") && listen[6] != '\0')
-        return check_ipc(listen, err);
-    if (bus_starts(listen, "tcp://"))
-        return check_tcp(listen, db, err);
-    return error_set(err, MUSTER_E_ARGUMENT,
-                     "listen address %s: write ipc:///PATH or tcp://HOST:PORT", listen);
-}
-
-/* Where events are published, before wildcards are resolved. */
-static void events_listen(const char *listen, char *ret_endpoint)
-{
-    const char *colon = strrchr(listen, ':');
-
-    if (bus_starts(listen, "ipc://"))
-        snprintf(ret_endpoint, ENDPOINT_MAX + 1, "%s" EVENTS_SUFFIX, listen);
-    else if (port_of(colon + 1) == -1)
-        snprintf(ret_endpoint, ENDPOINT_MAX + 1, "%s", listen);
-    else
-        snprintf(ret_endpoint, ENDPOINT_MAX + 1, "%.*s:%ld", (int)(colon - listen), listen,
-                 port_of(colon + 1) + 1);
-}
-
-/* libzmq unlinks what is at an ipc path. The state lock says that no musterd with our database
- * lives; a process with another one, or no musterd at all, would lose its socket without a word. */
-static enum muster_status ipc_path_is_free(const char *path, struct muster_error *err)
-{
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    struct stat info;
-    int fd;
-    bool answered;
-
-    if (lstat(path, &info) != 0)
-        return MUSTER_OK;
-    if (!S_ISSOCK(info.st_mode))
-        return error_set(err, MUSTER_E_BUSY,
-                         "%s exists and is not a socket; remove it, or listen elsewhere", path);
-    fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (fd < 0)
-        return error_set_code(err, MUSTER_E_IO, errno, "cannot make a socket: %s", strerror(errno));
-    memcpy(address.sun_path, path, strlen(path) + 1);
-    answered = connect(fd, (struct sockaddr *)&address, sizeof address) == 0 || errno == EAGAIN;
-    close(fd);
-    if (answered)
-        return error_set(err, MUSTER_E_BUSY,
-                         "another process listens at %s; stop it, or listen elsewhere", path);
-    return MUSTER_OK;
-}
-
-/* Who owns the directory can put another socket in place of ours. */
-static enum muster_status ipc_directory_is_ours(const char *path, struct muster_error *err)
-{
-    char directory[PATH_MAX];
-    struct stat info;
-    enum muster_status status = dirs_parent(path, directory, sizeof directory, err);
-
-    if (status != MUSTER_OK)
-        return status;
-    if (stat(directory, &info) != 0)
-        return error_set_code(err, MUSTER_E_IO, errno, "cannot look at directory %s: %s", directory,
-                              strerror(errno));
-    if (info.st_uid == geteuid() || info.st_uid == 0)
-        return MUSTER_OK;
-    return error_set(err, MUSTER_E_AUTH,
-                     "directory %s belongs to another user, who could take over the socket; choose "
-                     "another with --listen ipc:///PATH",
-                     directory);
-}
+/* --- open and close --------------------------------------------------------------------------- */
 
 /* what: for the message, so that it names the address that the user gave. */
 static enum muster_status bind_one(void *socket, const char *endpoint, const char *what,
@@ -222,14 +81,10 @@ static enum muster_status bind_one(void *socket, const char *endpoint, const cha
     size_t size = ENDPOINT_MAX + 1;
     enum muster_status status = MUSTER_OK;
 
-    if (bus_starts(endpoint, "ipc://")) {
+    if (bus_endpoint_is_ipc(endpoint)) {
         const char *path = endpoint + strlen("ipc://");
 
-        status = dirs_make_parent(path, err);
-        if (status == MUSTER_OK)
-            status = ipc_directory_is_ours(path, err);
-        if (status == MUSTER_OK)
-            status = ipc_path_is_free(path, err);
+        status = bus_endpoint_take_path(path, err);
     }
     if (status != MUSTER_OK)
         return status;
@@ -246,14 +101,12 @@ static enum muster_status bind_one(void *socket, const char *endpoint, const cha
     return MUSTER_OK;
 }
 
-/* --- open and close --------------------------------------------------------------------------- */
-
 /* What lies at an ipc endpoint after the bind, so that bus_close removes nothing else. */
 static void note_file(struct socket_file *file, const char *endpoint)
 {
     struct stat info;
 
-    if (!bus_starts(endpoint, "ipc://") || lstat(endpoint + strlen("ipc://"), &info) != 0)
+    if (!bus_endpoint_is_ipc(endpoint) || lstat(endpoint + strlen("ipc://"), &info) != 0)
         return;
     *file = (struct socket_file){
         .path = endpoint + strlen("ipc://"), .device = info.st_dev, .inode = info.st_ino};
@@ -272,7 +125,7 @@ static void remove_file(const struct socket_file *file)
 static void set_common(const struct bus *bus, zsock_t *socket)
 {
     zsock_set_linger(socket, LINGER_MS);
-    zsock_set_maxmsgsize(socket, WIRE_FRAME_MAX + (bus->zap != NULL ? WIRE_SEAL : 0));
+    zsock_set_maxmsgsize(socket, WIRE_FRAME_MAX + WIRE_SEAL); /* a bundle is longer than a frame */
     zsock_set_handshake_ivl(socket, HANDSHAKE_MS);
     zsock_set_backlog(socket, BACKLOG);
     zsock_set_tcp_keepalive(socket, 1);
@@ -343,7 +196,7 @@ static enum muster_status make_sockets(struct bus *bus, const struct bus_options
     zsys_handler_set(NULL);
     zsys_set_io_threads(IO_THREADS);
     bus->ipv6 = strchr(options->listen, '[') != NULL;
-    if (bus->keys != NULL && bus_keys_count(bus->keys) > 0 && bus_starts(options->listen, "tcp://"))
+    if (bus->keys != NULL && bus_keys_count(bus->keys) > 0 && !bus_endpoint_is_ipc(options->listen))
         status = bus_zap_open(zsys_init(), bus->keys, &bus->zap, err);
     if (status == MUSTER_OK)
         status = make_publisher(bus, err);
@@ -365,12 +218,15 @@ enum muster_status bus_open(const struct bus_options *options, struct bus **ret_
     if (bus == NULL)
         return error_set(err, MUSTER_E_NOMEM, "no memory for the sockets");
     zmq_msg_init(&bus->frame);
+    bundle_begin(&bus->out, WIRE_EVENT_MAX);
     bus->keys = options->keys;
+    bus->topic = options->topic;
+    bus->topic_arg = options->arg;
     bus->now_unix_ms = (int64_t)time(NULL) * 1000;
-    events_listen(options->listen, events);
+    bus_endpoint_of_events(options->listen, events);
     snprintf(events_what, sizeof events_what, "%s's events %s %s", options->listen,
-             bus_starts(events, "ipc://") ? "socket" : "port",
-             bus_starts(events, "ipc://") ? events + strlen("ipc://") : strrchr(events, ':') + 1);
+             bus_endpoint_is_ipc(events) ? "socket" : "port",
+             bus_endpoint_is_ipc(events) ? events + strlen("ipc://") : strrchr(events, ':') + 1);
     status = make_sockets(bus, options, err);
     if (status == MUSTER_OK)
         status = bind_one(bus->publisher, events, events_what, bus->events_endpoint, err);
@@ -381,8 +237,9 @@ enum muster_status bus_open(const struct bus_options *options, struct bus **ret_
             bind_one(bus->router, options->listen, options->listen, bus->command_endpoint, err);
     if (status == MUSTER_OK)
         note_file(&bus->files[1], bus->command_endpoint);
+    memcpy(bus->self.endpoint, bus->events_endpoint, sizeof bus->self.endpoint);
     if (status == MUSTER_OK && bus->zap != NULL)
-        bus_peers_watch((int)port_of(strrchr(bus->events_endpoint, ':') + 1));
+        bus_peers_watch((int)bus_endpoint_port(strrchr(bus->events_endpoint, ':') + 1));
     if (status != MUSTER_OK) {
         bus_close(&bus);
         return status;
@@ -456,7 +313,19 @@ static void grant_topic(struct bus *bus, zmq_msg_t *message)
         bus->counters.dropped_topics++;
 }
 
-/* Without keys libzmq keeps the subscriptions, and what it tells of them is only thrown away. */
+/* A job's name as it was subscribed to, with its end. */
+static void tell_topic(const struct bus *bus, zmq_msg_t *message)
+{
+    const char *bytes = zmq_msg_data(message);
+    size_t size = zmq_msg_size(message);
+
+    if (size >= 3 && size <= JOB_NAME_MAX + 2 && (unsigned char)bytes[0] <= 1 &&
+        strnlen(bytes + 1, size - 1) == size - 2)
+        bus->topic(bus->topic_arg, bytes + 1, bytes[0] == 1);
+}
+
+/* Without keys libzmq keeps the subscriptions, and tells of them only a relay, which has its own.
+ */
 static void drain_subscriptions(struct bus *bus)
 {
     zmq_msg_t message;
@@ -465,6 +334,8 @@ static void drain_subscriptions(struct bus *bus)
     while (bus->publisher != NULL && zmq_msg_recv(&message, bus->publisher, ZMQ_DONTWAIT) >= 0)
         if (bus->zap != NULL)
             grant_topic(bus, &message);
+        else if (bus->topic != NULL)
+            tell_topic(bus, &message);
     zmq_msg_close(&message);
 }
 
@@ -494,7 +365,7 @@ bool bus_wait(struct bus *bus, int fd, int64_t timeout_ms)
         timeout_ms = 0;
     if (bus->zap != NULL)
         bus->counters.refused_keys = bus_zap_refused(bus->zap);
-    if (subscribed || has_message(bus->router))
+    if (subscribed || bus->in.left > 0 || has_message(bus->router))
         timeout_ms = 0;
     if (poll(items, sizeof items / sizeof *items,
              timeout_ms > INT_MAX ? INT_MAX : (int)timeout_ms) < 0)
@@ -513,51 +384,132 @@ static void drop_rest(struct bus *bus, zmq_msg_t *message)
     }
 }
 
-static bool route_of(zmq_msg_t *id, uint64_t *ret_route)
+/* The connection that a message came over. False: it chose its own name. */
+static bool connection_of(zmq_msg_t *id, uint32_t *ret_connection)
 {
     const uint8_t *bytes = zmq_msg_data(id);
 
     if (zmq_msg_size(id) != ROUTING_ID_SIZE || bytes[0] != 0)
         return false;
-    *ret_route = ROUTE_BIT | (uint64_t)bytes[1] << 24 | (uint64_t)bytes[2] << 16 |
-                 (uint64_t)bytes[3] << 8 | bytes[4];
+    *ret_connection =
+        (uint32_t)bytes[1] << 24 | (uint32_t)bytes[2] << 16 | (uint32_t)bytes[3] << 8 | bytes[4];
     return true;
+}
+
+static uint64_t route_to(uint32_t connection, uint32_t peer)
+{
+    return (uint64_t)peer << ROUTE_PEER_SHIFT | connection;
+}
+
+static void bus_send_bundled(struct bus *bus, uint32_t connection, uint32_t peer,
+                             const uint8_t *frame, size_t size);
+
+/* Frames are judged by authority.c; a hello is in none. */
+static bool key_may_ask(const struct bus *bus, zmq_msg_t *message)
+{
+    const struct key_grant *grant = grant_of(bus, message);
+
+    return grant != NULL && key_trouble(grant, bus->now_unix_ms) == NULL;
+}
+
+/* A relay asks who is here. */
+static void answer_hello(struct bus *bus, const struct bundle_entry *entry)
+{
+    uint8_t bytes[BUNDLE_HELLO_MAX];
+    struct bundle_hello hello;
+
+    if (!bundle_hello_read(entry->frame, entry->size, &hello))
+        return;
+    bus->met_itself |= hello.sender != 0 && hello.sender == bus->self.sender;
+    if (!bus->silent && (bus->zap == NULL || key_may_ask(bus, &bus->frame)))
+        bus_send_bundled(bus, bus->in_from, BUNDLE_CONTROL, bytes,
+                         bundle_hello_write(&bus->self, bytes));
+}
+
+/* The sockets take a little more, for what is around the frames of a bundle. */
+static enum bus_received bus_frame_fits(struct bus *bus, const struct bus_frame *frame)
+{
+    if (frame->size <= WIRE_FRAME_MAX)
+        return BUS_FRAME;
+    bus->counters.dropped_shape++;
+    return BUS_DROPPED;
+}
+
+/* The next of a bundle that came. Its sender's key is looked up for each: between two passes the
+ * list may have changed. */
+static enum bus_received bus_next_of_bundle(struct bus *bus, struct bus_frame *ret_frame)
+{
+    struct bundle_entry entry;
+
+    while (bundle_next(&bus->in, &entry)) {
+        if (entry.peer == BUNDLE_CONTROL) {
+            answer_hello(bus, &entry);
+            continue;
+        }
+        *ret_frame =
+            (struct bus_frame){.route = route_to(bus->in_from, entry.peer),
+                               .grant = bus->zap != NULL ? grant_of(bus, &bus->frame) : NULL,
+                               .data = entry.frame,
+                               .size = entry.size};
+        if (bus->zap == NULL || ret_frame->grant != NULL)
+            return bus_frame_fits(bus, ret_frame);
+        bus->counters.dropped_keys++;
+        return BUS_DROPPED;
+    }
+    return BUS_DROPPED; /* it was a hello alone */
+}
+
+/* A message with a routing id that is whole, in bus->frame. */
+static enum bus_received bus_take(struct bus *bus, uint32_t connection, struct bus_frame *ret_frame)
+{
+    *ret_frame = (struct bus_frame){.route = route_to(connection, BUNDLE_SELF),
+                                    .data = zmq_msg_data(&bus->frame),
+                                    .size = zmq_msg_size(&bus->frame)};
+    if (bus->zap != NULL && (ret_frame->grant = grant_of(bus, &bus->frame)) == NULL) {
+        bus->counters.dropped_keys++;
+        return BUS_DROPPED;
+    }
+    bus->in_from = connection;
+    switch (bundle_open(ret_frame->data, ret_frame->size, &bus->in)) {
+    case BUNDLE_WHOLE:
+        return bus_next_of_bundle(bus, ret_frame);
+    case BUNDLE_BROKEN:
+        bus->counters.dropped_shape++;
+        return BUS_DROPPED;
+    case BUNDLE_OTHER: /* its reader refuses it by its version */
+    case BUNDLE_NONE:
+        break;
+    }
+    return bus_frame_fits(bus, ret_frame);
 }
 
 enum bus_received bus_receive(struct bus *bus, struct bus_frame *ret_frame)
 {
     zmq_msg_t id;
-    uint64_t route = 0;
+    uint32_t connection = 0;
     bool known;
     bool whole;
 
+    if (bus->in.left > 0)
+        return bus_next_of_bundle(bus, ret_frame);
     zmq_msg_init(&id);
     if (zmq_msg_recv(&id, bus->router, ZMQ_DONTWAIT) < 0)
         return BUS_NOTHING;
     bus->counters.received++;
-    known = route_of(&id, &route);
+    known = connection_of(&id, &connection);
     whole = zmq_msg_more(&id) && zmq_msg_recv(&bus->frame, bus->router, ZMQ_DONTWAIT) >= 0;
     zmq_msg_close(&id);
     if (whole)
-        note_part(bus, known ? route : 0, &bus->frame);
+        note_part(bus, known ? route_to(connection, BUNDLE_SELF) : 0, &bus->frame);
     whole = whole && !zmq_msg_more(&bus->frame);
     if (!whole) {
         drop_rest(bus, &bus->frame);
         bus->counters.dropped_shape++;
         return BUS_DROPPED;
     }
-    if (!known) {
-        bus->counters.dropped_identity++;
-        return BUS_DROPPED;
-    }
-    *ret_frame = (struct bus_frame){
-        .route = route, .data = zmq_msg_data(&bus->frame), .size = zmq_msg_size(&bus->frame)};
-    if (bus->zap == NULL)
-        return BUS_FRAME;
-    ret_frame->grant = grant_of(bus, &bus->frame);
-    if (ret_frame->grant != NULL)
-        return BUS_FRAME;
-    bus->counters.dropped_keys++;
+    if (known)
+        return bus_take(bus, connection, ret_frame);
+    bus->counters.dropped_identity++;
     return BUS_DROPPED;
 }
 
@@ -587,7 +539,7 @@ void bus_sender(struct bus *bus, const struct bus_frame *frame, char *ret_text, 
         snprintf(ret_text, size, "key %s", frame->grant->name);
     else if (frame->grant != NULL)
         snprintf(ret_text, size, "key %s at %s", frame->grant->name, address);
-    else if (bus_starts(bus->command_endpoint, "ipc://") && bus_user(&bus->frame, &uid))
+    else if (bus_endpoint_is_ipc(bus->command_endpoint) && bus_user(&bus->frame, &uid))
         snprintf(ret_text, size, "local socket uid %u", uid);
     else
         snprintf(ret_text, size, "a process at %s", address != NULL ? address : "this host");
@@ -613,10 +565,12 @@ static bool bus_send_now(struct bus *bus, const uint8_t id[ROUTING_ID_SIZE], con
     return true;
 }
 
-bool bus_send(struct bus *bus, uint64_t route, const uint8_t *frame, size_t size)
+static bool bus_send_direct(struct bus *bus, uint32_t connection, const uint8_t *frame, size_t size)
 {
-    const uint8_t id[ROUTING_ID_SIZE] = {0, (uint8_t)(route >> 24), (uint8_t)(route >> 16),
-                                         (uint8_t)(route >> 8), (uint8_t)route};
+    const uint64_t route = route_to(connection, BUNDLE_SELF);
+    const uint8_t id[ROUTING_ID_SIZE] = {0, (uint8_t)(connection >> 24),
+                                         (uint8_t)(connection >> 16), (uint8_t)(connection >> 8),
+                                         (uint8_t)connection};
 
     if (bus->zap != NULL && !bus_peers_queue(route, size)) {
         bus->counters.full++;
@@ -627,6 +581,49 @@ bool bus_send(struct bus *bus, uint64_t route, const uint8_t *frame, size_t size
     if (bus->zap != NULL)
         bus_peers_unqueue(route, size, zmq_errno() == EAGAIN);
     return false;
+}
+
+void bus_flush(struct bus *bus)
+{
+    if (bus->out.entries > 0)
+        bus_send_direct(bus, bus->out_to, bus->out.bytes, bus->out.size);
+    bundle_begin(&bus->out, WIRE_EVENT_MAX);
+}
+
+/* Answers follow the order of what they answer, so those to one relay are beside each other: one
+ * open bundle is enough. */
+static void bus_send_bundled(struct bus *bus, uint32_t connection, uint32_t peer,
+                             const uint8_t *frame, size_t size)
+{
+    if (bus->out_to != connection)
+        bus_flush(bus);
+    bus->out_to = connection;
+    if (bundle_add(&bus->out, peer, frame, size))
+        return;
+    bus_flush(bus);
+    bundle_add(&bus->out, peer, frame, size);
+}
+
+bool bus_send(struct bus *bus, uint64_t route, const uint8_t *frame, size_t size)
+{
+    const uint32_t peer = (uint32_t)(route >> ROUTE_PEER_SHIFT);
+
+    if (peer == BUNDLE_SELF)
+        return bus_send_direct(bus, (uint32_t)route, frame, size);
+    bus_send_bundled(bus, (uint32_t)route, peer, frame, size);
+    return true;
+}
+
+void bus_is_relay(struct bus *bus, uint64_t sender, uint32_t depth)
+{
+    bus->self.sender = sender;
+    bus->self.depth = depth;
+    bus->silent = depth == 0 || depth > BUNDLE_DEPTH_MAX;
+}
+
+bool bus_met_itself(const struct bus *bus)
+{
+    return bus->met_itself;
 }
 
 void bus_publish(struct bus *bus, const char *job, const uint8_t *frame, size_t size)

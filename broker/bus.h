@@ -1,13 +1,14 @@
 /* bus - the broker's two sockets: ROUTER for commands, XPUB for events. The only place in broker/
- * that knows ZeroMQ.
+ * that knows ZeroMQ, with bus_up.c.
  * What a connection may send before it gets here is bus_guard.c's.
- * Owns: the endpoints, the socket options, routes (a route is a peer's automatic routing id), the
- * counters of what was dropped.
+ * Owns: the endpoints, the socket options, routes (a route is a peer's automatic routing id, and
+ * its number at the relay that it is behind), bundles, the counters of what was dropped.
  * Never: decodes a frame, retries a send, waits in a send, sets ZMQ_HEARTBEAT_* (libzmq aborts),
  * takes over signals. One thread. */
 #ifndef BROKER_BUS_H
 #define BROKER_BUS_H
 
+#include "broker/bus_endpoint.h"
 #include "broker/bus_keys.h"
 #include "schema/status.h"
 
@@ -21,11 +22,15 @@ struct bus_options {
     const char *listen; /* "tcp://127.0.0.1:7700", "tcp://127.0.0.1:*" or "ipc:///path"; borrowed */
     struct bus_keys *keys; /* borrowed; NULL, or none in it: nobody is asked for one */
     const char *db;        /* beside which keys would be, for an error; borrowed */
+    /* Without keys: the first listener of a topic came (true), or its last one went. NULL: not
+     * told. topic is a job's name. */
+    void (*topic)(void *arg, const char *topic, bool wanted);
+    void *arg;
 };
 
 struct bus_counters {
     uint64_t received;
-    uint64_t dropped_shape;    /* not exactly [routing id][frame] */
+    uint64_t dropped_shape;    /* not exactly [routing id][frame], or a bundle that is damaged */
     uint64_t dropped_identity; /* a peer that chose its own routing id */
     uint64_t refused_keys;     /* connections whose key does not count */
     uint64_t dropped_keys;   /* messages over a connection whose key is not on the list any more */
@@ -38,16 +43,12 @@ struct bus_counters {
 };
 
 struct bus_frame {
-    uint64_t route;                /* never 0 */
+    uint64_t route;                /* never 0; of one node, also if a relay brought the frame */
     const struct key_grant *grant; /* the sender's; NULL: nobody is asked for one. Borrowed */
     const uint8_t *data;
     size_t size;
     bool kept; /* it was not the last that came: bus_sender knows no address */
 };
-
-/* Is `listen` something that bus_open may bind? db: there are no keys beside this database, so no
- * other host may reach it; NULL: there are. MUSTER_E_ARGUMENT says what to write instead. */
-enum muster_status bus_check_listen(const char *listen, const char *db, struct muster_error *err);
 
 /* Binds both sockets. The state lock must be held: binding an ipc path takes it over.
  * The events' endpoint: the next port for tcp (a free one if the port is `*`), path + ".events" for
@@ -79,9 +80,17 @@ enum bus_received { BUS_NOTHING, BUS_FRAME, BUS_DROPPED };
 /* One message without waiting; the frame is borrowed until the next call. */
 enum bus_received bus_receive(struct bus *bus, struct bus_frame *ret_frame);
 
-/* Both without waiting; what cannot go at once is counted and gone. Copies. */
+/* Both without waiting; what cannot go at once is counted and gone. Copies. What goes to a node
+ * behind a relay waits for more of that relay, until bus_flush: to be called before each wait. */
 bool bus_send(struct bus *bus, uint64_t route, const uint8_t *frame, size_t size);
+void bus_flush(struct bus *bus);
 void bus_publish(struct bus *bus, const char *job, const uint8_t *frame, size_t size);
+
+/* From now on a relay's hello is answered as by a relay: sender is that relay's number, depth 0
+ * says that it reaches no broker, and answers nobody. */
+void bus_is_relay(struct bus *bus, uint64_t sender, uint32_t depth);
+/* A hello with that number came: the relay is connected to itself. */
+bool bus_met_itself(const struct bus *bus);
 
 const struct bus_counters *bus_counters(const struct bus *bus);
 

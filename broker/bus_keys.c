@@ -189,6 +189,31 @@ enum muster_status bus_keys_read_sign(struct bus_keys *keys, struct muster_error
     return status;
 }
 
+enum muster_status bus_keys_read_client(const char *path, int64_t now_unix_ms,
+                                        struct key_file *ret_file, struct muster_error *err)
+{
+    struct muster_error why;
+    struct stat info;
+    char *text;
+    enum muster_status status =
+        key_text_read(path, S_IRWXG | S_IRWXO, KEY_FILE_BYTES_MAX - 1, &text, &info, err);
+
+    if (status != MUSTER_OK)
+        return status;
+    if (text == NULL)
+        return error_set(err, MUSTER_E_AUTH, "there is no key file %s: correct --key-file", path);
+    status = key_file_read(text, ret_file, &why);
+    bus_keys_forget(text);
+    if (status != MUSTER_OK)
+        return error_set(err, status, "key file %s: %s; copy it again from where it was made", path,
+                         why.text);
+    if (ret_file->expires_unix_ms == 0 || now_unix_ms < ret_file->expires_unix_ms)
+        return MUSTER_OK;
+    return error_set(err, MUSTER_E_AUTH,
+                     "key %s in %s has expired: ask whoever runs the broker for a new one",
+                     ret_file->name, path);
+}
+
 /* --- open and close --------------------------------------------------------------------------- */
 
 enum muster_status bus_keys_open(const char *db, struct bus_keys **ret_keys,

@@ -33,6 +33,11 @@ const struct sign_key *bus_keys_sign(const struct bus_keys *keys);
 enum muster_status bus_keys_look(struct bus_keys *keys, int64_t now_unix_ms, bool *ret_lost,
                                  struct muster_error *err);
 
+/* What a relay shows to the broker above it: the file that `muster key` made for it. Statuses of
+ * bus_keys_open, and MUSTER_E_AUTH: it has expired. The caller wipes what it got. */
+enum muster_status bus_keys_read_client(const char *path, int64_t now_unix_ms,
+                                        struct key_file *ret_file, struct muster_error *err);
+
 /* NULL: there is none. Borrowed until the next bus_keys_look. */
 const struct key_grant *bus_keys_public(const struct bus_keys *keys, const char *text);
 

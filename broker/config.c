@@ -40,6 +40,8 @@ static const struct option {
     {"db", OPTION_PATH, offsetof(struct config, db)},
     {"shared", OPTION_TEXT, offsetof(struct config, shared)},
     {"port-file", OPTION_PATH, offsetof(struct config, port_file)},
+    {"relay", OPTION_TEXT, offsetof(struct config, relay)},
+    {"key-file", OPTION_PATH, offsetof(struct config, key_file)},
     {"metrics", OPTION_TEXT, offsetof(struct config, metrics)},
     {"log-format", OPTION_FORMAT, offsetof(struct config, log_format)},
     {"log-level", OPTION_LEVEL, offsetof(struct config, log_level)},
@@ -68,6 +70,10 @@ static const char help[] =
     "  --allow-network-fs     allow a database on a network file system; only if no other\n"
     "                         host uses it\n"
     "  --port-file FILE       write both endpoints there, one a line, once ready\n"
+    "  --relay ADDRESS[,...]  be no broker but a relay: the ranks of this host connect to "
+    "--listen\n"
+    "                         (default: relay.sock), and one connection goes to the broker there\n"
+    "  --key-file FILE        the key that a relay shows to the broker, as made by `muster key`\n"
     "  --metrics HOST:PORT    answer GET /metrics there, for Prometheus, without a password:\n"
     "                         127.0.0.1:7790 is for this host alone\n"
     "  --join-timeout-ms MS   how long all ranks of a job may take to join and restore\n"
@@ -407,11 +413,44 @@ enum muster_status config_default_listen(unsigned uid, char **ret_endpoint,
     return config_set_text(ret_endpoint, endpoint, err);
 }
 
+enum muster_status config_default_relay(unsigned uid, char **ret_endpoint, struct muster_error *err)
+{
+    char endpoint[ENDPOINT_MAX + 1];
+    char *name;
+
+    if (!paths_default_endpoint(uid, getenv("XDG_RUNTIME_DIR"), endpoint) ||
+        (name = strrchr(endpoint, '/')) == NULL)
+        return error_set(err, MUSTER_E_ARGUMENT,
+                         "XDG_RUNTIME_DIR is too long for a socket; name one with --listen");
+    memcpy(name, "/relay.sock", sizeof "/relay.sock"); /* shorter than broker.sock */
+    return config_set_text(ret_endpoint, endpoint, err);
+}
+
+/* A relay has no database. */
+static enum muster_status relay_defaults(struct config *config, struct muster_error *err)
+{
+    const char *wrong = config->shared != NULL    ? "--shared"
+                        : config->sign            ? "--sign"
+                        : config->metrics != NULL ? "--metrics"
+                                                  : NULL;
+
+    if (wrong != NULL)
+        return error_set(
+            err, MUSTER_E_ARGUMENT,
+            "%s is for a broker, and with --relay this is none: give it to the musterd "
+            "at %s",
+            wrong, config->relay);
+    return config->listen == NULL ? config_default_relay((unsigned)geteuid(), &config->listen, err)
+                                  : MUSTER_OK;
+}
+
 static enum muster_status fill_defaults(struct config *config, struct muster_error *err)
 {
     const unsigned uid = (unsigned)geteuid();
     enum muster_status status = MUSTER_OK;
 
+    if (config->relay != NULL)
+        return relay_defaults(config, err);
     if (config->db == NULL)
         status = config_default_db(uid, &config->db, err);
     if (status == MUSTER_OK && config->listen == NULL)
@@ -547,5 +586,7 @@ void config_free(struct config *config)
     free(config->shared);
     free(config->port_file);
     free(config->metrics);
+    free(config->relay);
+    free(config->key_file);
     *config = (struct config){0};
 }

@@ -17,6 +17,8 @@ struct config {
     char *db;        /* path of the database */
     char *shared;    /* address of a PostgreSQL database; NULL: none */
     char *port_file; /* NULL = none */
+    char *relay;     /* addresses of brokers: it is no broker but a relay; NULL = a broker */
+    char *key_file;  /* a relay's; NULL = none */
     char *metrics;   /* "HOST:PORT", NULL = none */
     enum log_format log_format;
     enum log_level log_level;
@@ -47,5 +49,7 @@ const char *config_help(void);
 enum muster_status config_default_db(unsigned uid, char **ret_path, struct muster_error *err);
 enum muster_status config_default_listen(unsigned uid, char **ret_endpoint,
                                          struct muster_error *err);
+enum muster_status config_default_relay(unsigned uid, char **ret_endpoint,
+                                        struct muster_error *err);
 
 #endif

@@ -117,6 +117,7 @@ static enum muster_status loop_commit(struct loop *loop, struct muster_error *er
     loop->epoch_written = core_epoch(loop->core);
     failpoint_batch(FAILPOINT_COMMIT_AFTER, &loop->batch);
     status = loop_send_all(loop, err);
+    bus_flush(loop->bus);
     failpoint_batch(FAILPOINT_SENT_ALL, &loop->batch);
     announce_batch(&loop->batch,
                    loop->core); /* committed, and on its way: a slow log delays nobody's save */
@@ -451,6 +452,7 @@ enum muster_status loop_pass(struct loop *loop, int64_t timeout_ms, bool *ret_st
     if (status == MUSTER_OK && !*ret_stop)
         store_manifest_work(loop->store, NULL); /* who asks for it hears what is wrong */
     loop_send_held(loop, *ret_stop ? INT64_MAX : loop->now_boot_ms);
+    bus_flush(loop->bus);
     report_say(&loop->report, &loop->counters, bus_counters(loop->bus), loop->now_boot_ms);
     loop_write_metrics(loop);
     service_alive(loop->now_boot_ms);

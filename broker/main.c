@@ -12,6 +12,7 @@
 #include "broker/log.h"
 #include "broker/loop.h"
 #include "broker/metrics.h"
+#include "broker/relay.h"
 #include "broker/service.h"
 #include "broker/store/shared.h"
 #include "broker/store/store.h"
@@ -283,13 +284,34 @@ static void say_metrics(const struct metrics *metrics)
                    metrics_address(metrics));
 }
 
+static int check_relay(const struct config *config)
+{
+    struct brokers brokers;
+    struct muster_error err;
+    char *text;
+
+    if (brokers_read(config->relay, &brokers, &err) != MUSTER_OK ||
+        relay_check(config->listen, &brokers, &err) != MUSTER_OK) {
+        fprintf(stderr, "musterd: %s\n", err.text);
+        return EXIT_USAGE;
+    }
+    text = config_text(config);
+    fputs(text == NULL ? "" : text, stdout);
+    free(text);
+    return EXIT_DONE;
+}
+
 /* Nothing is opened but the files of keys. */
 static int check_config(const struct config *config)
 {
     struct bus_keys *keys = NULL;
     struct muster_error err;
-    enum muster_status status = bus_keys_open(config->db, &keys, &err);
+    enum muster_status status = MUSTER_OK;
     char *text = NULL;
+
+    if (config->relay != NULL)
+        return check_relay(config);
+    status = bus_keys_open(config->db, &keys, &err);
 
     if (status == MUSTER_OK)
         status =
@@ -384,6 +406,66 @@ static int main_run(struct program *program)
     return EXIT_DONE;
 }
 
+/* --- a relay ---------------------------------------------------------------------------------- */
+
+static enum muster_status main_start_relay(struct program *program, struct relay **ret_relay,
+                                           struct muster_error *err)
+{
+    struct brokers brokers;
+    enum muster_status status = take_files(err);
+
+    if (status == MUSTER_OK)
+        status = take_signals(&program->signal_fd, err);
+    if (status == MUSTER_OK)
+        status = brokers_read(program->config.relay, &brokers, err);
+    if (status == MUSTER_OK) {
+        const struct relay_options options = {.listen = program->config.listen,
+                                              .brokers = &brokers,
+                                              .key_file = program->config.key_file,
+                                              .signal_fd = program->signal_fd};
+
+        status = relay_open(&options, ret_relay, err);
+    }
+    if (status == MUSTER_OK && program->config.port_file != NULL)
+        status = write_port_file(program->config.port_file, relay_bus(*ret_relay), err);
+    return status;
+}
+
+static void say_relayed(const struct relay_counters *counters)
+{
+    broker_log(LOG_LEVEL_INFO,
+               "the relay has ended: %" PRIu64 " messages up in %" PRIu64 " bundles, %" PRIu64
+               " down in %" PRIu64 ", %" PRIu64 " events, %" PRIu64 " too late, %" PRIu64
+               " for nobody",
+               counters->up, counters->bundles_up, counters->down, counters->bundles_down,
+               counters->events, counters->late, counters->unknown);
+}
+
+/* It has nothing to lose: a failure ends it, and its service starts it again. */
+static int main_relay(struct program *program)
+{
+    struct relay *relay = NULL;
+    struct muster_error err;
+    enum muster_status status = main_start_relay(program, &relay, &err);
+
+    if (status == MUSTER_OK) {
+        broker_log(LOG_LEVEL_INFO,
+                   "musterd " MUSTER_VERSION " is ready as a relay: ranks use MUSTER_BROKER=%s,%s, "
+                   "the broker is at %s",
+                   bus_command_endpoint(relay_bus(relay)), program->config.relay,
+                   program->config.relay);
+        service_ready();
+        status = relay_run(relay, &err);
+        service_stopping();
+        say_relayed(relay_counters(relay));
+    }
+    if (status != MUSTER_OK)
+        broker_log(LOG_LEVEL_ERROR, "%s: %s", muster_status_name(status), err.text);
+    relay_close(&relay);
+    stop(program, false);
+    return status == MUSTER_OK ? EXIT_DONE : status == MUSTER_E_ARGUMENT ? EXIT_USAGE : EXIT_FAILED;
+}
+
 int main(int argc, char **argv)
 {
     struct program program = {.signal_fd = -1, .argv = argv};
@@ -413,10 +495,12 @@ int main(int argc, char **argv)
         return code;
     }
     json_memory_prepare();
-    store_alone_in_process();
     umask(077); /* state, sockets and port file are this user's alone */
     broker_log_format(program.config.log_format);
     broker_log_least(program.config.log_level);
     broker_log_never_waits();
+    if (program.config.relay != NULL)
+        return main_relay(&program);
+    store_alone_in_process();
     return main_run(&program);
 }

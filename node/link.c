@@ -57,34 +57,6 @@ struct link {
 #endif
 };
 
-bool link_resolve(const char *command, const char *events, char ret_endpoint[ENDPOINT_MAX + 1])
-{
-    static const char *const anywhere[] = {"*:", "0.0.0.0:", "[::]:", ":"};
-    const char *rest = events + strlen("tcp://"), *port = strrchr(events, ':');
-    const char *host_end = strrchr(command, ':');
-    size_t host_size, port_size;
-    bool unspecified = false;
-
-    if (strlen(events) > ENDPOINT_MAX || strstr(events, "://") == NULL)
-        return false;
-    if (strncmp(events, "tcp://", strlen("tcp://")) == 0)
-        for (size_t i = 0; i < sizeof anywhere / sizeof *anywhere; i++)
-            unspecified |= strncmp(rest, anywhere[i], strlen(anywhere[i])) == 0;
-    if (!unspecified) {
-        memcpy(ret_endpoint, events, strlen(events) + 1);
-        return true;
-    }
-    if (strncmp(command, "tcp://", strlen("tcp://")) != 0 || host_end < command + strlen("tcp://"))
-        return false;
-    host_size = (size_t)(host_end - command);
-    port_size = strlen(port) + 1;
-    if (host_size + port_size > ENDPOINT_MAX + 1)
-        return false;
-    memmove(ret_endpoint, command, host_size);
-    memcpy(ret_endpoint + host_size, port, port_size);
-    return true;
-}
-
 /* libzmq aborts when it cannot make its descriptors, so see first whether they are to be had. */
 static enum muster_status check_descriptors(int needed, struct muster_error *err)
 {
@@ -380,7 +352,7 @@ enum muster_status link_subscribe(struct link *link, const char *endpoint, struc
     char resolved[ENDPOINT_MAX + 1];
     enum muster_status status;
 
-    if (!link_resolve(link->dealer.endpoint, endpoint, resolved))
+    if (!brokers_events_at(link->dealer.endpoint, endpoint, resolved))
         return error_set(err, MUSTER_E_ARGUMENT,
                          "the broker told \"%s\" as its events' address, which cannot be reached "
                          "from \"%s\"; start musterd with a --listen that names its host",

@@ -56,7 +56,4 @@ const uint8_t *link_receive(struct link *link, size_t *ret_size);
  * broken connections again, after RECONNECT_MS with jitter. True: wake_fd is readable. */
 bool link_wait(struct link *link, int wake_fd, int64_t timeout_ms);
 
-/* The rule of link_subscribe. False: it does not fit or cannot be understood. */
-bool link_resolve(const char *command, const char *events, char ret_endpoint[ENDPOINT_MAX + 1]);
-
 #endif

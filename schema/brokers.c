@@ -48,3 +48,31 @@ enum muster_status brokers_read(const char *text, struct brokers *ret_brokers,
     *ret_brokers = brokers;
     return MUSTER_OK;
 }
+
+bool brokers_events_at(const char *command, const char *events, char ret_endpoint[ENDPOINT_MAX + 1])
+{
+    static const char *const anywhere[] = {"*:", "0.0.0.0:", "[::]:", ":"};
+    const char *rest = events + strlen("tcp://"), *port = strrchr(events, ':');
+    const char *host_end = strrchr(command, ':');
+    size_t host_size, port_size;
+    bool unspecified = false;
+
+    if (strlen(events) > ENDPOINT_MAX || strstr(events, "://") == NULL)
+        return false;
+    if (strncmp(events, "tcp://", strlen("tcp://")) == 0)
+        for (size_t i = 0; i < sizeof anywhere / sizeof *anywhere; i++)
+            unspecified |= strncmp(rest, anywhere[i], strlen(anywhere[i])) == 0;
+    if (!unspecified) {
+        memcpy(ret_endpoint, events, strlen(events) + 1);
+        return true;
+    }
+    if (strncmp(command, "tcp://", strlen("tcp://")) != 0 || host_end < command + strlen("tcp://"))
+        return false;
+    host_size = (size_t)(host_end - command);
+    port_size = strlen(port) + 1;
+    if (host_size + port_size > ENDPOINT_MAX + 1)
+        return false;
+    memmove(ret_endpoint, command, host_size);
+    memcpy(ret_endpoint + host_size, port, port_size);
+    return true;
+}

@@ -6,6 +6,7 @@
 #include "schema/limits.h"
 #include "schema/status.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 
 struct brokers {
@@ -17,5 +18,11 @@ struct brokers {
  * or there are too many. It looks at no scheme, host or port. */
 enum muster_status brokers_read(const char *text, struct brokers *ret_brokers,
                                 struct muster_error *err);
+
+/* Where a SUB connects if a broker at `command` tells `events`: an endpoint without a host
+ * ("tcp://0.0.0.0:7701", a host of star) is at the host of the command endpoint. False: it does not
+ * fit or cannot be understood. */
+bool brokers_events_at(const char *command, const char *events,
+                       char ret_endpoint[ENDPOINT_MAX + 1]);
 
 #endif

@@ -353,7 +353,7 @@ int main(int argc, char **argv)
 }
 
 /* The one that is named, of the environment, or the default one; NULL: none is known. */
-static const char *broker_of(const char *broker, char address[ENDPOINT_MAX + 1])
+const char *tool_broker_of(const char *broker, char address[ENDPOINT_MAX + 1])
 {
     if (broker == NULL)
         broker = getenv("MUSTER_BROKER");
@@ -398,7 +398,7 @@ bool tool_running_job(const char *broker, const char *job, char *ret_text, size_
     muster_rows_t *rows = NULL;
     bool running = false;
 
-    broker = broker_of(broker, tool.address);
+    broker = tool_broker_of(broker, tool.address);
     if (broker != NULL && !nobody_listens(broker) &&
         muster_client_open(broker, tool.timeout_ms, &tool.client, NULL) == MUSTER_OK &&
         muster_client_jobs(tool.client, job, &rows, NULL) == MUSTER_OK &&
@@ -423,7 +423,7 @@ int tool_latest_step(const char *broker, const char *job, int64_t *ret_step)
     int64_t step = -1;
     enum muster_status status;
 
-    broker = broker_of(broker, tool.address);
+    broker = tool_broker_of(broker, tool.address);
     if (broker == NULL)
         return 1;
     status = muster_client_open(broker, tool.timeout_ms, &tool.client, NULL);
@@ -478,7 +478,7 @@ bool tool_job_end(const char *broker, const char *job, struct tool_end *ret_end)
     muster_rows_t *jobs = NULL, *nodes = NULL;
     enum muster_status status;
 
-    broker = broker_of(broker, tool.address);
+    broker = tool_broker_of(broker, tool.address);
     if (broker == NULL || nobody_listens(broker))
         return false;
     status = muster_client_open(broker, tool.timeout_ms, &tool.client, NULL);

@@ -129,6 +129,8 @@ int64_t tool_now_unix_ms(void);
 bool tool_node_is_live(const struct muster_node_row *node);
 /* Or a parameter server, an evaluator: what they do tells nothing of the ranks. */
 bool tool_node_is_rank(const struct muster_node_row *node);
+/* The one that is named, of the environment, or the default one; NULL: none is known. */
+const char *tool_broker_of(const char *broker, char address[ENDPOINT_MAX + 1]);
 /* Is the job running, and how? False also if no broker answers within a second. */
 bool tool_running_job(const char *broker, const char *job, char *ret_text, size_t size);
 /* The newest committed step of a job, -1 if it has none or is not known. 0 = done; anything else:

@@ -301,6 +301,13 @@ enum muster_status muster_client_hosts(muster_client_t *client, const char *job,
                      ret_rows, ret_error);
 }
 
+enum muster_status muster_client_policies(muster_client_t *client, const char *job,
+                                          muster_rows_t **ret_rows, struct muster_error *ret_error)
+{
+    return query_run(client, (struct question){.query = "policies", .job = job}, ret_rows,
+                     ret_error);
+}
+
 enum muster_status muster_client_broker(muster_client_t *client, muster_rows_t **ret_rows,
                                         struct muster_error *ret_error)
 {

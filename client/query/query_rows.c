@@ -84,6 +84,10 @@ static const struct shape shape_task_worker = SHAPE(task_worker_columns);
 static const struct column host_columns[] = {COLUMNS_HOST(TEXT, INTEGER, BOOLEAN)};
 static const struct shape shape_host = SHAPE(host_columns);
 #undef ROW
+#define ROW muster_policy_row
+static const struct column policy_columns[] = {COLUMNS_POLICY(TEXT, INTEGER, BOOLEAN)};
+static const struct shape shape_policy = SHAPE(policy_columns);
+#undef ROW
 #define ROW muster_broker_row
 static const struct column broker_columns[] = {COLUMNS_BROKER(TEXT, INTEGER, BOOLEAN)};
 static const struct shape shape_broker = SHAPE(broker_columns);
@@ -114,6 +118,7 @@ static const struct {
     {"tasks_after", &shape_task},
     {"task_workers", &shape_task_worker},
     {"hosts", &shape_host},
+    {"policies", &shape_policy},
     {QUERY_BROKER, &shape_broker},
 };
 
@@ -258,6 +263,7 @@ ROWS_AS(task_queues, task_queue)
 ROWS_AS(tasks, task)
 ROWS_AS(task_workers, task_worker)
 ROWS_AS(hosts, host)
+ROWS_AS(policies, policy)
 ROWS_AS(broker, broker)
 
 size_t muster_rows_columns(const muster_rows_t *rows)

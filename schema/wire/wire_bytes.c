@@ -182,20 +182,47 @@ static const char *scan_item(struct scan *scan)
     return NULL;
 }
 
+/* One item, and the ends of the lists that it is the last of. */
+static const char *scan_step(struct scan *scan)
+{
+    const char *wrong = scan_item(scan);
+
+    while (wrong == NULL && scan->depth > 0 && --scan->left[scan->depth - 1] == 0)
+        scan->depth--;
+    return wrong;
+}
+
 const char *wire_scan(const uint8_t *frame, size_t size, uint32_t *ret_items)
 {
     struct scan scan = {.frame = frame, .size = size};
 
     do {
-        const char *wrong = scan_item(&scan);
+        const char *wrong = scan_step(&scan);
 
         if (wrong != NULL)
             return wrong;
-        while (scan.depth > 0 && --scan.left[scan.depth - 1] == 0)
-            scan.depth--;
     } while (scan.depth > 0);
     *ret_items = scan.items;
     return scan.at == scan.size ? NULL : "bytes follow its end";
+}
+
+bool wire_element(const uint8_t *frame, size_t size, size_t index, size_t *ret_at, size_t *ret_end)
+{
+    struct scan scan = {.frame = frame, .size = size};
+    uint32_t items;
+    size_t at = 0;
+
+    if (wire_scan(frame, size, &items) != NULL || scan_step(&scan) != NULL || scan.depth == 0 ||
+        index >= scan.left[0])
+        return false;
+    for (size_t i = 0; i <= index; i++) {
+        at = scan.at;
+        for (uint64_t left = scan.left[0]; scan.left[0] == left;)
+            (void)scan_step(&scan);
+    }
+    *ret_at = at;
+    *ret_end = scan.at;
+    return true;
 }
 
 /* --- a frame's first numbers ------------------------------------------------------------------ */

@@ -16,4 +16,8 @@ const char *wire_scan(const uint8_t *frame, size_t size, uint32_t *ret_items);
 /* The unsigned numbers that a list begins with, at most `count`. Returns how many there are. */
 size_t wire_peek(const uint8_t *frame, size_t size, uint64_t *ret_numbers, size_t count);
 
+/* Where element `index` of the frame's own list begins, and where it ends. False: there is none, or
+ * the frame does not pass wire_scan. */
+bool wire_element(const uint8_t *frame, size_t size, size_t index, size_t *ret_at, size_t *ret_end);
+
 #endif

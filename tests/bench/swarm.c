@@ -27,6 +27,7 @@ pid_t bench_server; /* musterd or the floor's echo; 0 = none */
 
 void bench_stop_server(int signo)
 {
+    relays_stop(signo);
     if (bench_server <= 0)
         return;
     kill(bench_server, signo);
@@ -101,7 +102,7 @@ static void *connected(void *context, int type, const char *endpoint, const stru
     return socket;
 }
 
-void swarm_open(struct swarm *swarm, size_t count, const char *commands, const char *events,
+void swarm_open(struct swarm *swarm, size_t count, const struct door *doors, size_t each,
                 const struct key_file *key)
 {
     memset(swarm, 0, sizeof *swarm);
@@ -118,8 +119,8 @@ void swarm_open(struct swarm *swarm, size_t count, const char *commands, const c
         struct node *node = &swarm->nodes[i];
 
         node->rank = i;
-        node->dealer = connected(swarm->context, ZMQ_DEALER, commands, key);
-        node->sub = connected(swarm->context, ZMQ_SUB, events, key);
+        node->dealer = connected(swarm->context, ZMQ_DEALER, doors[i / each].commands, key);
+        node->sub = connected(swarm->context, ZMQ_SUB, doors[i / each].events, key);
         if (zmq_setsockopt(node->sub, ZMQ_SUBSCRIBE, "bench", sizeof "bench") != 0)
             bench_die("cannot subscribe: %s", zmq_strerror(errno));
         swarm->items[2 * i] = (zmq_pollitem_t){.socket = node->dealer, .events = ZMQ_POLLIN};

@@ -12,6 +12,8 @@
 #include <zmq.h>
 
 #define HEAD_BYTES 60
+#define SWARM_ENDPOINT_BYTES 128
+#define SWARM_RELAY_RANKS 8 /* of a host */
 
 struct node {
     void *dealer;
@@ -74,7 +76,8 @@ struct bench {
  *   memory   musterd with its database on /dev/shm, where fsync costs nothing
  *   keys     the same with keys: CURVE, and each message's authority; _join is from the first
  *            connection until all nodes have joined, so it has two handshakes a node
- *   disk     musterd with its database in DIRECTORY (default: the build tree) */
+ *   disk     musterd with its database in DIRECTORY (default: the build tree)
+ *   relayed  the same through relays of SWARM_RELAY_RANKS nodes each, all on this host */
 int bench_main(const struct bench *bench, int argc, char **argv);
 
 __attribute__((noreturn, format(printf, 1, 2))) void bench_die(const char *format, ...);
@@ -98,12 +101,22 @@ void floor_say(struct node *node, char kind);
 /* Inside swarm*.c. */
 extern pid_t bench_server; /* musterd or the floor's echo; 0 = none */
 void bench_stop_server(int signo);
-/* key: NULL, or what all nodes show. */
-void swarm_open(struct swarm *swarm, size_t count, const char *commands, const char *events,
+struct door { /* where nodes connect to */
+    char commands[SWARM_ENDPOINT_BYTES], events[SWARM_ENDPOINT_BYTES];
+};
+/* each: so many nodes go to one door, one after the other. key: NULL, or what all nodes show. */
+void swarm_open(struct swarm *swarm, size_t count, const struct door *doors, size_t each,
                 const struct key_file *key);
 void swarm_close(struct swarm *swarm);
 void swarm_take_frame(struct swarm *swarm, struct node *node, const uint8_t *frame, size_t size);
 bool swarm_pump(struct swarm *swarm, long timeout_ms);
+
+/* Relays for so many nodes below the broker at `commands`; their files are in `dir`. */
+void relays_start(const char *musterd, const char *dir, const char *commands, size_t count,
+                  struct door *ret_doors);
+void relays_stop(int signo);
+/* Waits for the file that musterd writes its endpoints to, while `process` lives. */
+void await_port_file(int watch, pid_t process, const char *path, struct door *ret_door);
 void swarm_quiet(struct swarm *swarm);
 
 #endif

@@ -24,7 +24,6 @@
 #define ROUNDS_DEFAULT 21
 #define ROUNDS_LIMIT 1000
 #define PATIENCE_MS 30000
-#define ENDPOINT_BYTES 128
 #define COUNTS_MAX 16
 #define TMPFS 0x01021994
 
@@ -82,15 +81,15 @@ void floor_commit(void)
 
 /* db: NULL, or where it keeps one. */
 static void echo_start(const struct bench *bench, size_t count, const char *db,
-                       char commands[ENDPOINT_BYTES], char events[ENDPOINT_BYTES])
+                       struct door *ret_door)
 {
     int ends[2];
 
     if (pipe(ends) != 0 || (bench_server = fork()) < 0)
         bench_die("cannot start the floor: %s", strerror(errno));
     if (bench_server == 0) {
-        char both[2][ENDPOINT_BYTES] = {{0}};
-        size_t size = ENDPOINT_BYTES;
+        char both[2][SWARM_ENDPOINT_BYTES] = {{0}};
+        size_t size = SWARM_ENDPOINT_BYTES;
         void *context = zmq_ctx_new(), *router = zmq_socket(context, ZMQ_ROUTER),
              *pub = zmq_socket(context, ZMQ_PUB);
 
@@ -99,15 +98,14 @@ static void echo_start(const struct bench *bench, size_t count, const char *db,
         if (zmq_bind(router, "tcp://127.0.0.1:*") != 0 || zmq_bind(pub, "tcp://127.0.0.1:*") != 0)
             _exit(EXIT_FAILURE);
         zmq_getsockopt(router, ZMQ_LAST_ENDPOINT, both[0], &size);
-        size = ENDPOINT_BYTES;
+        size = SWARM_ENDPOINT_BYTES;
         zmq_getsockopt(pub, ZMQ_LAST_ENDPOINT, both[1], &size);
         if (write(ends[1], both, sizeof both) != (ssize_t)sizeof both)
             _exit(EXIT_FAILURE);
         echo_serve(bench, router, pub, count);
     }
     close(ends[1]);
-    if (read(ends[0], commands, ENDPOINT_BYTES) != ENDPOINT_BYTES ||
-        read(ends[0], events, ENDPOINT_BYTES) != ENDPOINT_BYTES)
+    if (read(ends[0], ret_door, sizeof *ret_door) != (ssize_t)sizeof *ret_door)
         bench_die("the floor did not start");
     close(ends[0]);
 }
@@ -190,7 +188,8 @@ static void bench_make_directory(const char *parent, char dir[PATH_MAX])
 static struct figure measure_floor(const struct bench *bench, const char *parent, size_t count,
                                    size_t rounds)
 {
-    char commands[ENDPOINT_BYTES], events[ENDPOINT_BYTES], dir[PATH_MAX], db[PATH_MAX + 16] = "";
+    char dir[PATH_MAX], db[PATH_MAX + 16] = "";
+    struct door door;
     struct swarm swarm;
     struct figure figure;
 
@@ -198,8 +197,8 @@ static struct figure measure_floor(const struct bench *bench, const char *parent
         bench_make_directory(parent, dir);
         snprintf(db, sizeof db, "%s/floor.db", dir);
     }
-    echo_start(bench, count, parent != NULL ? db : NULL, commands, events);
-    swarm_open(&swarm, count, commands, events, NULL);
+    echo_start(bench, count, parent != NULL ? db : NULL, &door);
+    swarm_open(&swarm, count, &door, count, NULL);
     swarm.take = take_floor;
     swarm.bench = bench;
     figure = run_rounds(&swarm, rounds, floor_once);
@@ -208,32 +207,6 @@ static struct figure measure_floor(const struct bench *bench, const char *parent
     if (parent != NULL)
         nftw(dir, remove_one, 8, FTW_DEPTH | FTW_PHYS);
     return figure;
-}
-
-/* watch: an inotify descriptor of the file's directory, made before the server was started. Ends
- * early when the server does. */
-static void await_port_file(int watch, const char *path, char commands[ENDPOINT_BYTES],
-                            char events[ENDPOINT_BYTES])
-{
-    struct pollfd items[] = {
-        {.fd = watch, .events = POLLIN},
-        {.fd = (int)syscall(SYS_pidfd_open, bench_server, 0), .events = POLLIN}};
-    char seen[4096];
-    double until = bench_now_ms() + PATIENCE_MS;
-    FILE *file;
-
-    while ((file = fopen(path, "re")) == NULL) {
-        int ready = poll(items, 2, (int)fmax(until - bench_now_ms(), 0));
-
-        if (ready <= 0 || items[1].revents != 0 || read(watch, seen, sizeof seen) < 0)
-            bench_die("musterd did not start; what it said is above");
-    }
-    close(items[1].fd);
-    if (fgets(commands, ENDPOINT_BYTES, file) == NULL ||
-        fgets(events, ENDPOINT_BYTES, file) == NULL)
-        bench_die("musterd wrote no endpoints to %s", path);
-    commands[strcspn(commands, "\n")] = events[strcspn(events, "\n")] = '\0';
-    fclose(file);
 }
 
 static void write_secret(const char *db, const char *ending, const char *text)
@@ -264,12 +237,14 @@ static void make_key(const char *db, struct key_file *ret_key)
     write_secret(db, ".keys", line);
 }
 
+enum measured { MEASURED_PLAIN, MEASURED_KEYS, MEASURED_RELAYED };
+
 static struct figure measure_broker(const struct bench *bench, const char *parent, size_t count,
-                                    size_t rounds, bool keys)
+                                    size_t rounds, enum measured what)
 {
     const char *from = getenv("MUSTERD"), *musterd = from != NULL ? from : bench->musterd;
     char dir[PATH_MAX], db[PATH_MAX + 16], port[PATH_MAX + 16];
-    char commands[ENDPOINT_BYTES], events[ENDPOINT_BYTES];
+    static struct door doors[WORLD_SIZE_MAX];
     struct key_file key;
     struct swarm swarm;
     struct figure figure;
@@ -278,7 +253,7 @@ static struct figure measure_broker(const struct bench *bench, const char *paren
     bench_make_directory(parent, dir);
     snprintf(db, sizeof db, "%s/muster.db", dir);
     snprintf(port, sizeof port, "%s/port", dir);
-    if (keys)
+    if (what == MEASURED_KEYS)
         make_key(db, &key);
     if (inotify_add_watch(watch, dir, IN_CLOSE_WRITE | IN_MOVED_TO) < 0)
         bench_die("cannot watch %s: %s", dir, strerror(errno));
@@ -291,9 +266,12 @@ static struct figure measure_broker(const struct bench *bench, const char *paren
               (char *)NULL);
         _exit(127);
     }
-    await_port_file(watch, port, commands, events);
+    await_port_file(watch, bench_server, port, &doors[0]);
     close(watch);
-    swarm_open(&swarm, count, commands, events, keys ? &key : NULL);
+    if (what == MEASURED_RELAYED)
+        relays_start(musterd, dir, doors[0].commands, count, doors);
+    swarm_open(&swarm, count, doors, what == MEASURED_RELAYED ? SWARM_RELAY_RANKS : count,
+               what == MEASURED_KEYS ? &key : NULL);
     swarm.take = swarm_take_frame;
     swarm.bench = bench;
     figure = run_rounds(&swarm, rounds, bench->once);
@@ -385,11 +363,13 @@ int bench_main(const struct bench *bench, int argc, char **argv)
         fflush(stdout);
         print_figure("commit", measure_floor(bench, disk, counts[i], rounds));
         fflush(stdout);
-        print_broker("memory", measure_broker(bench, memory, counts[i], rounds, false));
+        print_broker("memory", measure_broker(bench, memory, counts[i], rounds, MEASURED_PLAIN));
         fflush(stdout);
-        print_broker("keys", measure_broker(bench, memory, counts[i], rounds, true));
+        print_broker("keys", measure_broker(bench, memory, counts[i], rounds, MEASURED_KEYS));
         fflush(stdout);
-        print_broker("disk", measure_broker(bench, disk, counts[i], rounds, false));
+        print_broker("disk", measure_broker(bench, disk, counts[i], rounds, MEASURED_PLAIN));
+        fflush(stdout);
+        print_broker("relayed", measure_broker(bench, disk, counts[i], rounds, MEASURED_RELAYED));
         printf("}");
         fflush(stdout);
     }

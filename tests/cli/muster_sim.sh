@@ -61,7 +61,7 @@ expect ' s, 0 of 4 seeds failed$' "the result"
 
 # One seed: its story, the same to the letter each time; without --minutes nothing is left out.
 run 0 --seed 22 --nodes 3
-expect '^ +0\.000 BROKER starts, start 1$' "the story"
+expect '^ +0\.000 BROKER 0 starts, start 1$' "the story"
 grep -v 'seeds failed$' "$dir/out" >"$dir/first"
 run 0 --seed 22 --nodes 3
 grep -v 'seeds failed$' "$dir/out" | cmp - "$dir/first" || fail "seed 22 has two stories"

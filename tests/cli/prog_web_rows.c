@@ -48,6 +48,8 @@ static void rows_ranks(struct db_fixture *db)
 static void rows_some(struct db_fixture *db)
 {
     rows_world(db, 256);
+    db_sql(db, "INSERT INTO policy (job, generation, keep, save, trash) VALUES ('words', 1,"
+               " 'latest 2; every 20; best 1 least loss', 'period-ms 60000', '')");
 }
 
 static void rows_jobs(struct db_fixture *db)

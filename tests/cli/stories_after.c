@@ -43,6 +43,32 @@ void make_pinned(struct db_fixture *db)
            DB_NOW + 600000);
 }
 
+/* Six checkpoints, of which no policy wants two, nor the newest. */
+void make_kept(struct db_fixture *db)
+{
+    static const double losses[] = {0.9, 0.2, 0.5, 0.7, 0.8};
+    static const int steps[] = {50, 60, 70, 80, 95};
+
+    make_periodic(db);
+    for (int i = 0; i < 5; i++) {
+        db_round(db, 5 + i, "cause = 'policy', state = 'committed', step = %d", steps[i]);
+        db_checkpoint(db, 5 + i,
+                      "step = %d, cause = 'policy', bytes = 1200000, path = '%d', pinned = %d,"
+                      " metrics = '{\"loss\":%.1f}', committed_unix_ms = %lld",
+                      steps[i], steps[i], steps[i] == 80, losses[i], DB_T0 - 8000 + i * 1000LL);
+    }
+    db_sql(db, "INSERT INTO pin (job, checkpoint, id, until_unix_ms) VALUES ('words', 8, 'ci', 0)");
+    db_sql(db, "INSERT INTO policy (job, generation, keep, save, trash) VALUES ('words', 1,"
+               " 'every 30; best 1 least loss; steps 50', '', '')");
+}
+
+/* An earlier launch told them. */
+void make_kept_before(struct db_fixture *db)
+{
+    make_kept(db);
+    db_sql(db, "UPDATE policy SET generation = 0");
+}
+
 /* Four ranks are told that they will be ended, none of them soon. */
 void make_four_notices(struct db_fixture *db)
 {

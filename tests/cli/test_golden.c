@@ -117,6 +117,8 @@ static const struct golden goldens[] = {
     {"status_finished_without", "status words --db finished_without.db"},
     {"latest_finished_without", "latest --db finished_without.db"},
     {"nodes_finished", "nodes --db finished_without.db"},
+    {"checkpoints_kept", "checkpoints --db kept.db"},
+    {"checkpoints_kept_before", "checkpoints --db kept_before.db"},
     {"checkpoints_pinned_json", "checkpoints --db pinned.db --json"},
     {"latest_pinned_json", "latest --db pinned.db --json"},
     {"why_pinned_json", "why --db pinned.db --json"},

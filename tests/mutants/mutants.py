@@ -35,7 +35,8 @@ SIM_ARGS = ["--seeds", "1..150"]
 FOLDERS = [
     ("broker/core/", r"^unit\.(core|store_check|loop)", True),
     ("broker/store", r"^unit\.(store|core_(copy|load|tasks))|^faults\.(durable_names|vfs_calls)$", True),
-    ("broker/bus", r"^unit\.(bus|loop|outbox)|^proc\.(broker|keys|handshakes|hostile_peers)$", False),
+    ("broker/bus", r"^unit\.(bus|loop|outbox)|^proc\.(broker|bundles|keys|handshakes|hostile_peers)$", False),
+    ("broker/relay", r"^unit\.relay|^proc\.(relay_preempted|relay_stacked)$", False),
     ("broker/", r"^unit\.(loop|outbox|config|announce|order|words)|^proc\.(broker|metrics)$", False),
     ("node/core/", r"^unit\.member", True),
     ("node/shard/", r"^unit\.(shard|dir|safetensors|reshard|checksum|snapshot|state|local)"
@@ -58,7 +59,7 @@ FOLDERS = [
     ("tools/cmd_forget", r"^proc\.jobs_forgotten$", False),
     ("tools/", r"^unit\.(render|order|paint|progress)$"
      r"|^cli\.(golden|same_answers|latest_\w+|verify_flips|why_moment|unpin_answer)$|^proc\.import_", False),
-    ("schema/", r"^unit\.(wire|manifest|plan|policies|counts|status|arena|paths|core|member|dir)", True),
+    ("schema/", r"^unit\.(wire|bundle|manifest|plan|policies|counts|status|arena|paths|core|member|dir)", True),
 ]
 
 

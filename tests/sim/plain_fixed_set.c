@@ -58,7 +58,7 @@ static void expect_everything(const struct sim_stats *s)
         MUSTER_E_SAVE,    MUSTER_E_ABORTED, MUSTER_E_UNREACHABLE, MUSTER_E_NOT_SAVED};
 
     for (unsigned fault = 1; fault < FAULT_STORE_FIRST; fault++)
-        if (fault != FAULT_HOST_CUT) /* of worlds of their own: plain_power_cuts.c */
+        if (fault < FAULT_RELAY_DIES || fault > FAULT_HAND_OVER) /* of worlds of their own */
             sim_expect_often("fault", sim_fault_name(fault), s->faults[fault]);
     for (unsigned type = WIRE_HELLO; type < WIRE_TYPE_MAX; type++)
         if (strcmp(wire_type_name(type), wire_type_name(WIRE_NONE)) != 0 && /* a number in use */

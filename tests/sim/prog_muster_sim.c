@@ -6,6 +6,7 @@
  *   --put-back                              every world's database is restored from an older copy
  *   --hasty                                 what is on disk is imported then while the job runs
  *   --power-cuts                            hosts lose their power, and what was not synced
+ *   --relays                                each host has a relay, and bundles travel
  *   --lasting                               loops outlast the faults
  *   --healthy --nodes N --layout sharded|replicated --async 0|1 --keeps 0|1 --mutant N
  *                                           fix what a seed decides
@@ -35,7 +36,7 @@ static double now_s(void)
 static int usage(FILE *to)
 {
     fputs("usage: muster-sim --seed N | --seeds A..B [--minutes M] [--focused] [--put-back] "
-          "[--hasty] [--slow-disk] [--power-cuts] [--lasting]\n"
+          "[--hasty] [--slow-disk] [--shared] [--power-cuts] [--relays] [--lasting]\n"
           "                  [--healthy] [--nodes N] [--layout sharded|replicated] [--async 0|1] "
           "[--keeps 0|1] "
           "[--mutant N] "
@@ -176,8 +177,12 @@ static bool parse(int argc, char **argv, struct arguments *args)
             args->options.hasty = true;
         else if (strcmp(argv[i], "--slow-disk") == 0)
             args->options.slow_disk = true;
+        else if (strcmp(argv[i], "--shared") == 0)
+            args->options.shared = true;
         else if (strcmp(argv[i], "--power-cuts") == 0)
             args->options.power_cuts = true;
+        else if (strcmp(argv[i], "--relays") == 0)
+            args->options.relays = true;
         else if (strcmp(argv[i], "--lasting") == 0)
             args->options.lasting = true;
         else if (strcmp(argv[i], "--sqlite") == 0)

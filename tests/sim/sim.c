@@ -44,6 +44,11 @@ int64_t frames_below(struct sim *sim, int64_t below)
     return (int64_t)(next(&sim->frames) % (uint64_t)below);
 }
 
+int64_t relay_below(struct sim *sim, int64_t below)
+{
+    return (int64_t)(next(&sim->relay_chance) % (uint64_t)below);
+}
+
 bool side_chance(struct sim *sim, unsigned percent)
 {
     return next(&sim->side) % 100 < percent;
@@ -218,6 +223,7 @@ static void world_free(struct sim *sim)
     free(sim->notices);
     free(sim->procs);
     free(sim->routes);
+    relays_end(sim);
     free(sim->shards);
     free(sim->dirs);
     free(sim->queue);
@@ -253,16 +259,21 @@ bool sim_run(const struct sim_options *options, struct sim_stats *stats,
     sim->stats = stats;
     sim->failure = ret_failure;
     sim->random = options->seed * UINT64_C(0x2545f4914f6cdd1d) + 1;
+    sim->broker = &sim->brokers[0];
     arena_init(&sim->arena, 0);
     arena_init(&sim->frame, 0);
     keeps_plan_world(sim);
     net_plan(sim);
+    relays_plan(sim);
     stats->keeping += sim->keeps;
     plan_focus(sim);
     job_plan(sim);
     plan_faults(sim);
     sim_store_create(sim);
-    broker_start(sim);
+    if (options->shared)
+        shared_world(sim);
+    else
+        broker_start(sim);
     for (size_t i = 0; i < sim->jobs_count; i++)
         job_launch(sim, &sim->jobs[i]);
     sim_after(sim, 1000000, check_second, NULL);
@@ -298,7 +309,9 @@ void sim_arguments(const struct sim_options *options, char *text, size_t size)
         {options->put_back, " --put-back"},
         {options->hasty, " --hasty"},
         {options->slow_disk, " --slow-disk"},
+        {options->shared, " --shared"},
         {options->power_cuts, " --power-cuts"},
+        {options->relays, " --relays"},
         {options->lasting, " --lasting"},
         {options->healthy, " --healthy"},
         {options->layout == LAYOUT_SHARDED, " --layout sharded"},

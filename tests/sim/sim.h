@@ -57,7 +57,14 @@ enum sim_fault {
     FAULT_TWIN,       /* a second process comes for a rank whose first one still lives */
     FAULT_SAVE_LONG,  /* for minutes, and goes on all the while: in worlds made for it alone */
     FAULT_DISK_SLOW,  /* a transaction of the broker takes seconds, again and again: likewise */
-    FAULT_HOST_CUT,   /* the power of a host with ranks, with what they had not synced: likewise */
+    FAULT_RELAY_DIES, /* with what it holds: in worlds with relays alone, as the next */
+    FAULT_RELAY_STALLS,
+    FAULT_HOST_CUT, /* the power of a host with ranks, with what they had not synced: likewise */
+    /* In worlds with two brokers and one log. */
+    FAULT_LOG_CUT,   /* the active broker does not reach it */
+    FAULT_LOG_SLOW,  /* batches and answers are on their way for seconds */
+    FAULT_LOG_DOUBT, /* a batch is written, and the answer is lost */
+    FAULT_HAND_OVER, /* the active broker is told to end */
     /* In worlds with policies alone. */
     FAULT_DELETE_FAILS,       /* EIO */
     FAULT_HAND_DIES,          /* the process that deletes, somewhere in it */
@@ -168,6 +175,12 @@ enum sim_mutation {
     MUTANT_SAVED_UNSYNCED,   /* under power cuts: SAVED is said before the shard is synced, ... */
     MUTANT_NAMED_UNSYNCED,   /* ... MANIFEST_DONE before the checkpoint's name is, ... */
     MUTANT_REMOVED_UNSYNCED, /* ... its files go before the name that it lost is */
+    MUTANT_RANKS_MIXED_UP,   /* a relay gives its ranks each other's messages */
+    /* With a shared log: */
+    MUTANT_NO_FENCE,      /* it takes any broker's batch, ... */
+    MUTANT_FENCE_APART,   /* ... or asks whose it is before it is written, not in one */
+    MUTANT_OWN_CLOCK,     /* a lease ends by the clock of the broker that renews it */
+    MUTANT_READS_REPLICA, /* a take-over reads a log that is a batch behind */
     MUTANT_COUNT
 };
 
@@ -201,7 +214,9 @@ struct sim_options {
     bool hasty; /* what is on disk is imported at once then, whoever runs, and lost databases stop
                    nobody */
     bool slow_disk;          /* every world's broker has one, for a while */
+    bool shared;             /* two brokers, of which one is active, over one log */
     bool power_cuts;         /* of every world's hosts, now and then (sim_power.c) */
+    bool relays;             /* every host has one (sim_relay.c) */
     bool lasting;            /* loops outlast the faults, but in worlds whose matter is their end */
     bool healthy;            /* no faults but notices and saves that are asked for */
     unsigned nodes;          /* 0 = the seed decides */
@@ -249,6 +264,8 @@ struct sim_stats {
     uint64_t noticed[MOMENT_COUNT];
     uint64_t holds;
     uint64_t queries, rows;
+    uint64_t bundles, bundled; /* and messages in them */
+    uint64_t bundles_cut;      /* half of one came: nothing of it may be taken */
     uint64_t histories_lost;
     uint64_t launches_anew;              /* opened after that, with no history but this one */
     uint64_t keeping;                    /* worlds with policies */
@@ -259,6 +276,9 @@ struct sim_stats {
     uint64_t thaws;
     uint64_t snapshots;
     uint64_t broker_starts;
+    uint64_t takeovers, overtaken; /* leases taken from another; brokers that lived on */
+    uint64_t refused;              /* batches by the fence */
+    uint64_t late;                 /* batches that were written when their broker was dead */
     uint64_t process_exits_by_agent;
     uint64_t rested;                     /* jobs that came to rest after the faults */
     uint64_t restless_us, restless_seed; /* the one that took longest for it */

@@ -8,10 +8,11 @@
 #include <string.h>
 
 #define RETRY_US 100000
+#define BOOTS_MAX 1000000 /* of one machine */
 
 int64_t broker_boot_ms(const struct sim *sim)
 {
-    return sim->now_us / 1000 + sim->broker.boot_offset_ms;
+    return sim->now_us / 1000 + sim->broker->boot_offset_ms;
 }
 
 int64_t broker_unix_ms(const struct sim *sim)
@@ -23,218 +24,27 @@ static void pass(struct sim *sim, struct sim_event *event);
 
 void broker_wake(struct sim *sim, int64_t at_us)
 {
-    struct sim_broker *b = &sim->broker;
+    struct sim_broker *b = sim->broker;
 
     if (!b->alive || b->busy || b->frozen || b->pass_at_us <= at_us)
         return;
     b->pass_at_us = at_us > sim->now_us ? at_us : sim->now_us;
-    sim_at(sim, b->pass_at_us, pass, NULL)->stamp = ++b->pass_stamp;
+    struct sim_event *event = sim_at(sim, b->pass_at_us, pass, NULL);
+    event->stamp = ++b->pass_stamp;
+    event->number = broker_index(sim);
 }
 
-/* --- sending ---------------------------------------------------------------------------------- */
-
-static void lower_head(struct sim *sim, struct wire_down *head)
+unsigned broker_index(const struct sim *sim)
 {
-    const struct record_job *row = head->job && head->job[0] ? disk_job(sim, head->job) : NULL;
-    uint64_t committed = row ? row->seq : 0;
-
-    if (head->last_seq > committed)
-        head->last_seq = committed;
-    if (head->broker_epoch > sim->broker.epoch)
-        head->broker_epoch = sim->broker.epoch;
+    return (unsigned)(sim->broker - sim->brokers);
 }
 
-/* As answer_to of broker/loop.c. */
-static struct wire_msg answer_to(struct sim *sim, const char *job, enum wire_type type)
+struct sim_broker *broker_turn(struct sim *sim, unsigned index)
 {
-    struct wire_msg message = {.type = type};
+    struct sim_broker *former = sim->broker;
 
-    core_fill_down(sim->broker.core, job, &message.down);
-    if (sim->broker.blocked)
-        lower_head(sim, &message.down);
-    return message;
-}
-
-static void set_left(const struct sim *sim, const struct action *action, struct wire_msg *message)
-{
-    int64_t left = action->deadline_boot_ms - broker_boot_ms(sim);
-
-    if (action->deadline_boot_ms == 0)
-        return;
-    if (left < 0)
-        left = 0;
-    if (message->type == WIRE_EVENT)
-        message->u.event.left_ms = left;
-    else if (message->type == WIRE_HINT)
-        message->u.hint.left_ms = left;
-    else if (message->type == WIRE_SNAPSHOT)
-        message->u.snapshot.left_ms = left;
-}
-
-static void transmit(struct sim *sim, uint64_t route, const char *topic, struct wire_msg *message)
-{
-    size_t size;
-
-    if (sim->options.mutation == MUTANT_WRONG_ERROR && message->type == WIRE_EVENT &&
-        (message->u.event.kind == EVENT_PEER_ERROR || message->u.event.kind == EVENT_NODE_LOST))
-        message->u.event.rank++;
-    check_sent(sim, message, route && route <= sim->last_route ? sim->routes[route] : NULL);
-    size = wire_encode(message, sim->buffer, sizeof sim->buffer);
-    if (size == 0) {
-        sim_broken(sim, "wire", "a %s of the broker cannot be encoded",
-                   wire_type_name(message->type));
-        return;
-    }
-    sim->stats->messages[message->type]++;
-    if (topic != NULL)
-        net_publish(sim, topic, sim->buffer, size);
-    else
-        net_down(sim, route, sim->buffer, size);
-}
-
-struct stored {
-    struct sim *sim;
-    const struct action *action;
-};
-
-static void note_lacking(struct sim *sim, const struct action *action)
-{
-    struct sim_broker *b = &sim->broker;
-
-    if (!b->blocked && b->lacking_count < 64)
-        b->lacking[b->lacking_count++] = (struct sim_event){
-            .stamp = action->route, .data = (uint8_t *)(uintptr_t)sim_word(sim, action->job)};
-}
-
-static void send_stored_event(void *arg, const struct wire_event *event)
-{
-    const struct stored *to = arg;
-    struct wire_msg message = answer_to(to->sim, to->action->job, WIRE_EVENT);
-
-    message.u.event = *event;
-    transmit(to->sim, to->action->route, NULL, &message);
-}
-
-/* From broker/store instead. */
-static void send_stored(struct sim *sim, const struct action *action)
-{
-    struct stored to = {sim, action};
-
-    if (sim_store_events(sim, action, send_stored_event, &to) == MUSTER_E_NOT_FOUND)
-        note_lacking(sim, action);
-}
-
-static void send_events(struct sim *sim, const struct action *action)
-{
-    struct sim_broker *b = &sim->broker;
-    const struct record_job *job = disk_job(sim, action->job);
-    uint64_t last = job ? job->seq : 0;
-
-    if (sim->store != NULL) {
-        send_stored(sim, action);
-        return;
-    }
-    if (disk_event(sim, action->job, action->number) == NULL) {
-        note_lacking(sim, action);
-        return;
-    }
-    for (uint64_t seq = action->number; seq <= last && seq < action->number + action->count;
-         seq++) {
-        const struct sim_row *row = disk_event(sim, action->job, seq);
-        struct wire_msg message;
-        struct muster_error err;
-        if (row == NULL)
-            break;
-        arena_reset(&sim->frame);
-        if (wire_decode(row->body, row->body_size, &sim->frame, &message, &err) != MUSTER_OK)
-            sim_broken(sim, "wire", "event %llu cannot be decoded", (unsigned long long)seq);
-        message.down = answer_to(sim, action->job, WIRE_EVENT).down;
-        int64_t deadline = row->record.u.event.deadline_boot_ms;
-        if (deadline > 0) {
-            int64_t left = deadline - broker_boot_ms(sim);
-            message.u.event.left_ms = row->boot != b->boot ? -1 : left > 0 ? left : 0;
-        }
-        transmit(sim, action->route, NULL, &message);
-    }
-}
-
-static void send_manifest(struct sim *sim, const struct action *action)
-{
-    const struct record_checkpoint *row = disk_checkpoint(sim, action->job, action->number);
-    uint8_t *bytes;
-    size_t total = 0, size;
-    struct wire_msg message = answer_to(sim, action->job, WIRE_MANIFEST_CHUNK);
-
-    if (sim->store != NULL) {
-        if (sim_store_manifest(sim, action, &message.u.manifest_chunk))
-            transmit(sim, action->route, NULL, &message);
-        return;
-    }
-    if (row == NULL || row->state != CHECKPOINT_COMMITTED)
-        return;
-    bytes = malloc(MANIFEST_CHUNK_MAX);
-    size =
-        fs_manifest_bytes(action->number, bytes, (size_t)action->count, MANIFEST_CHUNK_MAX, &total);
-    message.u.manifest_chunk.checkpoint = action->number;
-    message.u.manifest_chunk.round_generation = row->generation;
-    message.u.manifest_chunk.step = row->step;
-    message.u.manifest_chunk.offset = action->count;
-    message.u.manifest_chunk.total = total;
-    message.u.manifest_chunk.bytes.data = bytes;
-    message.u.manifest_chunk.bytes.size = size;
-    if (action->count <= total)
-        transmit(sim, action->route, NULL, &message);
-    free(bytes);
-}
-
-/* In memory there are no queries to run: an answer without rows. */
-static void send_rows(struct sim *sim, const struct action *action)
-{
-    struct wire_msg message = answer_to(sim, "", WIRE_ROWS);
-
-    message.u.rows.request = action->message.up.request;
-    if (sim->store != NULL)
-        sim_store_query(sim, action, &message.u.rows);
-    transmit(sim, action->route, NULL, &message);
-}
-
-static void carry_out(struct sim *sim, const struct action *action)
-{
-    struct wire_msg message = action->message;
-
-    set_left(sim, action, &message);
-    switch (action->kind) {
-    case ACTION_SEND:
-        transmit(sim, action->route, NULL, &message);
-        break;
-    case ACTION_PUBLISH:
-        transmit(sim, 0, action->job, &message);
-        break;
-    case ACTION_SEND_EVENTS:
-        send_events(sim, action);
-        break;
-    case ACTION_SEND_MANIFEST:
-        send_manifest(sim, action);
-        break;
-    case ACTION_SEND_ROWS:
-        send_rows(sim, action);
-        break;
-    default:
-        break;
-    }
-}
-
-static void publish_hints(struct sim *sim)
-{
-    for (size_t i = 0; i < sim->broker.batch.count; i++) {
-        const struct action *action = &sim->broker.batch.items[i];
-        struct wire_msg message = action->message;
-        if (action->kind != ACTION_HINT)
-            continue;
-        set_left(sim, action, &message);
-        lower_head(sim, &message.down);
-        transmit(sim, 0, action->job, &message);
-    }
+    sim->broker = &sim->brokers[index];
+    return former;
 }
 
 /* --- a pass ----------------------------------------------------------------------------------- */
@@ -244,7 +54,7 @@ static void check_settled(struct sim *sim, struct actions *out)
 {
     size_t before = out->count;
 
-    core_settle(sim->broker.core, out);
+    core_settle(sim->broker->core, out);
     if (out->count == before)
         return;
     const struct action *action = &out->items[before];
@@ -265,7 +75,7 @@ static void core_input(struct sim *sim, enum input_kind kind, uint64_t route,
                           .by = message != NULL && message->up.role == ROLE_TOOL ? "uid 7" : NULL,
                           .job = job};
 
-    core_step(sim->broker.core, &input, out);
+    core_step(sim->broker->core, &input, out);
     check_settled(sim, out);
 }
 
@@ -275,7 +85,7 @@ static void answer_storage(struct sim *sim, uint64_t route, const struct wire_ms
 
     if (message->type != WIRE_HELLO && !wire_is_request(message->type))
         return;
-    core_fill_down(sim->broker.core, "", &answer.down);
+    core_fill_down(sim->broker->core, "", &answer.down);
     if (message->type == WIRE_HELLO)
         answer.u.refused = (struct wire_refused){.nonce = message->u.hello.nonce,
                                                  .code = MUSTER_E_STORAGE,
@@ -284,8 +94,8 @@ static void answer_storage(struct sim *sim, uint64_t route, const struct wire_ms
     else
         answer.u.ack = (struct wire_ack){
             .request = message->up.request, .code = MUSTER_E_STORAGE, .text = "disk full"};
-    lower_head(sim, &answer.down);
-    transmit(sim, route, NULL, &answer);
+    broker_lower_head(sim, &answer.down);
+    broker_transmit(sim, route, NULL, &answer);
 }
 
 /* For the checker: when the core was given the last frame of a process, on the route that it said
@@ -293,7 +103,7 @@ static void answer_storage(struct sim *sim, uint64_t route, const struct wire_ms
 static void note_taken(struct sim *sim, struct sim_proc *proc, uint64_t route,
                        const struct wire_msg *message)
 {
-    if (proc == NULL)
+    if (proc == NULL || !shared_is_newest(sim))
         return;
     if (message->type == WIRE_HELLO) {
         proc->hello_route = route;
@@ -310,20 +120,24 @@ static void note_taken(struct sim *sim, struct sim_proc *proc, uint64_t route,
 static void step_frame(struct sim *sim, struct sim_proc *proc, uint64_t route,
                        const struct wire_msg *message)
 {
-    struct actions *batch = &sim->broker.batch;
-    const char *asleep = core_lacks(sim->broker.core, message);
+    struct actions *batch = &sim->broker->batch;
+    const char *asleep = core_lacks(sim->broker->core, message);
     size_t before;
 
     if (message->type == WIRE_FORGET && !tool_forget_is_for_one_that_runs(sim, message))
         return;
     if (asleep != NULL) {
         SIM_TELL(sim, "BROKER wakes job %s", asleep);
-        disk_load_job(sim, sim->broker.core, asleep);
+        if (!shared_is_newest(sim) && disk_job(sim, asleep) == NULL) {
+            sim->broker->holder.lacks = true;
+            return;
+        }
+        disk_load_job(sim, sim->broker->core, asleep);
         core_input(sim, INPUT_JOB, 0, NULL, asleep, batch);
     }
     before = batch->count;
     core_input(sim, INPUT_MESSAGE, route, message, NULL, batch);
-    if (proc != NULL)
+    if (proc != NULL && shared_is_newest(sim))
         check_taken_once(sim, proc, message, before);
     if (message->type == WIRE_FORGET)
         tool_forget_is_refused(sim, message, before);
@@ -331,7 +145,7 @@ static void step_frame(struct sim *sim, struct sim_proc *proc, uint64_t route,
 
 static void take_frame(struct sim *sim, const struct sim_event *frame)
 {
-    struct sim_broker *b = &sim->broker;
+    struct sim_broker *b = sim->broker;
     struct wire_msg message;
     struct muster_error err;
 
@@ -357,7 +171,7 @@ static void take_frame(struct sim *sim, const struct sim_event *frame)
 
 static bool crash_now(struct sim *sim, enum sim_fault where)
 {
-    struct sim_broker *b = &sim->broker;
+    struct sim_broker *b = sim->broker;
 
     if (b->crash_at != where || (b->crash_picky && !b->journals) ||
         (b->crash_deletes && !b->deletes) || b->crash_after-- > 0)
@@ -374,14 +188,14 @@ static bool crash_now(struct sim *sim, enum sim_fault where)
 /* It stands still: what was due to happen does not. */
 static bool is_stopped(struct sim *sim)
 {
-    if (sim->broker.frozen)
+    if (sim->broker->frozen)
         fault_met_once(sim, &sim->unmet, FAULT_BROKER_FREEZE);
-    return sim->broker.frozen;
+    return sim->broker->frozen;
 }
 
 static void next_pass(struct sim *sim)
 {
-    struct sim_broker *b = &sim->broker;
+    struct sim_broker *b = sim->broker;
     bool timers = sim->options.mutation != MUTANT_NO_TIMERS;
     int64_t wakeup = timers ? core_wakeup_boot_ms(b->core) : INT64_MAX;
 
@@ -391,13 +205,15 @@ static void next_pass(struct sim *sim)
         broker_wake(sim, sim->now_us + RETRY_US);
     else if (wakeup != INT64_MAX)
         broker_wake(sim, (wakeup - b->boot_offset_ms) * 1000);
+    if (sim->options.shared)
+        broker_wake(sim, b->holder.renew_at_us);
 }
 
 /* What musterd does when it cannot go on with its database: it exits. The batch may be written or
  * not. */
 static void store_died(struct sim *sim, bool in_doubt)
 {
-    struct sim_broker *b = &sim->broker;
+    struct sim_broker *b = sim->broker;
     struct actions batch = b->batch;
 
     if (in_doubt) {
@@ -411,9 +227,11 @@ static void store_died(struct sim *sim, bool in_doubt)
                                                 : "its database failed");
 }
 
+static void commit_after(struct sim *sim, int64_t delay_us);
+
 static bool send_batch(struct sim *sim)
 {
-    struct sim_broker *b = &sim->broker;
+    struct sim_broker *b = sim->broker;
 
     for (size_t i = 0; i < b->batch.count && !sim->failed; i++) {
         const struct action *action = &b->batch.items[i];
@@ -421,7 +239,7 @@ static bool send_batch(struct sim *sim)
             continue;
         if (crash_now(sim, FAULT_BROKER_BETWEEN_SENDS))
             return false;
-        carry_out(sim, action);
+        broker_carry_out(sim, action);
         if (sim_store_is_dead(sim)) {
             store_died(sim, false);
             return false;
@@ -432,8 +250,12 @@ static bool send_batch(struct sim *sim)
 
 static void no_room(struct sim *sim)
 {
-    struct sim_broker *b = &sim->broker;
+    struct sim_broker *b = sim->broker;
 
+    if (b->starting && sim->options.shared) {
+        broker_begins_again(sim, "no room for its start");
+        return;
+    }
     if (b->starting) { /* musterd does not start */
         b->down_us = 1000000;
         broker_crash(sim, "no room for its start");
@@ -443,14 +265,36 @@ static void no_room(struct sim *sim)
     next_pass(sim);
 }
 
-static void commit(struct sim *sim, struct sim_event *event)
+static void batch_is_written(struct sim *sim)
 {
-    struct sim_broker *b = &sim->broker;
+    struct sim_broker *b = sim->broker;
+
+    b->blocked = b->starting = false;
+    if (crash_now(sim, FAULT_BROKER_AFTER_COMMIT))
+        return;
+    if (sim->options.mutation != MUTANT_PUBLISH_FIRST && !send_batch(sim))
+        return;
+    actions_clear(&b->batch);
+    next_pass(sim);
+}
+
+void broker_answered(struct sim *sim, enum sim_answer answer)
+{
+    sim->broker->busy = false;
+    if (answer == ANSWER_WRITTEN)
+        batch_is_written(sim);
+    else
+        no_room(sim);
+}
+
+static void commit_one(struct sim *sim, struct sim_event *event)
+{
+    struct sim_broker *b = sim->broker;
 
     if (!b->alive || event->stamp != b->stamp)
         return;
     if (is_stopped(sim)) { /* goes on when it is thawed */
-        sim_after(sim, 10000, commit, NULL)->stamp = b->stamp;
+        commit_after(sim, 10000);
         return;
     }
     if (b->crash_at == FAULT_BROKER_BEFORE_COMMIT && b->crash_after == 0 &&
@@ -475,13 +319,23 @@ static void commit(struct sim *sim, struct sim_event *event)
         store_died(sim, true);
         return;
     }
-    b->blocked = b->starting = false;
-    if (crash_now(sim, FAULT_BROKER_AFTER_COMMIT))
-        return;
-    if (sim->options.mutation != MUTANT_PUBLISH_FIRST && !send_batch(sim))
-        return;
-    actions_clear(&b->batch);
-    next_pass(sim);
+    batch_is_written(sim);
+}
+
+static void commit(struct sim *sim, struct sim_event *event)
+{
+    struct sim_broker *newest = broker_turn(sim, (unsigned)event->number);
+
+    commit_one(sim, event);
+    sim->broker = newest;
+}
+
+static void commit_after(struct sim *sim, int64_t delay_us)
+{
+    struct sim_event *event = sim_after(sim, delay_us, commit, NULL);
+
+    event->stamp = sim->broker->stamp;
+    event->number = broker_index(sim);
 }
 
 static bool has_rows(const struct actions *batch)
@@ -516,8 +370,8 @@ static int64_t write_us(struct sim *sim)
 
 static void write_batch(struct sim *sim)
 {
-    struct sim_broker *b = &sim->broker;
-    int64_t takes = has_rows(&b->batch) ? write_us(sim) : 1;
+    struct sim_broker *b = sim->broker;
+    bool rows = has_rows(&b->batch);
 
     b->busy = true;
     b->journals = b->deletes = false;
@@ -526,12 +380,18 @@ static void write_batch(struct sim *sim)
         b->journals |= b->batch.items[i].kind == ACTION_PERSIST &&
                        b->batch.items[i].record.kind == RECORD_EVENT;
     }
-    sim_after(sim, takes, commit, NULL)->stamp = b->stamp;
+    if (!rows || !sim->options.shared) {
+        commit_after(sim, rows ? write_us(sim) : 1);
+        return;
+    }
+    shared_send(sim);
+    if (b->alive)
+        crash_now(sim, FAULT_BROKER_BEFORE_COMMIT);
 }
 
 static bool send_free_outputs(struct sim *sim)
 {
-    struct actions *out = &sim->broker.free_outputs;
+    struct actions *out = &sim->broker->free_outputs;
 
     for (size_t i = 0; i < out->count && !sim_store_is_dead(sim); i++) {
         struct action *action = &out->items[i];
@@ -539,18 +399,18 @@ static bool send_free_outputs(struct sim *sim)
         if (type == WIRE_SNAPSHOT || type == WIRE_WELCOME || type == WIRE_EVENT)
             continue;
         if (action->kind == ACTION_SEND || action->kind == ACTION_PUBLISH)
-            lower_head(sim, &action->message.down);
-        carry_out(sim, action);
+            broker_lower_head(sim, &action->message.down);
+        broker_carry_out(sim, action);
     }
     actions_clear(out);
     if (sim_store_is_dead(sim))
         store_died(sim, false);
-    return sim->broker.alive;
+    return sim->broker->alive;
 }
 
 static void take_inbox(struct sim *sim)
 {
-    struct sim_broker *b = &sim->broker;
+    struct sim_broker *b = sim->broker;
     size_t count = b->inbox_count;
 
     for (size_t i = 0; i < count; i++) {
@@ -586,7 +446,7 @@ static bool some_live(const struct job *job)
  * nothing. A gap is counted with the pass that it belongs to. */
 static void check_wakeup(struct sim *sim)
 {
-    struct sim_broker *b = &sim->broker;
+    struct sim_broker *b = sim->broker;
     const struct input early = {
         .kind = INPUT_TICK, .now_boot_ms = broker_boot_ms(sim), .now_unix_ms = broker_unix_ms(sim)};
     int64_t since = early.now_boot_ms - b->core->ticked_ms - b->core->away_ms;
@@ -610,13 +470,16 @@ static void check_wakeup(struct sim *sim)
     }
 }
 
-static void pass(struct sim *sim, struct sim_event *event)
+static void pass_one(struct sim *sim, struct sim_event *event)
 {
-    struct sim_broker *b = &sim->broker;
+    struct sim_broker *b = sim->broker;
 
     if (event->stamp != b->pass_stamp || !b->alive || is_stopped(sim) || b->busy)
         return;
     b->pass_at_us = NEVER;
+    if (sim->options.shared && !shared_holds(sim))
+        return;
+    b->blocked |= b->holder.doubts;
     b->journals = true; /* idle crashes are not picky */
     if (crash_now(sim, FAULT_BROKER_IDLE) || crash_now(sim, FAULT_BROKER_REBOOT))
         return;
@@ -624,20 +487,32 @@ static void pass(struct sim *sim, struct sim_event *event)
         check_wakeup(sim);
     take_inbox(sim);
     if (b->blocked) {
-        if (send_free_outputs(sim))
+        if (!send_free_outputs(sim))
+            return;
+        if (b->holder.doubts)
+            next_pass(sim);
+        else
             write_batch(sim);
         return;
     }
     bounds_pass(sim);
     if (sim->options.mutation != MUTANT_NO_TIMERS)
         core_input(sim, INPUT_TICK, 0, NULL, NULL, &b->batch);
-    publish_hints(sim);
+    broker_publish_hints(sim);
     write_batch(sim);
+}
+
+static void pass(struct sim *sim, struct sim_event *event)
+{
+    struct sim_broker *newest = broker_turn(sim, (unsigned)event->number);
+
+    pass_one(sim, event);
+    sim->broker = newest;
 }
 
 void broker_receive(struct sim *sim, uint64_t route, const uint8_t *data, size_t size)
 {
-    struct sim_broker *b = &sim->broker;
+    struct sim_broker *b = sim->broker;
 
     if (b->inbox_count == b->inbox_capacity) {
         b->inbox_capacity = b->inbox_capacity ? b->inbox_capacity * 2 : 64;
@@ -662,14 +537,14 @@ static void forget_inbox(struct sim_broker *b)
 static void start_again(struct sim *sim, struct sim_event *event)
 {
     (void)event;
-    if (!sim->broker.alive)
+    if (!sim->broker->alive)
         broker_start(sim);
 }
 
 /* False: its database cannot be opened or read now. */
 static bool start_store(struct sim *sim)
 {
-    struct sim_broker *b = &sim->broker;
+    struct sim_broker *b = sim->broker;
 
     if (sim->store == NULL || sim_store_start(sim, b->core))
         return true;
@@ -682,7 +557,7 @@ static bool start_store(struct sim *sim)
 
 void broker_start(struct sim *sim)
 {
-    struct sim_broker *b = &sim->broker;
+    struct sim_broker *b = sim->broker;
     struct core_options options = {.events_endpoint = "tcp://127.0.0.1:7701",
                                    .ended_held = sim->options.seed % 2 == 0 ? 0 : -1};
 
@@ -691,9 +566,12 @@ void broker_start(struct sim *sim)
         actions_init(&b->free_outputs);
         actions_init(&b->doubt);
         b->boot_offset_ms = sim_range(sim, 20000, 900000000);
-        b->boot = 1;
+        b->boot = 1 + BOOTS_MAX * broker_index(sim);
     }
-    copy_put_back(sim);
+    if (sim->options.shared)
+        shared_started(sim);
+    else
+        copy_put_back(sim);
     copy_nothing(sim);
     b->start_id = options.start_id = sim_random(sim) | 1;
     b->core = core_create(&options);
@@ -706,17 +584,34 @@ void broker_start(struct sim *sim)
     b->pass_at_us = NEVER;
     sim->stats->broker_starts++;
     check_loaded(sim);
+    undo_swap(sim);
     if (sim->store == NULL)
         disk_load(sim, b->core);
-    SIM_TELL(sim, "BROKER starts, start %llu", (unsigned long long)b->starts);
+    undo_swap(sim);
+    SIM_TELL(sim, "BROKER %u starts, start %llu", broker_index(sim), (unsigned long long)b->starts);
     core_input(sim, INPUT_START, 0, NULL, NULL, &b->batch);
     write_batch(sim);
     net_broker_back(sim);
 }
 
+static void die(struct sim *sim)
+{
+    struct sim_broker *b = sim->broker;
+
+    b->alive = false;
+    undo_last(sim);
+    if (sim->options.shared)
+        shared_died(sim);
+    core_destroy(&b->core);
+    actions_clear(&b->batch);
+    actions_clear(&b->free_outputs);
+    forget_inbox(b);
+    net_broker_gone(sim);
+}
+
 void broker_crash(struct sim *sim, const char *how)
 {
-    struct sim_broker *b = &sim->broker;
+    struct sim_broker *b = sim->broker;
 
     bool reboots = strcmp(how, sim_fault_name(FAULT_BROKER_REBOOT)) == 0 ||
                    strcmp(how, sim_fault_name(FAULT_STORE_CUT)) == 0;
@@ -725,28 +620,38 @@ void broker_crash(struct sim *sim, const char *how)
         return;
     SIM_TELL(sim, "BROKER dies: %s", how);
     sim_store_die(sim, reboots);
-    b->alive = false;
-    undo_last(sim);
-    core_destroy(&b->core);
-    actions_clear(&b->batch);
-    actions_clear(&b->free_outputs);
-    forget_inbox(b);
-    net_broker_gone(sim);
+    die(sim);
     if (reboots) {
         b->boot++;
         b->boot_offset_ms = sim_range(sim, 5000, 60000) - sim->now_us / 1000;
     }
-    sim_after(sim, b->down_us, start_again, NULL);
+    if (sim->options.shared)
+        shared_waits(sim, b->down_us);
+    else
+        sim_after(sim, b->down_us, start_again, NULL);
 }
 
-void broker_free(struct sim *sim)
+void broker_begins_again(struct sim *sim, const char *why)
 {
-    struct sim_broker *b = &sim->broker;
+    SIM_TELL(sim, "BROKER %u begins again: %s", broker_index(sim), why);
+    die(sim);
+    shared_release(sim);
+    shared_waits(sim, side_range(sim, 20000, 300000));
+}
 
+static void free_one(struct sim_broker *b)
+{
     core_destroy(&b->core);
     actions_free(&b->batch);
     actions_free(&b->free_outputs);
     actions_free(&b->doubt);
     forget_inbox(b);
     free(b->inbox);
+}
+
+void broker_free(struct sim *sim)
+{
+    for (unsigned i = 0; i < SIM_BROKERS; i++)
+        if (sim->brokers[i].starts > 0)
+            free_one(&sim->brokers[i]);
 }

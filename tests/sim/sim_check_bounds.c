@@ -23,7 +23,7 @@ static int64_t latest(int64_t a, int64_t b)
 
 void bounds_pass(struct sim *sim)
 {
-    struct sim_broker *b = &sim->broker;
+    struct sim_broker *b = sim->broker;
 
     if (sim->now_us - b->passed_us >= LOOP_GAP_MS * 1000LL || b->steady_us < b->started_us)
         b->steady_us = sim->now_us;
@@ -32,10 +32,10 @@ void bounds_pass(struct sim *sim)
 
 static bool goes_round(const struct sim *sim)
 {
-    const struct sim_broker *b = &sim->broker;
+    const struct sim_broker *b = sim->broker;
 
-    return b->alive && !b->frozen && !b->blocked && !b->starting && b->steady_us >= b->started_us &&
-           sim->now_us - b->passed_us < LOOP_GAP_MS * 1000LL;
+    return b->alive && shared_is_newest(sim) && !b->frozen && !b->blocked && !b->starting &&
+           b->steady_us >= b->started_us && sim->now_us - b->passed_us < LOOP_GAP_MS * 1000LL;
 }
 
 void bounds_beat(struct sim *sim, struct sim_proc *proc, const struct wire_heartbeat *beat)
@@ -47,7 +47,7 @@ void bounds_beat(struct sim *sim, struct sim_proc *proc, const struct wire_heart
         proc->p95_told_ms = (int64_t)beat->step_p95_ms;
     if (beat->step_p95_ms == 0)
         proc->measured_us = -1;
-    else if (proc->measured_us <= sim->broker.started_us)
+    else if (proc->measured_us <= sim->broker->started_us)
         proc->measured_us = sim->now_us;
 }
 
@@ -58,7 +58,7 @@ static void check_freezing(struct sim *sim, const struct sim_job *job,
 {
     int64_t bound = round->aborted_steps ? STUCK_MS : FREEZE_MS;
 
-    int64_t since = latest(job->freezing_us, sim->broker.steady_us);
+    int64_t since = latest(job->freezing_us, sim->broker->steady_us);
     if (sim->now_us - since > bound * 1000 + SLACK_US)
         sim_broken(sim, "I5",
                    "round %llu of %s is freezing for %lld s, which its bound does not allow",
@@ -95,8 +95,8 @@ static int64_t at_step_us(const struct sim *sim, const struct sim_row *row,
 {
     int64_t at_ms = row->record.u.round.opened_boot_ms + part->at_step_ms;
 
-    return row->boot == sim->broker.boot ? (at_ms - sim->broker.boot_offset_ms) * 1000
-                                         : sim->now_us;
+    return row->boot == sim->broker->boot ? (at_ms - sim->broker->boot_offset_ms) * 1000
+                                          : sim->now_us;
 }
 
 /* Its writer came to S; what it tells of its save's progress gives it new time. */
@@ -105,7 +105,7 @@ static void check_saving(struct sim *sim, const struct sim_job *job, const struc
 {
     const struct record_round *round = &row->record.u.round;
     const struct sim_proc *proc = proc_of(job, part);
-    int64_t took_us = sim->now_us - latest(at_step_us(sim, row, part), sim->broker.steady_us);
+    int64_t took_us = sim->now_us - latest(at_step_us(sim, row, part), sim->broker->steady_us);
 
     if (proc == NULL || proc->saves_long || sim->now_us - proc->saved_long_us <= SLACK_US ||
         took_us <= STUCK_MS * 1000LL + SLACK_US ||
@@ -120,7 +120,7 @@ static void check_saving(struct sim *sim, const struct sim_job *job, const struc
 static void check_way(struct sim *sim, const struct sim_job *job, const struct record_round *round,
                       int64_t way_ms, int64_t advanced_us)
 {
-    int64_t since = latest(latest(job->decided_us, advanced_us), sim->broker.steady_us);
+    int64_t since = latest(latest(job->decided_us, advanced_us), sim->broker->steady_us);
 
     if (sim->now_us - since > way_ms * 1000 + SLACK_US)
         sim_broken(sim, "I5",
@@ -152,7 +152,7 @@ static void check_decided(struct sim *sim, const struct sim_job *job, const stru
         }
         int64_t steps = round->step - (part->done < 0 ? 0 : part->done) + 1;
         way_ms = latest(way_ms, latest(STUCK_MS, 3 * proc->p95_told_ms * steps));
-        measured &= proc->measured_us > sim->broker.started_us;
+        measured &= proc->measured_us > sim->broker->started_us;
     }
     if (round->state == ROUND_DECIDED && way_ms > 0 && measured &&
         !(saved && job->layout == LAYOUT_REPLICATED))

@@ -72,7 +72,7 @@ static bool others_take_it(const struct sim *sim, const struct sim_job *job)
     }
     const struct record_job *row = disk_job(sim, job->name);
     bool lost = row != NULL && is_of_lost_history(job, row->generation);
-    bool grace = sim->now_us < sim->broker.started_us + (START_GRACE_MS + 1000) * 1000LL;
+    bool grace = sim->now_us < sim->broker->started_us + (START_GRACE_MS + 1000) * 1000LL;
     return code || lost || live == 0 || (absent > 0 && started == 0) || (missing > 0 && grace);
 }
 

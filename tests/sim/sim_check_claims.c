@@ -242,7 +242,7 @@ static void check_rounds_over(struct sim *sim, const struct record_generation *r
 void claims_generation(struct sim *sim, const struct record_generation *row,
                        const struct record_generation *old)
 {
-    const struct sim_broker *b = &sim->broker;
+    const struct sim_broker *b = sim->broker;
 
     if (row->state == GENERATION_ENDING && old->state != GENERATION_ENDING)
         sim_job_named(sim, row->job)->ending_us =
@@ -273,7 +273,7 @@ void claims_node(struct sim *sim, const struct record_node *row, const struct re
         return;
     if (gen->state != GENERATION_ENDING ||
         (job->ending_us > 0 &&
-         sim->broker.passed_us - job->ending_us < (ENDING_MS - 100) * 1000LL)) /* then written */
+         sim->broker->passed_us - job->ending_us < (ENDING_MS - 100) * 1000LL)) /* then written */
         sim_broken(sim, "I6", "rank %llu of generation %llu of %s, which is %s, is fenced",
                    U(row->rank), U(row->generation), row->job,
                    wire_generation_state_name(gen->state));
@@ -335,7 +335,7 @@ static bool is_noticed(const struct sim *sim, const struct record_generation *ge
 /* Silence is counted from the last frame that came. */
 void claims_lost(struct sim *sim, const struct record_event *row)
 {
-    const struct sim_broker *b = &sim->broker;
+    const struct sim_broker *b = sim->broker;
 
     if (strstr(row->body.text, "it was silent for") == NULL || b->blocked || b->starting)
         return; /* a batch that was kept for want of room was decided some time ago */
@@ -524,7 +524,7 @@ void claims_follows(struct sim *sim, const struct record_event *row)
 
     if (error && (event->flags & EVENT_FLAG_ROUND_FOLLOWS) != 0) {
         job->announced_batch = sim->batches;
-        job->announced_us = sim->broker.blocked || sim->broker.starting ? 0 : sim->now_us;
+        job->announced_us = sim->broker->blocked || sim->broker->starting ? 0 : sim->now_us;
     }
     if (event->kind != EVENT_FREEZE || (event->flags & EVENT_FLAG_ABORT) == 0 ||
         job->announced_batch != sim->batches)

@@ -236,7 +236,7 @@ static void check_readers(struct sim *sim, const struct sim_job *job,
     for (size_t i = 0; i < sim->readers_count; i++) {
         const struct sim_reader *reader = &sim->readers[i];
         bool told_so =
-            reader->starts == sim->broker.starts || reader->wall_offset_ms == sim->wall_offset_ms;
+            reader->starts == sim->broker->starts || reader->wall_offset_ms == sim->wall_offset_ms;
         if (reader->job == job->index && reader->number == row->round && told_so &&
             reader->held_until_us > sim->now_us + 2000)
             sim_broken(sim, "I11",
@@ -545,7 +545,7 @@ void check_converges(struct sim *sim, struct sim_job *job)
     const struct record_generation *gen =
         row != NULL ? disk_generation(sim, job->name, row->generation) : NULL;
     bool runs = sim->keeps && gen != NULL && gen->state == GENERATION_RUNNING &&
-                sim->broker.alive && has_policies(sim, gen) && !hand_closes(job);
+                sim->broker->alive && has_policies(sim, gen) && !hand_closes(job);
     bool still = false;
     uint64_t found = runs ? find_to_go(sim, job, gen, &still) : 0;
 

@@ -363,7 +363,7 @@ static void check_finished(struct sim *sim)
  * start check_finished asks. */
 void check_second(struct sim *sim, struct sim_event *event)
 {
-    bool convergence = sim_is_calm(sim) && sim->broker.alive;
+    bool convergence = sim_is_calm(sim) && sim->broker->alive;
 
     (void)event;
     check_bounds(sim);

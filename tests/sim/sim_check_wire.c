@@ -83,17 +83,39 @@ static void check_told_seq(struct sim *sim, struct sim_job *job, const struct wi
         job->told_seq = message->down.last_seq;
 }
 
+/* By a broker that was overtaken and does not know it yet. */
+static void check_sent_late(struct sim *sim, const struct wire_msg *message)
+{
+    const struct record_job *job = message->down.job[0] ? disk_job(sim, message->down.job) : NULL;
+
+    if (sim->broker->holder.of_lost_history)
+        return;
+    if (message->down.last_seq > (job ? job->seq : 0))
+        sim_broken(sim, "I3", "a late %s tells of event %llu, the database ends at %llu",
+                   wire_type_name(message->type), U(message->down.last_seq), U(job ? job->seq : 0));
+    if (message->down.broker_epoch > sim->broker->epoch)
+        sim_broken(sim, "I3", "a late %s tells of epoch %llu, which is not written",
+                   wire_type_name(message->type), U(message->down.broker_epoch));
+    if (message->type == WIRE_EVENT &&
+        sim->journal_max == 0) /* else it may not be there any more */
+        check_sent_event(sim, message);
+}
+
 void check_sent(struct sim *sim, const struct wire_msg *message, struct sim_proc *to)
 {
     const struct record_job *job = message->down.job[0] ? disk_job(sim, message->down.job) : NULL;
     struct sim_job *told = message->down.job[0] ? sim_job_named(sim, message->down.job) : NULL;
 
+    if (!shared_is_newest(sim)) {
+        check_sent_late(sim, message);
+        return;
+    }
     if (told != NULL)
         check_told_seq(sim, told, message);
     if (message->down.last_seq > (job ? job->seq : 0))
         sim_broken(sim, "I3", "a %s tells of event %llu, the database ends at %llu",
                    wire_type_name(message->type), U(message->down.last_seq), U(job ? job->seq : 0));
-    if (message->down.broker_epoch > sim->broker.epoch)
+    if (message->down.broker_epoch > sim->broker->epoch)
         sim_broken(sim, "I3", "a %s tells of epoch %llu, which is not written",
                    wire_type_name(message->type), U(message->down.broker_epoch));
     if (message->type == WIRE_EVENT)
@@ -256,7 +278,7 @@ void check_heard(struct sim *sim, struct sim_proc *proc, const struct wire_msg *
 void check_taken_once(struct sim *sim, const struct sim_proc *proc, const struct wire_msg *message,
                       size_t before)
 {
-    const struct actions *batch = &sim->broker.batch;
+    const struct actions *batch = &sim->broker->batch;
     const struct record_node *row = disk_node_of(sim, proc);
 
     if (row == NULL || message->up.request == 0 || message->up.request > row->last_request)

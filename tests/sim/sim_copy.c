@@ -13,10 +13,11 @@ static void copy_disk(struct sim_disk *to, const struct sim_disk *from)
 
 void copy_take(struct sim *sim)
 {
-    if (sim->broker.in_doubt)
+    if (sim->broker->in_doubt)
         return; /* nobody knows what it would hold */
     copy_disk(&sim->copy, &sim->disk);
-    sim->copy_epoch = sim->broker.epoch;
+    sim->copy_epoch = sim->broker->epoch;
+    sim->copy_lease = sim->lease;
     sim->copied = true;
     if (sim->store != NULL)
         sim_store_copy(sim);
@@ -52,7 +53,7 @@ static void forget(struct sim *sim, struct sim_proc *proc)
 
 static void begin_anew(struct sim *sim)
 {
-    sim->broker.in_doubt = false;
+    sim->broker->in_doubt = false;
     sim->put_back = sim->copied = false;
     sim->lost_history = true;
     sim->lost_us = sim->now_us;
@@ -74,7 +75,7 @@ void copy_put_back(struct sim *sim)
         return;
     lose_generations(sim);
     copy_disk(&sim->disk, &sim->copy);
-    sim->broker.epoch = sim->copy_epoch;
+    sim->broker->epoch = sim->copy_epoch;
     fault_met(sim, FAULT_DATABASE_OLD);
     begin_anew(sim);
     if (sim->store != NULL)
@@ -91,8 +92,8 @@ void copy_nothing(struct sim *sim)
     for (unsigned i = 0; i < RECORD_KIND_COUNT; i++)
         table_clear(&sim->disk.tables[i]);
     table_clear(&sim->disk.held);
-    sim->disk.ends = sim->ends_told = 0;
-    sim->broker.epoch = 0;
+    sim->disk.ends = sim->broker->ends_told = 0;
+    sim->broker->epoch = 0;
     sim->lose_database = false;
     fault_met(sim, FAULT_DATABASE_LOST);
     begin_anew(sim);
@@ -103,7 +104,8 @@ void copy_nothing(struct sim *sim)
 
 void undo_keep(struct sim *sim)
 {
-    if (sim->options.mutation == MUTANT_LOSES_BATCH)
+    if (sim->options.mutation == MUTANT_LOSES_BATCH ||
+        sim->options.mutation == MUTANT_READS_REPLICA)
         copy_disk(&sim->undo, &sim->disk);
 }
 
@@ -111,6 +113,16 @@ void undo_last(struct sim *sim)
 {
     if (sim->options.mutation == MUTANT_LOSES_BATCH && sim->undo.tables[RECORD_BROKER].count > 0)
         copy_disk(&sim->disk, &sim->undo);
+}
+
+void undo_swap(struct sim *sim)
+{
+    struct sim_disk disk = sim->disk;
+
+    if (sim->options.mutation != MUTANT_READS_REPLICA)
+        return;
+    sim->disk = sim->undo;
+    sim->undo = disk;
 }
 
 void copy_free(struct sim *sim)

@@ -274,7 +274,7 @@ static void write_row(struct sim *sim, const struct record *record)
     if (sim->options.mutation == MUTANT_LOSES_IMPORT && copy.kind == RECORD_CHECKPOINT &&
         check_is_imported(sim, copy.u.checkpoint.job, copy.u.checkpoint.round))
         row->record.u.checkpoint.state = CHECKPOINT_FAILED;
-    row->boot = sim->broker.boot;
+    row->boot = sim->broker->boot;
     if (copy.kind == RECORD_EVENT)
         encode_body(sim, row, &record->u.event.body);
 }
@@ -323,7 +323,8 @@ static void prune_journal(struct sim *sim)
  * committed; 0 = nothing. */
 static uint64_t ends_of(const struct sim *sim, const struct actions *batch)
 {
-    uint64_t ends = sim->disk.ends > sim->ends_told ? sim->disk.ends : sim->ends_told;
+    uint64_t ends =
+        sim->disk.ends > sim->broker->ends_told ? sim->disk.ends : sim->broker->ends_told;
     bool start = false, more = false;
 
     for (size_t i = 0; i < batch->count; i++) {
@@ -344,9 +345,9 @@ enum muster_status disk_apply(struct sim *sim, const struct actions *batch)
     enum muster_status status = sim->store != NULL ? sim_store_apply(sim, batch) : MUSTER_OK;
 
     if (status != MUSTER_OK) { /* it may have come as far as the mark, and died then */
-        sim->broker.doubt_ends = ends;
+        sim->broker->doubt_ends = ends;
         if (ends > 0 && sim_store_mark(sim) == ends)
-            sim->ends_told = ends;
+            sim->broker->ends_told = ends;
         return status;
     }
     prune_journal(sim);
@@ -354,7 +355,9 @@ enum muster_status disk_apply(struct sim *sim, const struct actions *batch)
     sim->batches++;
     disk_apply_some(sim, batch, batch->count);
     if (ends > 0)
-        sim->disk.ends = sim->ends_told = ends; /* before anybody hears of the batch */
+        sim->disk.ends = ends;
+    if (ends > 0 && !sim->options.shared)
+        sim->broker->ends_told = ends; /* before anybody hears of the batch */
     check_batch(sim);
     return MUSTER_OK;
 }
@@ -362,7 +365,7 @@ enum muster_status disk_apply(struct sim *sim, const struct actions *batch)
 /* At a start the database turned out to have it. */
 void disk_apply_doubt(struct sim *sim)
 {
-    struct sim_broker *b = &sim->broker;
+    struct sim_broker *b = sim->broker;
     uint64_t boot = b->boot;
 
     b->boot = b->doubt_boot;
@@ -432,7 +435,7 @@ struct sink { /* of rows */
 static void load_row(struct sim *sim, const struct sink *sink, const struct sim_row *row)
 {
     struct record record = row->record;
-    bool other = row->boot != sim->broker.boot;
+    bool other = row->boot != sim->broker->boot;
 
     if (record.kind == RECORD_NOTICE && other) {
         record.u.notice.deadline_boot_ms = 0;
@@ -537,7 +540,7 @@ void disk_rows(struct sim *sim, sim_row_fn *fn, void *arg)
     table_clear(&sim->disk.held);
     if (sim->disk.tables[RECORD_BROKER].count > 0)
         none = sim->disk.tables[RECORD_BROKER].rows[0].record;
-    none.u.broker.older = sim->disk.ends < sim->ends_told;
+    none.u.broker.older = sim->disk.ends < sim->broker->ends_told;
     fn(arg, &none);
     for (size_t i = 0; i < jobs->count; i++)
         load_row(sim, sink, &jobs->rows[i]);

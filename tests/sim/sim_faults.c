@@ -29,11 +29,14 @@ static struct sim_proc *target_of(struct sim *sim, const struct sim_fault_plan *
 
 /* --- what is counted -------------------------------------------------------------------------- */
 
-_Static_assert(FAULT_COUNT <= 64, "a bit for each");
+#define WITHOUT_BIT 2 /* faults of relays strike at once */
+_Static_assert(FAULT_COUNT - WITHOUT_BIT <= 64, "a bit for each other");
 
 static uint64_t bit_of(enum sim_fault kind)
 {
-    return UINT64_C(1) << kind;
+    if (kind == FAULT_RELAY_DIES || kind == FAULT_RELAY_STALLS)
+        return 0;
+    return UINT64_C(1) << (kind > FAULT_RELAY_STALLS ? kind - WITHOUT_BIT : kind);
 }
 
 void fault_met(struct sim *sim, enum sim_fault kind)
@@ -52,6 +55,18 @@ void fault_met_once(struct sim *sim, uint64_t *unmet, enum sim_fault kind)
 
 /* --- what is over ----------------------------------------------------------------------------- */
 
+static void brokers_thaw(struct sim *sim)
+{
+    for (unsigned i = 0; i < SIM_BROKERS; i++) {
+        struct sim_broker *newest = broker_turn(sim, i);
+        sim->broker->frozen = false;
+        sim->broker->pass_at_us = NEVER; /* a pass that came while it was frozen did nothing */
+        broker_wake(sim, sim->now_us);
+        sim->broker = newest;
+    }
+    sim->freeze_at_send = false;
+}
+
 static void undo(struct sim *sim, struct sim_event *event)
 {
     struct sim_proc *proc = event->stamp < sim->procs_count ? sim->procs[event->stamp] : NULL;
@@ -65,14 +80,14 @@ static void undo(struct sim *sim, struct sim_event *event)
         thread_unstick(sim, proc);
         break;
     case FAULT_BROKER_FREEZE:
-        sim->broker.frozen = false;
-        sim->broker.pass_at_us = NEVER; /* a pass that came while it was frozen did nothing */
-        broker_wake(sim, sim->now_us);
+        brokers_thaw(sim);
         break;
     case FAULT_DATABASE_OLD:
         sim->put_back = sim->copied;
-        if (sim->broker.alive) {
-            sim->broker.down_us = 1000000;
+        if (sim->options.shared)
+            shared_put_back(sim);
+        else if (sim->broker->alive) {
+            sim->broker->down_us = 1000000;
             broker_crash(sim, "its database is restored from a copy");
         }
         break;
@@ -100,6 +115,10 @@ static void undo(struct sim *sim, struct sim_event *event)
     case FAULT_STALL_DOWN:
     case FAULT_STALL_BOTH:
         net_stall(sim, proc, false, false);
+        break;
+    case FAULT_RELAY_DIES:
+    case FAULT_RELAY_STALLS:
+        relay_fault(sim, proc, (enum sim_fault)event->number, false);
         break;
     case FAULT_STORE_FULL:
         store_fault_over(sim, FAULT_STORE_FULL);
@@ -155,7 +174,7 @@ static void on_proc(struct sim *sim, const struct sim_fault_plan *plan, struct s
         twin(sim, proc, plan->for_us);
         return;
     case FAULT_GONE_WRONG:
-        if (sim->broker.alive) /* else nobody hears it */
+        if (sim->broker->alive) /* else nobody hears it */
             fault_met(sim, FAULT_GONE_WRONG);
         tool_gone(sim, proc);
         return;
@@ -171,6 +190,10 @@ static void on_proc(struct sim *sim, const struct sim_fault_plan *plan, struct s
     case FAULT_STALL_BOTH:
         net_stall(sim, proc, true, true);
         break;
+    case FAULT_RELAY_DIES:
+    case FAULT_RELAY_STALLS:
+        relay_fault(sim, proc, plan->kind, true);
+        break;
     default:
         return;
     }
@@ -179,7 +202,7 @@ static void on_proc(struct sim *sim, const struct sim_fault_plan *plan, struct s
 
 static void crash_broker(struct sim *sim, const struct sim_fault_plan *plan)
 {
-    struct sim_broker *b = &sim->broker;
+    struct sim_broker *b = sim->broker;
 
     b->crash_at = plan->kind;
     b->crash_deletes = false;
@@ -197,7 +220,7 @@ static void crash_in_deletion(struct sim *sim, const struct sim_fault_plan *plan
 {
     static const enum sim_fault kinds[] = {FAULT_BROKER_BEFORE_COMMIT, FAULT_BROKER_AFTER_COMMIT,
                                            FAULT_BROKER_BETWEEN_SENDS};
-    struct sim_broker *b = &sim->broker;
+    struct sim_broker *b = sim->broker;
 
     if (b->crash_at != FAULT_NOTHING)
         return;
@@ -282,13 +305,22 @@ static bool until(struct sim *sim, const struct sim_fault_plan *plan)
     }
 }
 
+/* In the middle of a pass, or between two. */
+static void freeze_broker(struct sim *sim)
+{
+    if (sim->options.shared && side_chance(sim, 50))
+        sim->freeze_at_send = true;
+    else
+        sim->broker->frozen = true;
+}
+
 static void everywhere(struct sim *sim, const struct sim_fault_plan *plan)
 {
-    if (next_time(sim, plan) || until(sim, plan))
+    if (next_time(sim, plan) || until(sim, plan) || shared_fault(sim, plan))
         return;
     switch (plan->kind) {
     case FAULT_BROKER_FREEZE:
-        sim->broker.frozen = true;
+        freeze_broker(sim);
         break;
     case FAULT_DATABASE_OLD:
         copy_take(sim);
@@ -343,6 +375,8 @@ static bool needs_proc(enum sim_fault kind)
     case FAULT_STALL_UP:
     case FAULT_STALL_DOWN:
     case FAULT_STALL_BOTH:
+    case FAULT_RELAY_DIES:
+    case FAULT_RELAY_STALLS:
         return true;
     default:
         return fault_is_notice(kind);
@@ -379,6 +413,13 @@ void faults_happen(struct sim *sim, struct sim_event *event)
         everywhere(sim, &plan);
 }
 
+static void broker_calm(struct sim_broker *b)
+{
+    b->crash_at = FAULT_NOTHING;
+    b->crash_deletes = false;
+    b->holder.cut_until_us = 0;
+}
+
 /* The liveness phase begins. Half of its worlds get one notice more, with time enough. */
 void faults_stop(struct sim *sim, struct sim_event *event)
 {
@@ -387,11 +428,12 @@ void faults_stop(struct sim *sim, struct sim_event *event)
     SIM_TELL(sim, "CALM: no faults from here on");
     sim->fail_saves = sim->fail_restores = sim->fail_manifests = sim->fail_steps = 0;
     sim->slow_saves_until_us = sim->hung_saves_until_us = sim->long_saves_until_us = 0;
-    sim->slow_disk_until_us = 0;
+    sim->slow_disk_until_us = sim->slow_log_until_us = 0;
+    sim->lost_answers = 0;
+    for (unsigned i = 0; i < SIM_BROKERS; i++)
+        broker_calm(&sim->brokers[i]);
     memset(sim->cuts, 0, sizeof sim->cuts);
     sim->pub_loss_percent = sim->pub_drop_percent = 0;
-    sim->broker.crash_at = FAULT_NOTHING;
-    sim->broker.crash_deletes = false;
     keeps_calm(sim);
     for (unsigned kind = FAULT_STORE_FIRST; kind < FAULT_COUNT; kind++)
         store_fault_over(sim, (enum sim_fault)kind);

@@ -278,6 +278,12 @@ static bool is_of_the_past(const struct sim *sim, const struct record_checkpoint
            row->generation < job->generation;
 }
 
+/* By a broker that has not heard yet that the log lost it. */
+static bool is_told_late(const struct sim *sim, const struct sim_job *job, uint64_t generation)
+{
+    return sim->options.shared && sim->lost_history && is_of_lost_history(job, generation);
+}
+
 void fs_manifest(struct sim *sim, struct sim_proc *proc, uint64_t generation, uint64_t round,
                  int64_t step, const uint8_t *bytes, size_t size)
 {
@@ -286,7 +292,9 @@ void fs_manifest(struct sim *sim, struct sim_proc *proc, uint64_t generation, ui
 
     check_manifest(sim, proc, round, bytes, size);
     power_moment(sim, proc, POWER_COMMITTED);
-    if (row == NULL || (row->state != CHECKPOINT_COMMITTED && !is_of_the_past(sim, row)))
+    if (is_told_late(sim, job, generation))
+        SIM_TELL(sim, "MANIFEST of a round that the log has lost");
+    else if (row == NULL || (row->state != CHECKPOINT_COMMITTED && !is_of_the_past(sim, row)))
         sim_broken(sim, "I1", "a manifest is written for round %llu, which is not committed",
                    (unsigned long long)round);
     else if (row->generation != generation || row->step != step)
@@ -351,7 +359,8 @@ const struct sim_shard *fs_restore(struct sim *sim, const struct sim_job *job, c
                                    uint64_t checkpoint, int rank, int64_t told_us)
 {
     const struct record_checkpoint *row = disk_checkpoint(sim, job->name, checkpoint);
-    bool before = row == NULL && sim->lost_history && told_us < sim->lost_us;
+    bool before = row == NULL && sim->lost_history &&
+                  (told_us < sim->lost_us || sim->options.shared); /* a broker may tell it late */
     enum wire_layout layout = row != NULL ? row->layout : job->layout;
 
     for (size_t i = 0; i < sim->dirs_count && (row != NULL || sim->lost_history); i++) {

@@ -11,7 +11,7 @@
 /* When the broker's plan says to freeze; NEVER = no plan waits. */
 static int64_t planned_us(const struct sim *sim)
 {
-    const struct sim_broker *b = &sim->broker;
+    const struct sim_broker *b = sim->broker;
     const struct job *job = b->alive ? job_find(b->core, sim->jobs[0].name) : NULL;
 
     if (job == NULL || job->plan.why != PLAN_AHEAD)
@@ -85,7 +85,7 @@ static void broker_dies(struct sim *sim, struct sim_event *event)
         sim_after(sim, LOOK_US, broker_dies, NULL);
         return;
     }
-    sim->broker.down_us = sim->options.grace->broker_down_ms * 1000;
+    sim->broker->down_us = sim->options.grace->broker_down_ms * 1000;
     broker_crash(sim, "just before the planned freeze");
 }
 
@@ -170,7 +170,7 @@ void grace_observe(struct sim *sim, const struct wire_event *event)
     bool joins = event->kind == EVENT_TERMINATION && event->round > 0; /* an open save will do */
     bool freezes = event->kind == EVENT_FREEZE && event->cause == CAUSE_TERMINATION;
     if ((joins || freezes) && g->frozen_ms < 0) {
-        const struct sim_broker *b = &sim->broker;
+        const struct sim_broker *b = sim->broker;
         snprintf(g->plan, sizeof g->plan, "%s", job_find(b->core, sim->jobs[0].name)->plan.text);
         g->frozen_ms = now_ms;
     }

@@ -167,7 +167,7 @@ static void launch(struct sim *sim, struct sim_job *job)
         return;
     }
     SIM_TELL(sim, "OPERATOR launches %s again", job->name);
-    if (keeps->missing > 0 && keeps->missing_times > 1 && sim->broker.alive)
+    if (keeps->missing > 0 && keeps->missing_times > 1 && sim->broker->alive)
         give_up_missing(sim, job);
     job->fallback |= keeps->missing > 0;
     keeps->missing = 0;
@@ -192,7 +192,7 @@ static void operator_looks(struct sim *sim, struct sim_event *event)
         return;
     struct sim_keeps *keeps = &job->keeps;
     sim_after(sim, LOOK_US, operator_looks, NULL);
-    if (!sim->broker.alive || (keeps->request > 0 && sim->now_us - keeps->asked_us < ANSWER_US))
+    if (!sim->broker->alive || (keeps->request > 0 && sim->now_us - keeps->asked_us < ANSWER_US))
         return;
     const struct sim_dir *dir = next_dir(sim, job);
     bool died = keeps->importer != NULL && !keeps->importer->alive;
@@ -303,9 +303,9 @@ void import_lose_database(struct sim *sim)
     for (size_t i = 0; i < sim->jobs_count && !sim->options.hasty; i++)
         stop(sim, &sim->jobs[i], false);
     sim->lose_database = true;
-    if (!sim->broker.alive)
+    if (!sim->broker->alive)
         return;
-    sim->broker.down_us = side_range(sim, 100000, 3000000);
+    sim->broker->down_us = side_range(sim, 100000, 3000000);
     broker_crash(sim, "its database is lost");
 }
 

@@ -11,6 +11,7 @@
 #define RECONNECT_MIN_US 200000
 #define RECONNECT_MAX_US 2000000
 #define PUB_STALL_US 2500000
+#define SILENCE_LOOK_US 250000
 
 static uint8_t *own(const uint8_t *data, size_t size)
 {
@@ -128,8 +129,27 @@ static void arrive_up(struct sim *sim, struct sim_event *event)
 {
     struct sim_proc *proc = sim->procs[event->number];
 
-    if (sim->broker.alive && proc->route == event->stamp)
+    struct sim_broker *newest = broker_turn(sim, proc->at);
+
+    if (sim->broker->alive && proc->route == event->stamp)
         broker_receive(sim, event->stamp, event->data, event->size);
+    sim->broker = newest;
+}
+
+/* What takes the place of single frames where hosts have relays. */
+void net_bundle(struct sim *sim, const struct sim_event *frame, int64_t *last_us, bool up)
+{
+    send(sim, frame, last_us, 0, up ? &of_up : &of_down);
+}
+
+static bool goes_by_relay(struct sim *sim, const struct sim_proc *proc, uint64_t route,
+                          uint8_t *data, size_t size, bool up)
+{
+    if (!sim->options.relays)
+        return false;
+    relay_take(sim, proc, route, data, size, up);
+    free(data);
+    return true;
 }
 
 static void send_up(struct sim *sim, struct sim_proc *proc, uint64_t route, uint8_t *data,
@@ -138,6 +158,8 @@ static void send_up(struct sim *sim, struct sim_proc *proc, uint64_t route, uint
     const struct sim_event frame = {
         .fn = arrive_up, .number = proc->index, .stamp = route, .data = data, .size = size};
 
+    if (goes_by_relay(sim, proc, route, data, size, true))
+        return;
     send(sim, &frame, &proc->up_last_us, 0, &of_up);
 }
 
@@ -169,6 +191,8 @@ static void send_down(struct sim *sim, struct sim_proc *proc, uint64_t route, ui
     const struct sim_event frame = {
         .fn = arrive_down, .proc = proc, .stamp = route, .data = data, .size = size};
 
+    if (goes_by_relay(sim, proc, route, data, size, false))
+        return;
     send(sim, &frame, &proc->down_last_us, 0, &of_down);
 }
 
@@ -225,7 +249,8 @@ void net_publish(struct sim *sim, const char *job, const uint8_t *data, size_t s
 {
     for (size_t i = 0; i < sim->procs_count; i++) {
         struct sim_proc *proc = sim->procs[i];
-        if (!proc->alive || !proc->subscribed || strcmp(sim->jobs[proc->job].name, job) != 0)
+        if (!proc->alive || !proc->subscribed || proc->at != broker_index(sim) ||
+            strcmp(sim->jobs[proc->job].name, job) != 0)
             continue;
         if (is_dropped(sim, proc))
             continue;
@@ -244,7 +269,7 @@ static void subscribed(struct sim *sim, struct sim_event *event)
 {
     struct sim_proc *proc = event->proc;
 
-    if (event->stamp == proc->sub_stamp && proc->route != 0 && sim->broker.alive)
+    if (event->stamp == proc->sub_stamp && proc->route != 0 && sim->brokers[proc->at].alive)
         proc->subscribed = true;
 }
 
@@ -259,6 +284,36 @@ void net_subscribe(struct sim *sim, struct sim_proc *proc)
 
 /* --- connections ------------------------------------------------------------------------------ */
 
+/* At its address, or the next one. */
+static bool finds_broker(const struct sim *sim, struct sim_proc *proc)
+{
+    const struct sim_broker *b = &sim->brokers[proc->at];
+
+    if (sim->options.shared && (!b->alive || b->frozen)) {
+        proc->at = (proc->at + 1) % SIM_BROKERS;
+        b = &sim->brokers[proc->at];
+    }
+    return b->alive && !(sim->options.shared && b->frozen);
+}
+
+/* The broker there is silent: at the next address there may be the active one. */
+void net_look_at_silence(struct sim *sim, struct sim_event *event)
+{
+    (void)event;
+    for (size_t i = 0; i < sim->procs_count; i++) {
+        struct sim_proc *proc = sim->procs[i];
+        if (!proc->alive || proc->frozen || proc->route == 0 ||
+            sim->now_us - proc->link_us < LOST_MS * 1000LL)
+            continue;
+        SIM_TELL(sim, "%s/%u leaves broker %u, which is silent", sim->jobs[proc->job].name,
+                 proc->slot, proc->at);
+        net_disconnect(sim, proc);
+        proc->at = (proc->at + 1) % SIM_BROKERS;
+        net_connect(sim, proc, sim->now_us + sim_range(sim, 1000, RECONNECT_MS * 1000LL));
+    }
+    sim_after(sim, SILENCE_LOOK_US, net_look_at_silence, NULL);
+}
+
 static void connected(struct sim *sim, struct sim_event *event)
 {
     struct sim_proc *proc = event->proc;
@@ -269,15 +324,16 @@ static void connected(struct sim *sim, struct sim_event *event)
         cut_strikes(sim, proc);
     else if (proc->stall_up || proc->stall_down)
         partition_strikes(sim, proc);
-    if (!sim->broker.alive || proc->cut || proc->stall_up || proc->stall_down) {
+    if (!finds_broker(sim, proc) || proc->cut || proc->stall_up || proc->stall_down) {
         net_connect(sim, proc, sim->now_us + sim_range(sim, RECONNECT_MIN_US, RECONNECT_MAX_US));
         return;
     }
     proc->route = ++sim->last_route;
     sim->routes = realloc(sim->routes, (proc->route + 1) * sizeof(struct sim_proc *));
     sim->routes[proc->route] = proc;
-    SIM_TELL(sim, "%s/%u connected as route %llu", sim->jobs[proc->job].name, proc->slot,
-             (unsigned long long)proc->route);
+    proc->link_us = sim->now_us;
+    SIM_TELL(sim, "%s/%u connected to broker %u as route %llu", sim->jobs[proc->job].name,
+             proc->slot, proc->at, (unsigned long long)proc->route);
     if (proc->wants_sub)
         net_subscribe(sim, proc);
     if (proc->connected_once)
@@ -309,8 +365,12 @@ void net_process_gone(struct sim_proc *proc)
 void net_broker_gone(struct sim *sim)
 {
     for (size_t i = 0; i < sim->procs_count; i++)
-        if (sim->procs[i]->route != 0)
+        if (sim->procs[i]->route != 0 && sim->procs[i]->at == broker_index(sim)) {
             net_disconnect(sim, sim->procs[i]);
+            if (sim->options.shared)
+                net_connect(sim, sim->procs[i],
+                            sim->now_us + sim_range(sim, 1000, RECONNECT_MAX_US));
+        }
 }
 
 void net_broker_back(struct sim *sim)

@@ -268,7 +268,8 @@ void notice_in_calm(struct sim *sim, struct sim_job *job)
 {
     struct sim_proc *proc = job->procs[sim_random(sim) % job->nodes];
 
-    if (job->finished || !all_live(sim, job) || !proc->alive)
+    bool away = sim->options.shared && !sim->broker->alive; /* a take-over is not over */
+    if (away || job->finished || !all_live(sim, job) || !proc->alive)
         return;
     int64_t left = enough_ms(job);
     bool ample = had_room(sim, job) && (job->grace_period_ms <= 0 || job->grace_period_ms >= left);

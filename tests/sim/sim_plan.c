@@ -76,7 +76,7 @@ static int64_t tail_us(enum sim_fault kind)
                                                                                          : 5000000;
 }
 
-static void add(struct sim *sim, const struct sim_fault_plan *plan)
+void plan_add(struct sim *sim, const struct sim_fault_plan *plan)
 {
     int64_t tail = tail_us(plan->kind);
     int64_t left = plan->left_ms * 1000 > plan->for_us ? plan->left_ms * 1000 : plan->for_us;
@@ -111,7 +111,7 @@ static void add_focus(struct sim *sim, int64_t work)
                                               : who == SIM_RANK_0 ? 0
                                                                   : (int)ranks[who],
                                       .left_ms = focus->faults[i].left_ms};
-        add(sim, &plan);
+        plan_add(sim, &plan);
     }
 }
 
@@ -123,7 +123,7 @@ static void add_healthy(struct sim *sim, int64_t work)
                                       .for_us = 30000000,
                                       .target = (unsigned)(sim_random(sim) & 0xffff),
                                       .slot = -1};
-        add(sim, &plan);
+        plan_add(sim, &plan);
     }
 }
 
@@ -141,10 +141,12 @@ static void add_by_chance(struct sim *sim, int64_t work)
                                       .at_us = sim_range(sim, 0, window),
                                       .target = (unsigned)(sim_random(sim) & 0xffff),
                                       .slot = -1};
+        if (sim->options.shared && plan.kind == FAULT_DATABASE_OLD) /* --put-back asks for that */
+            plan.kind = FAULT_BROKER_FREEZE;
         if (clustered && sim_chance(sim, 70)) /* all at once is what breaks things */
             plan.at_us = centre + sim_range(sim, 0, 4000000);
         plan.for_us = length_of(sim, plan.kind);
-        add(sim, &plan);
+        plan_add(sim, &plan);
     }
 }
 
@@ -159,7 +161,7 @@ static void add_in_store(struct sim *sim, int64_t work)
             .at_us = sim_range(sim, 0, work + 2000000),
             .for_us = sim_range(sim, 10000, 8000000),
             .slot = -1};
-        add(sim, &plan);
+        plan_add(sim, &plan);
     }
 }
 
@@ -172,12 +174,12 @@ static void add_in_keeps(struct sim *sim, int64_t work)
                                           .at_us = side_range(sim, 0, work + 2000000),
                                           .for_us = side_range(sim, 10000, 4000000),
                                           .slot = -1};
-            add(sim, &plan);
+            plan_add(sim, &plan);
         }
-    if (side_chance(sim, IMPORT_PERCENT)) {
+    if (side_chance(sim, IMPORT_PERCENT) && !sim->options.shared) {
         struct sim_fault_plan plan = {
             .kind = FAULT_DATABASE_LOST, .at_us = side_range(sim, work / 3, work), .slot = -1};
-        add(sim, &plan);
+        plan_add(sim, &plan);
     }
 }
 
@@ -192,7 +194,7 @@ static void add_some(struct sim *sim, const enum sim_fault *kinds, size_t count,
 
     plan.at_us = plan.at_us > 0 ? plan.at_us : 0;
     plan.left_ms = plan.kind == FAULT_NOTICE_TOOL ? side_range(sim, 1000, 40000) : 0;
-    add(sim, &plan);
+    plan_add(sim, &plan);
 }
 
 #define SOME(kinds, from, to) add_some(sim, kinds, sizeof kinds / sizeof kinds[0], from, to)
@@ -217,7 +219,7 @@ static void add_put_back(struct sim *sim, int64_t work)
     struct sim_fault_plan plan = {
         .kind = FAULT_DATABASE_OLD, .at_us = at, .for_us = away, .slot = -1};
 
-    add(sim, &plan);
+    plan_add(sim, &plan);
     for (int64_t count = side_range(sim, 1, 3); count > 0; count--)
         SOME(events, at - 300000, back);
     for (int64_t count = side_range(sim, 1, 3); count > 0; count--)
@@ -235,7 +237,7 @@ static void add_slow_disk(struct sim *sim, int64_t work)
                                       .at_us = side_range(sim, 0, work + 2000000),
                                       .for_us = side_range(sim, 1000000, 60000000),
                                       .slot = -1};
-        add(sim, &plan);
+        plan_add(sim, &plan);
     }
 }
 
@@ -247,7 +249,20 @@ static void add_power_cuts(struct sim *sim, int64_t work)
                                       .at_us = side_range(sim, 0, work + 2000000),
                                       .target = (unsigned)side_range(sim, 0, 0xffff),
                                       .slot = -1};
-        add(sim, &plan);
+        plan_add(sim, &plan);
+    }
+}
+
+static void add_relays(struct sim *sim, int64_t work)
+{
+    for (int64_t count = 1 + relay_below(sim, 5); count > 0; count--) {
+        struct sim_fault_plan plan = {
+            .kind = relay_below(sim, 3) > 0 ? FAULT_RELAY_DIES : FAULT_RELAY_STALLS,
+            .at_us = relay_below(sim, work + 2000000),
+            .for_us = 20000 + relay_below(sim, relay_below(sim, 4) > 0 ? 1500000 : 12000000),
+            .target = (unsigned)relay_below(sim, 0xffff),
+            .slot = -1};
+        plan_add(sim, &plan);
     }
 }
 
@@ -307,8 +322,12 @@ void plan_faults(struct sim *sim)
         add_put_back(sim, work);
     if (sim->options.slow_disk)
         add_slow_disk(sim, work);
+    if (sim->options.shared)
+        shared_plan(sim, work);
     if (sim->options.power_cuts)
         add_power_cuts(sim, work);
+    if (sim->options.relays)
+        add_relays(sim, work);
     if (sim->keeps && !sim->options.healthy)
         add_in_keeps(sim, work);
     if (sim->options.sqlite && !sim->options.healthy)

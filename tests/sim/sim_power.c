@@ -45,9 +45,9 @@ static void cut(struct sim *sim, struct sim_event *event)
     check_batch(sim);
     for (size_t i = 0; i < sim->jobs_count; i++)
         check_listing(sim, &sim->jobs[i]);
-    if (host > 0 || !sim->broker_beside || !sim->broker.alive)
+    if (host > 0 || !sim->broker_beside || !sim->broker->alive)
         return;
-    sim->broker.down_us = side_range(sim, 100000, 5000000);
+    sim->broker->down_us = side_range(sim, 100000, 5000000);
     broker_crash(sim, sim_fault_name(FAULT_BROKER_REBOOT));
 }
 

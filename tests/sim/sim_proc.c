@@ -283,6 +283,8 @@ void proc_frame(struct sim *sim, struct sim_proc *proc, const uint8_t *data, siz
         message.u.event.seq > proc->heard_contiguous)
         message.u.event.seq = proc->heard_contiguous + 1;
     proc_feed(sim, proc, &input);
+    if (member_heard_boot_ms(proc->member) == sim->now_us / 1000 + proc->boot_offset_ms)
+        proc->link_us = sim->now_us;
 }
 
 /* --- life ------------------------------------------------------------------------------------- */

@@ -38,7 +38,7 @@ static void pin(struct sim *sim, struct sim_reader *reader)
 {
     struct wire_msg message = tool_message(sim, WIRE_PIN, &sim->jobs[reader->job]);
 
-    if (!sim->broker.alive)
+    if (!sim->broker->alive)
         return;
     message.up.request |= OF_READERS;
     message.u.pin = (struct wire_pin){
@@ -56,7 +56,7 @@ static void unpin(struct sim *sim, struct sim_reader *reader)
 
     reader->held_until_us = 0;
     reader->over = true; /* also if it hears only now that it is held */
-    if (!sim->broker.alive)
+    if (!sim->broker->alive)
         return; /* its lease ends */
     message.u.unpin = (struct wire_unpin){.checkpoint = side_chance(sim, 50) ? reader->number : 0,
                                           .id = reader->id};
@@ -78,7 +78,7 @@ static void goes_on(struct sim *sim, struct sim_event *event)
     if (sim->now_us >= reader->reads_until_us || sim_is_calm(sim)) {
         if (reader->lease_ms == 0 || side_chance(sim, 70))
             unpin(sim, reader);
-        if (reader->lease_ms == 0 && !sim->broker.alive)
+        if (reader->lease_ms == 0 && !sim->broker->alive)
             look_later(sim, (size_t)event->number);
         return;
     }
@@ -112,7 +112,7 @@ static void drop(struct sim *sim)
     struct wire_msg message = tool_message(sim, WIRE_DROP, &sim->jobs[index]);
     uint64_t number = some_checkpoint(sim, &sim->jobs[index]);
 
-    if (!sim->broker.alive || number == 0)
+    if (!sim->broker->alive || number == 0)
         return;
     message.u.drop = (struct wire_drop){.checkpoint = number, .newest = side_chance(sim, 10)};
     drop_said(sim, index, number, message.u.drop.newest);
@@ -149,7 +149,7 @@ void readers_hear(struct sim *sim, const struct wire_msg *message)
         reader->number = ack->value;
         reader->held_until_us =
             reader->lease_ms > 0 ? reader->asked_us + reader->lease_ms * 1000 : NEVER;
-        reader->starts = sim->broker.starts;
+        reader->starts = sim->broker->starts;
         reader->wall_offset_ms = sim->wall_offset_ms;
         sim->stats->pins++;
     }

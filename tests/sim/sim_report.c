@@ -44,7 +44,13 @@ static const char *const fault_names[FAULT_COUNT] = {
     [FAULT_TWIN] = "second process for a rank",
     [FAULT_SAVE_LONG] = "saves of minutes",
     [FAULT_DISK_SLOW] = "disk slow",
+    [FAULT_RELAY_DIES] = "relay dies",
+    [FAULT_RELAY_STALLS] = "relay stands still",
     [FAULT_HOST_CUT] = "power cut of a host",
+    [FAULT_LOG_CUT] = "active broker cut off from the log",
+    [FAULT_LOG_SLOW] = "log slow",
+    [FAULT_LOG_DOUBT] = "log's answer lost",
+    [FAULT_HAND_OVER] = "hand-over",
     [FAULT_DELETE_FAILS] = "deletion fails",
     [FAULT_HAND_DIES] = "death in a deletion",
     [FAULT_HAND_FREEZES] = "freeze in a deletion",
@@ -198,6 +204,11 @@ void sim_stats_print(const struct sim_stats *s, FILE *out)
     fprintf(out,
             "\npower cuts took back: shards %" PRIu64 ", names %" PRIu64 ", deletions %" PRIu64,
             s->cut_shards, s->cut_names, s->cut_deletions);
+    fprintf(out,
+            "\ntwo brokers: take-overs %" PRIu64 ", of a broker that lived on %" PRIu64
+            ", batches that the fence refused %" PRIu64
+            ", that came after their broker's death %" PRIu64,
+            s->takeovers, s->overtaken, s->refused, s->late);
     fprintf(out,
             "\nsupervisors said of %" PRIu64 " that they are gone, %" PRIu64
             " were asked; terminations frozen:",

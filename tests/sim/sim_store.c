@@ -109,7 +109,7 @@ static bool read_as_written(struct sim *sim, const struct sim_texts *found,
  * start that has read such a batch has made it durable before. */
 static void resolve(struct sim *sim, struct sim_texts *found)
 {
-    struct sim_broker *b = &sim->broker;
+    struct sim_broker *b = sim->broker;
     struct difference difference;
 
     sim_texts_sort(found);
@@ -137,7 +137,7 @@ bool sim_store_start(struct sim *sim, struct core *core)
     enum muster_status status = store_open(s->path, &options, &s->store, &err);
     if (status != MUSTER_OK)
         return give_up_start(sim, status, "opened", &err);
-    snprintf(s->store->boot_id, sizeof s->store->boot_id, "boot-%" PRIu64, sim->broker.boot);
+    snprintf(s->store->boot_id, sizeof s->store->boot_id, "boot-%" PRIu64, sim->broker->boot);
     status = store_load(s->store, sim_texts_take, &found, &err);
     if (status == MUSTER_OK && !mem_vfs_is_up(s->disk))
         status = MUSTER_E_IO; /* it died in a call whose failure SQLite can do without */

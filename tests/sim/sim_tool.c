@@ -46,7 +46,7 @@ void tool_request(struct sim *sim, const struct sim_fault_plan *plan)
         tool_message(sim, plan->kind == FAULT_OPERATOR_SAVE ? WIRE_SAVE_NOW : WIRE_NOTICE, job);
     char id[32];
 
-    if (!sim->broker.alive)
+    if (!sim->broker->alive)
         return; /* nobody hears it */
     fault_met(sim, plan->kind);
     snprintf(id, sizeof id, "t%llu", (unsigned long long)sim->tool_request);
@@ -72,7 +72,7 @@ void tool_gone(struct sim *sim, const struct sim_proc *proc)
 {
     struct wire_msg message = tool_message(sim, WIRE_GONE, &sim->jobs[proc->job]);
 
-    if (!sim->broker.alive)
+    if (!sim->broker->alive)
         return;
     message.up.request |= ABOUT_THE_GONE;
     message.u.gone = (struct wire_gone){.rank = proc->rank,
@@ -110,7 +110,7 @@ static void tool_forgets(struct sim *sim, const struct sim_job *job)
  * would begin at step 0. That is what it is for, so it is asked for nowhere here. */
 bool tool_forget_is_for_one_that_runs(const struct sim *sim, const struct wire_msg *message)
 {
-    const struct core *core = sim->broker.core;
+    const struct core *core = sim->broker->core;
     const struct job *job =
         asleep_holds(core, message->up.job) ? NULL : job_find(core, message->up.job);
 
@@ -119,7 +119,7 @@ bool tool_forget_is_for_one_that_runs(const struct sim *sim, const struct wire_m
 
 void tool_forget_is_refused(struct sim *sim, const struct wire_msg *message, size_t from)
 {
-    const struct actions *batch = &sim->broker.batch;
+    const struct actions *batch = &sim->broker->batch;
     bool refused = false;
 
     for (size_t i = from; i < batch->count; i++) {
@@ -129,7 +129,7 @@ void tool_forget_is_refused(struct sim *sim, const struct wire_msg *message, siz
         if (action->kind == ACTION_SEND && action->message.type == WIRE_ACK)
             refused = action->message.u.ack.code == MUSTER_E_BUSY;
     }
-    if (!refused || job_find(sim->broker.core, message->up.job) == NULL)
+    if (!refused || job_find(sim->broker->core, message->up.job) == NULL)
         sim_broken(sim, "forget", "job %s runs, and an order to forget it is not refused",
                    message->up.job);
 }
@@ -152,7 +152,7 @@ void tool_asks(struct sim *sim, struct sim_event *event)
                             .text_arg = "",
                             .number_arg = sim_range(sim, 0, 6),
                             .after = sim_chance(sim, 20) ? sim_range(sim, 1, 300) : 0};
-    if (sim->broker.alive && !sim->broker.frozen) {
+    if (sim->broker->alive && !sim->broker->frozen) {
         fault_met_once(sim, &sim->unmet, FAULT_TOOL_ASKS);
         sim->asked++;
         sim->stats->queries++;

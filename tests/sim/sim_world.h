@@ -10,7 +10,8 @@
 #define SIM_NODES_MAX 64
 #define SIM_EXTRAS_MAX 2 /* ps and evaluators of a job */
 #define SIM_SLOTS_MAX (SIM_NODES_MAX + SIM_EXTRAS_MAX)
-#define SIM_FAULTS_MAX 48
+#define SIM_FAULTS_MAX 64
+#define SIM_BROKERS 2 /* with a shared log; else the first is alone */
 #define NEVER INT64_MAX
 
 struct sim;
@@ -145,7 +146,9 @@ struct sim_proc {
     enum sim_end end;
     uint64_t end_generation; /* when its view ended it: who leaves may hear of the next one */
     /* network */
-    uint64_t route; /* 0 = not connected */
+    uint64_t route;  /* 0 = not connected */
+    unsigned at;     /* the broker that it is connected to, or tries */
+    int64_t link_us; /* when it heard that one last */
     bool connected_once;
     bool cut, stall_up, stall_down;
     int64_t old_cut_us; /* frames of a former connection still arrive until then */
@@ -303,6 +306,25 @@ struct sim_notice {
     int64_t untold_us;
 };
 
+/* What a broker knows of the log that it shares with the other (sim_shared.c). */
+struct sim_holder {
+    uint64_t epoch, seq; /* of its lease; of the last batch that it knows to be written */
+    int64_t renewed_us;  /* by its own clock, before it asked */
+    int64_t renew_at_us;
+    bool doubts;          /* its lease may be over */
+    bool unsure;          /* a batch was sent, and its answer did not come */
+    uint64_t sent, lost;  /* the last batch that was sent; the one that a dead life left */
+    uint64_t told[4];     /* the newest event of each job in its copy */
+    int64_t cut_until_us; /* it does not reach the log */
+    int64_t skew_ms;      /* of its wall clock */
+    bool of_lost_history; /* the log has lost commits since it took the lease */
+    bool lacks;           /* a job that its own copy would have: what it writes then is refused */
+};
+struct sim_lease {
+    uint64_t epoch, seq;
+    int64_t ends_us; /* by the database's clock */
+};
+
 struct sim_broker {
     bool alive, frozen;
     struct core *core;
@@ -333,6 +355,8 @@ struct sim_broker {
     bool deletes;         /* this one does */
     bool journals;        /* the batch does */
     int64_t down_us;
+    uint64_t ends_told; /* what the mark beside its database says */
+    struct sim_holder holder;
 };
 
 struct sim {
@@ -342,6 +366,10 @@ struct sim {
     bool failed, over;
     uint64_t random;
     uint64_t frames; /* of the mishaps of single ones */
+    uint64_t relay_chance;
+    unsigned relay_ranks; /* slots behind each relay */
+    struct sim_relay **relays;
+    size_t relays_count;
     bool frames_fail;
     uint64_t side; /* of what worlds with policies have beside the others */
     bool keeps;
@@ -355,14 +383,18 @@ struct sim {
     size_t words_count, words_capacity;
     uint8_t buffer[WIRE_FRAME_MAX];
 
-    struct sim_broker broker;
+    struct sim_broker brokers[SIM_BROKERS];
+    struct sim_broker *broker; /* whose turn it is, else the one that took the lease last */
+    struct sim_lease lease, copy_lease;
+    int64_t slow_log_until_us;
+    unsigned lost_answers;   /* of the next batches */
+    bool freeze_at_send;     /* the broker, in the middle of a pass */
     struct sim_store *store; /* NULL: rows in memory alone */
     struct sim_disk disk;
     uint64_t batches;     /* that were written */
     struct sim_disk undo; /* MUTANT_LOSES_BATCH: before the last transaction */
     struct sim_disk copy; /* of an operator, to be put back */
     uint64_t copy_boot, copy_epoch;
-    uint64_t ends_told;    /* what the mark beside the database says */
     bool copied, put_back; /* put back at the next start */
     bool lost_history;     /* it was, once */
     int64_t lost_us;       /* when it was the last time */
@@ -424,6 +456,7 @@ uint64_t sim_random(struct sim *sim);
 int64_t sim_range(struct sim *sim, int64_t low, int64_t high); /* both included */
 bool sim_chance(struct sim *sim, unsigned percent);
 int64_t side_range(struct sim *sim, int64_t low, int64_t high);
+int64_t relay_below(struct sim *sim, int64_t below);
 int64_t frames_below(struct sim *sim, int64_t below); /* 0 ... below - 1 */
 bool side_chance(struct sim *sim, unsigned percent);
 const char *sim_word(struct sim *sim, const char *text); /* interned copy */
@@ -457,8 +490,10 @@ void copy_put_back(struct sim *sim); /* at a start of the broker */
 void copy_nothing(struct sim *sim);  /* the same: it starts from no database at all */
 void copy_free(struct sim *sim);
 bool is_of_lost_history(const struct sim_job *job, uint64_t generation);
-void undo_keep(struct sim *sim); /* MUTANT_LOSES_BATCH: before a transaction ... */
-void undo_last(struct sim *sim); /* ... which a crash takes along */
+void undo_keep(
+    struct sim *sim); /* MUTANT_LOSES_BATCH, MUTANT_READS_REPLICA: before a transaction ... */
+void undo_last(struct sim *sim); /* ... which a crash takes along, ... */
+void undo_swap(struct sim *sim); /* ... or a take-over does not read */
 
 /* sim_disk.c */
 enum muster_status disk_apply(struct sim *sim, const struct actions *batch); /* as store_apply */
@@ -532,7 +567,34 @@ void sim_texts_free(struct sim_texts *texts);
 void store_fault_arm(struct sim *sim, enum sim_fault kind);
 void store_fault_over(struct sim *sim, enum sim_fault kind);
 
+/* sim_shared.c: of the broker whose turn it is */
+void shared_world(struct sim *sim);                 /* the world: both wait for the lease */
+void shared_waits(struct sim *sim, int64_t for_us); /* as a standby from then on */
+void shared_started(struct sim *sim);               /* with the rows of the log */
+/* Once a pass. False: it is not active any more. */
+bool shared_holds(struct sim *sim);
+void shared_send(struct sim *sim); /* its batch to the log, whose answer is broker_answered() */
+void shared_died(struct sim *sim); /* its batch may be on its way */
+void shared_release(struct sim *sim);
+/* False: a batch of a broker that is behind the log, which nodes drop, or will. */
+bool shared_is_newest(const struct sim *sim);
+uint64_t shared_told(const struct sim *sim, const char *job); /* the newest event of its copy */
+void shared_put_back(struct sim *sim);                        /* the log loses its last batches */
+void shared_plan(struct sim *sim, int64_t work);
+bool shared_fault(struct sim *sim, const struct sim_fault_plan *plan);
+
+/* sim_broker_send.c */
+void broker_lower_head(struct sim *sim, struct wire_down *head);
+void broker_transmit(struct sim *sim, uint64_t route, const char *topic, struct wire_msg *message);
+void broker_carry_out(struct sim *sim, const struct action *action);
+void broker_publish_hints(struct sim *sim);
+
 /* sim_broker.c */
+enum sim_answer { ANSWER_WRITTEN, ANSWER_NO_ROOM, ANSWER_NOT_ACTIVE };
+void broker_answered(struct sim *sim, enum sim_answer answer); /* to its batch */
+void broker_begins_again(struct sim *sim, const char *why);    /* as a standby */
+unsigned broker_index(const struct sim *sim);
+struct sim_broker *broker_turn(struct sim *sim, unsigned index); /* whose turn it was */
 void broker_start(struct sim *sim);
 void broker_crash(struct sim *sim, const char *how);
 void broker_receive(struct sim *sim, uint64_t route, const uint8_t *data, size_t size);
@@ -541,7 +603,16 @@ void broker_free(struct sim *sim);
 int64_t broker_boot_ms(const struct sim *sim);
 int64_t broker_unix_ms(const struct sim *sim);
 
+/* sim_relay.c */
+void relays_plan(struct sim *sim);
+void relays_end(struct sim *sim);
+/* A frame from or to a process, whose connection has that route. */
+void relay_take(struct sim *sim, const struct sim_proc *proc, uint64_t route, const uint8_t *data,
+                size_t size, bool up);
+void relay_fault(struct sim *sim, struct sim_proc *proc, enum sim_fault kind, bool begins);
+
 /* sim_net.c */
+void net_bundle(struct sim *sim, const struct sim_event *frame, int64_t *last_us, bool up);
 void net_plan(struct sim *sim);
 void net_up(struct sim *sim, struct sim_proc *proc, const uint8_t *data, size_t size);
 void net_down(struct sim *sim, uint64_t route, const uint8_t *data, size_t size);
@@ -554,6 +625,7 @@ void net_broker_gone(struct sim *sim);
 void net_broker_back(struct sim *sim);
 void net_stall(struct sim *sim, struct sim_proc *proc, bool up, bool down);
 void net_cut(struct sim *sim, struct sim_proc *proc, bool cut);
+void net_look_at_silence(struct sim *sim, struct sim_event *event); /* from then on */
 
 /* sim_proc.c */
 struct sim_proc *proc_start(struct sim *sim, struct sim_job *job, unsigned slot,
@@ -641,6 +713,7 @@ void plan_focus(struct sim *sim);
 
 /* sim_plan.c */
 void plan_faults(struct sim *sim);
+void plan_add(struct sim *sim, const struct sim_fault_plan *plan);
 
 /* sim_tool.c */
 struct wire_msg tool_message(struct sim *sim, enum wire_type type, const struct sim_job *job);

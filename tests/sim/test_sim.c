@@ -152,6 +152,8 @@ static void seeds_that_once_broke_something_break_nothing(void **state)
         options.hasty = strstr(line, "--hasty") != NULL;
         options.slow_disk = strstr(line, "--slow-disk") != NULL;
         options.power_cuts = strstr(line, "--power-cuts") != NULL;
+        options.relays = strstr(line, "--relays") != NULL;
+        options.shared = strstr(line, "--shared") != NULL;
         options.lasting = strstr(line, "--lasting") != NULL;
         if (strstr(line, "--keeps ") != NULL)
             options.keeps = strstr(line, "--keeps 0") != NULL ? SIM_WITHOUT : SIM_WITH;

@@ -178,7 +178,7 @@ static bool hosts_open(struct run *run, const struct run_options *o)
 
 static bool run_open(struct run *run, const struct run_options *o)
 {
-    size_t polls = (size_t)run->rank_count * 2 + 4;
+    size_t polls = (size_t)run->rank_count * 2 + 5;
     struct supervise_policy policy;
     struct muster_error err;
 
@@ -461,7 +461,7 @@ static void die_of(int signo)
 
 int cmd_run(int argc, char **argv)
 {
-    struct run run = {.signal_fd = -1, .hosts.fd = -1};
+    struct run run = {.signal_fd = -1, .hosts.fd = -1, .saves.fd = -1};
     struct run_options options;
     int code;
 

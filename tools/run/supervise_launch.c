@@ -320,6 +320,8 @@ static nfds_t polls_fill(struct run *run)
     run->polls[count++] = (struct pollfd){.fd = run->signal_fd, .events = POLLIN};
     run->streams[count] = NULL;
     run->polls[count++] = (struct pollfd){.fd = run->hosts.fd, .events = POLLIN}; /* -1: nothing */
+    run->streams[count] = NULL;
+    run->polls[count++] = (struct pollfd){.fd = run->saves.fd, .events = POLLIN};
     for (int i = 0; i < 2; i++) {
         if (run->output.sinks[i].length == 0)
             continue;
@@ -410,6 +412,41 @@ static int64_t wait_say_ms(const struct run *run, int64_t wait_ms)
     return next_ms > now_ms ? next_ms - now_ms : 0;
 }
 
+/* One of all that run this job's ranks tells of its saves. */
+static bool saves_are_ours(const struct run *run)
+{
+    if (run->output.quiet)
+        return false;
+    return run->launcher.given ? run->command.node_rank <= 0 : run->ranks[0].rank == 0;
+}
+
+static void saves_look(struct run *run)
+{
+    struct save_watch *saves = &run->saves;
+    const int width = output_bar_width(&run->output);
+    char text[320];
+
+    if (!save_watch_read(saves))
+        return;
+    if (saves->news.writes && save_watch_due(saves, width > 0)) {
+        if (width > 0)
+            save_watch_bar(&saves->news, text, sizeof text, width);
+        else
+            save_watch_text(&saves->news, text, sizeof text);
+        if (width > 0)
+            output_bar(&run->output, text);
+        else
+            output_note(&run->output, "muster run: %s", text);
+    }
+    if (saves->news.writes || !saves->told)
+        return;
+    output_bar(&run->output, NULL);
+    output_note(&run->output, "muster run: save at step %lld: %s after %.1f s",
+                (long long)saves->news.step, saves->news.state,
+                (double)saves->news.passed_ms / 1000);
+    saves->told = false;
+}
+
 static void launch_watch(struct run *run)
 {
     while (run->sup.now.alive > 0 && !run->sup.now.abandoned) {
@@ -421,6 +458,7 @@ static void launch_watch(struct run *run)
         if (run_signals_read(run))
             exits_read(run);
         hosts_look(run);
+        saves_look(run);
         order_obey(run);
         heirs_end(run);
         wait_say(run);
@@ -461,7 +499,11 @@ static void launch_clean(struct run *run)
 
 void run_launch(struct run *run)
 {
+    if (saves_are_ours(run)) /* before there are pipes that it would hold */
+        save_watch_start(&run->saves, run->command.broker, run->job);
     launch_start(run);
     launch_watch(run);
+    output_bar(&run->output, NULL);
+    save_watch_stop(&run->saves);
     launch_clean(run);
 }

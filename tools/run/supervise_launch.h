@@ -8,6 +8,7 @@
 
 #include "node/notice/identity.h"
 #include "tools/run/hosts.h"
+#include "tools/run/save_watch.h"
 #include "tools/run/supervise.h"
 #include "tools/run/supervise_box.h"
 #include "tools/run/supervise_guard.h"
@@ -24,6 +25,7 @@ struct run {
     struct rank_command command;
     struct files files;
     struct launcher launcher;
+    struct save_watch saves;    /* how far the save under way is */
     struct hosts hosts;         /* where hosts form the launches; pid 0: not */
     struct hosts_message place; /* in the present launch */
     bool host_gone;             /* another of its hosts is gone, and no rank here began a step */

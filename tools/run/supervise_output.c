@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -39,8 +40,14 @@ static bool sink_open(struct output_sink *sink, int fd)
 
 static void sink_put(struct output_sink *sink, const char *data, size_t length)
 {
+    static const char wipe[] = "\r\033[K";
+
     if (sink->gone)
         return;
+    if (sink->bar && OUTPUT_QUEUE_MAX - sink->length > sizeof wipe) {
+        sink->bar = false;
+        sink_put(sink, wipe, sizeof wipe - 1);
+    }
     if (length > OUTPUT_QUEUE_MAX - sink->length)
         length = OUTPUT_QUEUE_MAX - sink->length; /* only our own lines: ranks are not read then */
     memcpy(sink->queue + sink->length, data, length);
@@ -144,6 +151,26 @@ void output_note(struct output *output, const char *format, ...)
     if (!output->quiet)
         line_put(output, format, args);
     va_end(args);
+}
+
+int output_bar_width(const struct output *output)
+{
+    struct winsize size;
+
+    if (output->quiet || !isatty(output->to_err->fd))
+        return 0;
+    return ioctl(output->to_err->fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
+}
+
+void output_bar(struct output *output, const char *text)
+{
+    struct output_sink *sink = output->to_err;
+
+    if (sink->length > 0 || (text == NULL && !sink->bar))
+        return; /* it would wait behind what nobody reads */
+    sink_put(sink, text == NULL ? "" : text, text == NULL ? 0 : strlen(text));
+    sink->bar = text != NULL;
+    output_write(sink);
 }
 
 /* ---- lines ---- */

@@ -24,6 +24,7 @@ struct output_sink {
     char *queue; /* OUTPUT_QUEUE_MAX bytes */
     size_t length;
     size_t chunk_max; /* bytes that one write may have without blocking after POLLOUT */
+    bool bar;         /* the last line is a bar, which goes away before another */
     bool gone; /* the reader went away, or the disk is full: what comes is dropped, the ranks go on
                 */
     struct output_sink *complaints; /* where a full disk is told; NULL = nowhere */
@@ -92,6 +93,11 @@ void output_say(struct output *output, const char *format, ...)
 /* The same for what goes as it should, which --log-level warning hides. */
 void output_note(struct output *output, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+
+/* The width of the terminal that our stderr is; 0: it is none, or bars are not wanted. */
+int output_bar_width(const struct output *output);
+/* The bar at the end of all lines, until another line or bar comes; NULL takes it away. */
+void output_bar(struct output *output, const char *text);
 
 /* Line i of the last that rank `index` wrote to its stderr, oldest first; NULL after the last.
  * Borrowed until the next read. */

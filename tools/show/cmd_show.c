@@ -1,5 +1,6 @@
 /* cmd_show - the verbs that show rows: nodes, rounds, round, checkpoints, latest. */
 #include "tools/render.h"
+#include "tools/show/held.h"
 #include "tools/show/latest.h"
 #include "tools/tool.h"
 #include "tools/why/restored.h"
@@ -376,12 +377,14 @@ static struct shown rate(const struct muster_checkpoint_row *checkpoint)
 static void print_checkpoints(struct tool *tool, const muster_rows_t *rows)
 {
     static const char *const titles[] = {
-        ">CHECKPOINT", ">STEP", "EPOCH",  "STATE",  "CAUSE",      ">SIZE", ">SAVE",
-        ">BLOCKED",    ">RATE", "SHARDS", "PINNED", ">COMMITTED", "PATH",  "METRICS"};
+        ">CHECKPOINT", ">STEP", "EPOCH",  "STATE",   "CAUSE",      ">SIZE", ">SAVE",
+        ">BLOCKED",    ">RATE", "SHARDS", "HELD BY", ">COMMITTED", "PATH",  "METRICS"};
     const struct muster_checkpoint_row *checkpoints = muster_rows_checkpoints(rows);
     static const char *const spare[] = {"RATE",  "BLOCKED", "EPOCH", "METRICS", "SHARDS",
-                                        "CAUSE", "PINNED",  "SAVE",  "SIZE",    NULL};
+                                        "CAUSE", "HELD BY", "SAVE",  "SIZE",    NULL};
+    struct held held = held_find(tool, rows);
     struct table table;
+    char holders[1024];
     size_t hidden = 0;
 
     table_init(&table, titles, 14);
@@ -403,15 +406,28 @@ static void print_checkpoints(struct tool *tool, const muster_rows_t *rows)
         table_add(&table, render_duration(checkpoint->blocked_ms).text);
         table_add(&table, rate(checkpoint).text);
         table_add(&table, part(checkpoint->shards, checkpoint->shards_required).text);
-        table_add(&table, checkpoint->pinned ? "yes" : "no");
+        held_text(&held, i, holders, sizeof holders);
+        table_add(&table, holders);
         table_add(&table, render_age(checkpoint->committed_unix_ms, tool->now_unix_ms).text);
         table_add(&table, checkpoint->path);
         table_add(&table, checkpoint->metrics);
     }
+    held_free(&held);
     table_print(&table, tool->out, tool->width);
     if (hidden > 0)
         fprintf(tool->out, "%zu deleted one%s not shown: --all\n", hidden,
                 hidden == 1 ? " is" : "s are");
+}
+
+static json_t *checkpoints_json(struct tool *tool, const muster_rows_t *rows)
+{
+    json_t *array = render_checkpoints(rows);
+    struct held held = held_find(tool, rows);
+
+    for (size_t i = 0; i < json_array_size(array); i++)
+        json_object_set_new(json_array_get(array, i), "held_by", held_json(&held, i));
+    held_free(&held);
+    return array;
 }
 
 int cmd_checkpoints(struct tool *tool)
@@ -429,7 +445,7 @@ int cmd_checkpoints(struct tool *tool)
     status = muster_client_checkpoints(tool->client, tool->job, 0, &rows, &err);
     if (status != MUSTER_OK)
         return tool_fail_status(status, &err);
-    checkpoints = render_checkpoints(rows);
+    checkpoints = checkpoints_json(tool, rows);
     muster_rows_destroy(&rows);
     return print_json_as(tool, "checkpoints", checkpoints);
 }

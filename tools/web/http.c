@@ -17,6 +17,7 @@
 #define WEB_HEADERS_BYTES (32u << 10) /* of one request */
 #define HTTP_OPEN_METRICS "application/openmetrics-text; version=1.0.0; charset=utf-8"
 #define WEB_STACK_BYTES (1u << 20)
+#define HTTP_TIME_MAX 100000000000000 /* ms; so that sums of times stay small */
 
 /* --- answers ---------------------------------------------------------------------------------- */
 
@@ -218,6 +219,19 @@ static const struct web_route *http_find(const struct web_route *route, const ch
     return NULL;
 }
 
+/* Both or none; Unix times. */
+static bool http_take_window(struct MHD_Connection *connection, struct web_request *request)
+{
+    const char *from = MHD_lookup_connection_value(connection, MHD_GET_ARGUMENT_KIND, "from");
+    const char *to = MHD_lookup_connection_value(connection, MHD_GET_ARGUMENT_KIND, "to");
+
+    if (from == NULL && to == NULL)
+        return true;
+    return from != NULL && to != NULL && http_take_number(from, strlen(from), &request->from_ms) &&
+           http_take_number(to, strlen(to), &request->to_ms) && request->from_ms < request->to_ms &&
+           request->to_ms < HTTP_TIME_MAX;
+}
+
 static bool http_take_arguments(struct MHD_Connection *connection, struct web_request *request)
 {
     const char *page = MHD_lookup_connection_value(connection, MHD_GET_ARGUMENT_KIND, "page");
@@ -233,6 +247,8 @@ static bool http_take_arguments(struct MHD_Connection *connection, struct web_re
         return false;
     if (request->generation != NULL &&
         !http_take_number(request->generation, strlen(request->generation), &number))
+        return false;
+    if (!http_take_window(connection, request))
         return false;
     return page == NULL || (http_take_number(page, strlen(page), &request->page) &&
                             request->page >= 1 && request->page <= 1000000);
@@ -295,8 +311,9 @@ static enum MHD_Result http_ask(struct web *web, struct MHD_Connection *connecti
 {
     char key[640];
 
-    snprintf(key, sizeof key, "%s %s %lld %lld %.20s %.20s %d", route->pattern, request->job,
-             (long long)request->number, (long long)request->page,
+    snprintf(key, sizeof key, "%s %s %lld %lld %lld %lld %.20s %.20s %d", route->pattern,
+             request->job, (long long)request->number, (long long)request->page,
+             (long long)request->from_ms, (long long)request->to_ms,
              request->since == NULL ? "" : request->since,
              request->generation == NULL ? "" : request->generation, request->open);
     return http_put(connection, web_ask(web, key, route->make, request), route, request, api);
@@ -355,8 +372,9 @@ static enum MHD_Result http_get(struct web *web, struct MHD_Connection *connecti
                            "there is no such page; the jobs are at /, documents at "
                            "/api/v1/jobs: see muster-web(1)");
     if (!http_take_arguments(connection, &request))
-        return http_refuse(connection, MHD_HTTP_BAD_REQUEST, api,
-                           "page, since and generation are whole numbers");
+        return http_refuse(
+            connection, MHD_HTTP_BAD_REQUEST, api,
+            "page, since, generation, from and to are whole numbers, from before to");
     if (route->make == NULL)
         return http_stream(web, connection, &request);
     return http_ask(web, connection, route, &request, api);

@@ -428,14 +428,15 @@ static size_t job_few(size_t count, size_t max)
     return count > max ? max : count;
 }
 
-static void job_put_launches(struct tool *tool, const struct job_view *view)
+static void job_put_launches(struct tool *tool, const struct web_request *request,
+                             const struct job_view *view)
 {
     size_t count = muster_rows_count(view->launches), few = job_few(count, 8);
 
     job_put_section(tool, "launches", "Launches");
     if (count > 0)
-        web_time_line(tool, &muster_rows_generations(view->launches)[count - 1], view->rounds,
-                      view->notices);
+        web_time_line(tool, request, &muster_rows_generations(view->launches)[count - 1],
+                      view->rounds, view->notices);
     web_list_launches(tool, view->launches, 0, few);
     job_end_section(tool, few, count, "/launches");
 }
@@ -469,7 +470,6 @@ int web_make_job(struct web *web, struct tool *tool, const struct web_request *r
     struct job_view view = {0};
     int code = job_gather(tool, &view);
 
-    (void)request;
     if (code == TOOL_DONE) {
         html_head(tool, tool->job, tool->job, NULL);
         web_put_as_of(tool);
@@ -477,7 +477,7 @@ int web_make_job(struct web *web, struct tool *tool, const struct web_request *r
         job_put_notices(tool, &view);
         web_put_story(web, tool, 0, view.job->world_size > JOB_AT_ONCE);
         job_put_ranks(tool, &view.world, view.job->world_size > JOB_AT_ONCE);
-        job_put_launches(tool, &view);
+        job_put_launches(tool, request, &view);
         job_put_saves(tool, &view);
         job_put_journal(tool, &view);
         html_foot(tool);

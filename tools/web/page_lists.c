@@ -3,6 +3,7 @@
 #include "tools/web/web.h"
 
 #include "schema/status.h"
+#include "tools/show/held.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -129,25 +130,20 @@ void web_list_rounds(struct tool *tool, const muster_rows_t *rows, size_t first,
 
 /* --- checkpoints ------------------------------------------------------------------------------ */
 
-static void lists_put_held(FILE *out, const struct muster_checkpoint_row *checkpoint)
+static void lists_put_held(FILE *out, const struct held *held, size_t row)
 {
-    const char *pins = checkpoint->pins;
-    struct pin pin;
-    bool any = false;
-    char id[256];
+    char text[320];
 
-    while (render_next_pin(&pins, &pin)) {
-        snprintf(id, sizeof id, "%.*s", pin.length, pin.id);
-        html(out, "%s%s", any ? ", " : "", id);
-        any = true;
-    }
-    if (!any)
-        fputs(checkpoint->pinned ? "yes" : "&ndash;", out);
+    if (!held_by(held, row, 0, text, sizeof text))
+        fputs("&ndash;", out);
+    for (size_t rank = 0; held_by(held, row, rank, text, sizeof text); rank++)
+        html(out, "%s<span class=\"hold\">%s</span>", rank > 0 ? ", " : "", text);
 }
 
-static void lists_put_checkpoint(struct tool *tool, const struct muster_checkpoint_row *checkpoint,
+static void lists_put_checkpoint(struct tool *tool, const struct held *held, size_t row,
                                  int64_t longest_ms)
 {
+    const struct muster_checkpoint_row *checkpoint = &held->rows[row];
     FILE *out = tool->out;
 
     html_job_path(out, "<tr><th scope=\"row\" class=\"number\"><a href=\"/jobs/", tool->job,
@@ -168,8 +164,8 @@ static void lists_put_checkpoint(struct tool *tool, const struct muster_checkpoi
              html_percent((double)checkpoint->total_ms, (double)longest_ms).text);
     fputs("</span></td>", out);
     lists_number(out, render_duration(checkpoint->blocked_ms));
-    fputs("<td>", out);
-    lists_put_held(out, checkpoint);
+    fputs("<td class=\"held\">", out);
+    lists_put_held(out, held, row);
     html(out, "</td><td class=\"wide\">%s</td><td><code>%s</code></td></tr>\n", checkpoint->metrics,
          checkpoint->path);
 }
@@ -180,6 +176,7 @@ void web_list_checkpoints(struct tool *tool, const muster_rows_t *rows, size_t f
                                          ">Blocked", "Held by", "Metrics",   "Path",  NULL};
     const struct muster_checkpoint_row *checkpoint = muster_rows_checkpoints(rows);
     size_t count = muster_rows_count(rows);
+    struct held held;
     int64_t longest_ms = 1;
 
     if (count == 0) {
@@ -189,10 +186,12 @@ void web_list_checkpoints(struct tool *tool, const muster_rows_t *rows, size_t f
     for (size_t i = first; i < end; i++)
         if (checkpoint[count - 1 - i].total_ms > longest_ms)
             longest_ms = checkpoint[count - 1 - i].total_ms;
+    held = held_find(tool, rows);
     lists_begin(tool->out, "Checkpoints", titles);
     for (size_t i = first; i < end; i++)
-        lists_put_checkpoint(tool, &checkpoint[count - 1 - i], longest_ms);
+        lists_put_checkpoint(tool, &held, count - 1 - i, longest_ms);
     lists_end(tool->out);
+    held_free(&held);
 }
 
 /* --- launches --------------------------------------------------------------------------------- */

@@ -29,10 +29,11 @@ struct web;
 
 /* What was asked for, checked. */
 struct web_request {
-    char job[256];     /* "" = none */
-    int64_t number;    /* of the path, -1 = none */
-    int64_t page;      /* from 1 */
-    const char *since; /* as in `muster events`, NULL = not given */
+    char job[256];          /* "" = none */
+    int64_t number;         /* of the path, -1 = none */
+    int64_t page;           /* from 1 */
+    int64_t from_ms, to_ms; /* what the time line shows; 0, 0 = the whole launch */
+    const char *since;      /* as in `muster events`, NULL = not given */
     const char *generation;
     bool open;                                    /* OpenMetrics, not Prometheus's older text */
     const char *rank, *grace, *text, *checkpoint; /* of an order, as its verb checks them */
@@ -154,9 +155,11 @@ void web_list_rounds(struct tool *tool, const muster_rows_t *rows, size_t first,
 void web_list_ranks(struct tool *tool, const struct muster_node_row *const *nodes, size_t count);
 void web_list_events(struct tool *tool, const muster_rows_t *rows, size_t first, size_t end);
 void web_list_launches(struct tool *tool, const muster_rows_t *rows, size_t first, size_t end);
-/* The newest launch as a picture: its rounds and notices on a line. */
-void web_time_line(struct tool *tool, const struct muster_generation_row *launch,
-                   const muster_rows_t *rounds, const muster_rows_t *notices);
+/* The newest launch as a picture: its rounds and notices on a line, or the window of it that was
+ * asked for. */
+void web_time_line(struct tool *tool, const struct web_request *request,
+                   const struct muster_generation_row *launch, const muster_rows_t *rounds,
+                   const muster_rows_t *notices);
 
 /* --- heat.c: what each rank does */
 

@@ -368,6 +368,110 @@ class Heat {
 
 let heat = null;
 
+// --- the time line
+
+// What is shown of it stands in the address. The links below it are a window further in, out, earlier and later.
+const LEAST_MS = 1000; // of a window, as time_line.c
+const LEAST_DRAG = 5; // pixels; less is a click
+
+function lineShown(line) {
+  const { from, to, first, last } = line.dataset;
+  const shown = { from: Number(from), to: Number(to), first: Number(first), last: Number(last) };
+  // A window that was just asked for counts before the server has drawn it.
+  const [begin, end] = ["from", "to"].map((name) => Number(new URLSearchParams(location.search).get(name)));
+  if (begin >= shown.first && begin < end && end <= shown.last) Object.assign(shown, { from: begin, to: end });
+  return shown;
+}
+
+function showWindow(search) {
+  history.replaceState(null, "", location.pathname + search);
+  refresh();
+}
+
+function zoomTo(line, from, to) {
+  const { first, last } = lineShown(line);
+  const span = Math.max(LEAST_MS, to - from);
+  const begin = Math.round(Math.max(first, Math.min(from, last - span)));
+  const end = Math.round(Math.min(last, begin + span));
+  showWindow(begin <= first && end >= last ? "" : `?from=${begin}&to=${end}`);
+}
+
+function timeAt(line, x) {
+  const { left, width } = line.getBoundingClientRect();
+  const { from, to } = lineShown(line);
+  return from + (to - from) * Math.max(0, Math.min(1, (x - left) / width));
+}
+
+let drag = null; // from the press of the button on
+
+function drawDrag(x) {
+  const { left, width } = drag.line.getBoundingClientRect();
+  const begin = Math.max(0, Math.min(drag.x, x) - left);
+  const end = Math.min(width, Math.max(drag.x, x) - left);
+  drag.far = drag.far || Math.abs(x - drag.x) >= LEAST_DRAG;
+  if (!drag.pick.isConnected) drag.line.append(drag.pick); // the page was changed meanwhile
+  for (const [name, value] of Object.entries({ class: "pick", x: begin, y: 0, width: drag.far ? end - begin : 0, height: 52 }))
+    drag.pick.setAttribute(name, value);
+}
+
+function beginDrag(event) {
+  const line = event.target.closest(".line svg[data-from]");
+  if (!line || event.button !== 0) return;
+  const pick = document.createElementNS("http://www.w3.org/2000/svg", "rect");
+  drag = { line, x: event.clientX, pick, far: false };
+}
+
+function endDrag(event) {
+  if (!drag) return;
+  const { line, x, far, pick } = drag;
+  pick.remove();
+  if (event.type === "pointerup" && far) {
+    zoomTo(line, ...[timeAt(line, x), timeAt(line, event.clientX)].sort((a, b) => a - b));
+    // The click that follows is none on the round below.
+    const stop = (click) => click.preventDefault();
+    addEventListener("click", stop, true);
+    setTimeout(() => removeEventListener("click", stop, true));
+  }
+  drag = null;
+}
+
+function zoomByWheel(event) {
+  const line = event.ctrlKey && event.target.closest(".line svg[data-from]"); // the wheel alone moves the page
+  if (!line) return;
+  event.preventDefault();
+  const at = timeAt(line, event.clientX);
+  const { from, to } = lineShown(line);
+  const factor = event.deltaY < 0 ? 0.7 : 1 / 0.7;
+  zoomTo(line, at - (at - from) * factor, at + (to - at) * factor);
+}
+
+function zoomByLink(event) {
+  const link = event.target.closest(".zoom a");
+  if (!link || event.ctrlKey || event.metaKey || event.shiftKey) return;
+  event.preventDefault();
+  showWindow(link.search);
+}
+
+function zoomByKey(event) {
+  const figure = event.target.closest("figure.line");
+  if (!figure || event.ctrlKey || event.metaKey || event.altKey) return;
+  const link = figure.querySelector(`.zoom a[aria-keyshortcuts="${CSS.escape(event.key)}"]`);
+  if (!link) return;
+  event.preventDefault();
+  showWindow(link.search);
+}
+
+function watchLine() {
+  document.addEventListener("pointerdown", beginDrag);
+  document.addEventListener("pointermove", (event) => drag && drawDrag(event.clientX));
+  document.addEventListener("pointerup", endDrag);
+  document.addEventListener("pointercancel", endDrag);
+  document.addEventListener("dragstart", (event) => drag && event.preventDefault()); // of a link
+  document.addEventListener("wheel", zoomByWheel, { passive: false });
+  document.addEventListener("click", zoomByLink);
+  document.addEventListener("keydown", zoomByKey);
+}
+
 // --- the stream
 
 let version = null;
@@ -530,6 +634,7 @@ showTimes();
 loadParts().catch(() => {});
 setInterval(showTimes, 1000);
 placeOrders();
+watchLine();
 if (tab) {
   tab.onmessage = (event) => hear(event.data);
   document.addEventListener("visibilitychange", watch);

@@ -17,7 +17,9 @@ void keep_load(struct core *core,
                const struct record *row); /* POLICY, CHECKPOINT that is deleting */
 void keep_start(struct core *core, struct job *job);
 void keep_tick(struct core *core, struct job *job);
-void keep_settle(struct core *core, struct job *job);   /* decides what is deleted */
+void keep_settle(struct core *core, struct job *job); /* decides what is deleted */
+/* All have done their steps, as the chief said: the newest may be deleted, too. */
+bool keep_is_over(const struct job *job);
 void keep_launched(struct core *core, struct job *job); /* all have restored */
 struct answer keep_policies_take(struct core *core, struct peer *peer,
                                  const struct wire_policies *m);

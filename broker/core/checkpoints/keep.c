@@ -199,7 +199,7 @@ static enum others others_of(const struct job *job)
     return others;
 }
 
-static bool newest_may_go(const struct job *job)
+bool keep_is_over(const struct job *job)
 {
     return job->keep.final && others_of(job) == OTHERS_FINISHED;
 }
@@ -246,10 +246,10 @@ void keep_settle(struct core *core, struct job *job)
 
     for (size_t i = job->checkpoints_count; wanted != NULL && i-- > 0;)
         /* from the end: a decision moves what is behind it */
-        if (!wanted[i] && held_by(job, &job->checkpoints[i], newest_may_go(job)) == NULL)
+        if (!wanted[i] && held_by(job, &job->checkpoints[i], keep_is_over(job)) == NULL)
             keep_delete(core, job, &job->checkpoints[i].row);
     free(wanted); /* without memory nothing goes now: the next commit asks again */
-    given_up_consider(core, job, newest_may_go(job));
+    given_up_consider(core, job, keep_is_over(job));
     job->keep.changed = false;
 }
 

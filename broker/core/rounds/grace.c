@@ -213,14 +213,15 @@ bool grace_is_due(const struct core *core, struct job *job)
 }
 
 /* It measures what a save takes, or the job asked for two saves; also the newest one since the
- * notices came will do. */
+ * notices came will do. Not once all have done their steps: what they saved may be deleted then. */
 static bool early_save_is_due(const struct job *job)
 {
     const struct checkpoint *newest = registry_newest(job);
     bool asked = false, since = false;
 
     if (job->plan.why != PLAN_AHEAD || job->plan.early_asked || !grace_has_trained(job) ||
-        job->gen.state != GENERATION_RUNNING || job->want.cause != CAUSE_NONE || finishes(job))
+        job->gen.state != GENERATION_RUNNING || job->want.cause != CAUSE_NONE || finishes(job) ||
+        keep_is_over(job))
         return false;
     for (const struct notice *notice = job->notices; notice != NULL; notice = notice->next) {
         if (!notice_counts(notice))

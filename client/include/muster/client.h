@@ -339,6 +339,14 @@ struct muster_host_row {
     const char *state;     /* running, waiting for the next launch, left, lost */
     int64_t state_unix_ms; /* since then; lost: when it was last heard */
 };
+/* What the newest launch told: which checkpoints stay, and when the broker saves. */
+struct muster_policy_row {
+    const char *job;
+    int64_t generation;
+    const char *keep;  /* rules, as "latest 2; every 1000"; "" = all are kept */
+    const char *save;  /* "" = the broker saves nothing by itself */
+    const char *trash; /* the folder that deleted ones are moved to; "" = none */
+};
 /* One fact of the broker's own process; the names are those of muster-broker(1). */
 struct muster_broker_row {
     const char *name;
@@ -436,6 +444,11 @@ MUSTER_API enum muster_status muster_client_hosts(muster_client_t *client, const
                                                   muster_rows_t **ret_rows,
                                                   struct muster_error *ret_error);
 
+/* The policies of its newest launch, in one row; none if it has told none. */
+MUSTER_API enum muster_status muster_client_policies(muster_client_t *client, const char *job,
+                                                     muster_rows_t **ret_rows,
+                                                     struct muster_error *ret_error);
+
 /* The broker itself: version, addresses, disk, messages, and what it refused since its start.
  * MUSTER_E_UNSUPPORTED: this client reads a database, which cannot know that. */
 MUSTER_API enum muster_status muster_client_broker(muster_client_t *client,
@@ -462,6 +475,7 @@ MUSTER_API const struct muster_task_queue_row *muster_rows_task_queues(const mus
 MUSTER_API const struct muster_task_row *muster_rows_tasks(const muster_rows_t *rows);
 MUSTER_API const struct muster_task_worker_row *muster_rows_task_workers(const muster_rows_t *rows);
 MUSTER_API const struct muster_host_row *muster_rows_hosts(const muster_rows_t *rows);
+MUSTER_API const struct muster_policy_row *muster_rows_policies(const muster_rows_t *rows);
 MUSTER_API const struct muster_broker_row *muster_rows_broker(const muster_rows_t *rows);
 
 /* The same rows without their structs, for printing: columns have the structs' member names. */

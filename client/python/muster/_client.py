@@ -221,6 +221,10 @@ class Client:
         """
         return self._ask("host", lib.muster_client_hosts, _text(job), launch)
 
+    def policies(self, job: str) -> list[Any]:
+        """Which checkpoints stay, and when the broker saves, as the newest launch told it."""
+        return self._ask("policy", lib.muster_client_policies, _text(job))
+
     def broker(self) -> dict[str, float | str]:
         """What the broker tells of its own process: the facts of muster-broker(1) by name.
 

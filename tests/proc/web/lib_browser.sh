@@ -20,3 +20,11 @@ browser_start() {
     started+=("$PAGE_PID")
     hear "the browser's start"
 }
+
+# The rules of axe-core, from a package of the Python index that carries them.
+axe=$SOURCE_DIR/build/axe
+if [ ! -x "$axe/bin/python" ] || [ -z "$(find "$axe" -name axe.min.js)" ]; then
+    { python3 -m venv "$axe" && "$axe/bin/pip" install -q --no-deps axe-playwright-python==0.1.8; } >"$dir/axe.log" 2>&1 ||
+        say "not tried: axe-core, the package index did not answer"
+fi
+export AXE=$(find "$axe" -name axe.min.js 2>/dev/null | head -n 1)

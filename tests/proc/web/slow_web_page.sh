@@ -1,18 +1,10 @@
 #!/bin/bash
 # The page of `muster web` in a browser while a job trains, gets a notice, saves, restarts, and while its broker dies and
-# comes back: it follows, without loading itself again. Then in both colour schemes, wide and narrow, by keyboard alone, and
-# with ten thousand ranks. WEB_SHOTS=DIR keeps pictures for a person to look at.
+# comes back: it follows, without loading itself again. Then in both colour schemes, wide and narrow, and by keyboard alone.
+# WEB_SHOTS=DIR keeps pictures for a person to look at.
 . "$(dirname "$0")/../lib.sh"
 . "$(dirname "$0")/lib_web.sh"
 . "$(dirname "$0")/lib_browser.sh"
-
-# The rules of axe-core, from a package of the Python index that carries them.
-axe=$SOURCE_DIR/build/axe
-if [ ! -x "$axe/bin/python" ] || [ -z "$(find "$axe" -name axe.min.js)" ]; then
-    { python3 -m venv "$axe" && "$axe/bin/pip" install -q --no-deps axe-playwright-python==0.1.8; } >"$dir/axe.log" 2>&1 ||
-        say "not tried: axe-core, the package index did not answer"
-fi
-export AXE=$(find "$axe" -name axe.min.js 2>/dev/null | head -n 1)
 
 browser_start
 listen=$ipc
@@ -110,31 +102,3 @@ page says finished
 page quiet
 web_stop
 page end
-
-# --- a grid of 256, and one of ten thousand
-"$rows" some "$dir/some.db" "$(now_ms)"
-web_start --db "$dir/some.db"
-browser_start
-page open "$url/jobs/words"
-page says 256 ranks: a cell is a rank
-page axe
-page shot some_light
-page size 1400 dark
-page shot some_dark
-page end
-web_stop
-"$rows" ranks "$dir/ranks.db" "$(now_ms)"
-web_start --db "$dir/ranks.db"
-browser_start
-page open "$url/jobs/words"
-page says 10,000 ranks: a cell is a rank
-page shot ranks_light
-page figures
-page axe
-page size 400 dark
-page says a cell is a host
-page shot ranks_400_dark
-page fits
-page quiet
-page end
-web_stop

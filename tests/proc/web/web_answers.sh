@@ -41,6 +41,16 @@ for path in / /jobs/words /jobs/words/ranks /jobs/words/rounds /jobs/words/round
 done
 gets 200 / '&lt;script&gt;alert(1)&lt;/script&gt;&quot;&#39;&amp;' '<table' 'href="/jobs/words"' 'href="/jobs/%3Cscript%3E'
 gets 200 /jobs/words 'saved at step 47' 'of 4 shown' '<table' '/jobs/words/rounds/4' 'generation ended'
+time_line() { grep -o 'data-from="[0-9]*" data-to="[0-9]*" data-first="[0-9]*" data-last="[0-9]*"' <<<"$body" | grep -o '[0-9]*' | xargs; }
+read -r from to first last <<<"$(time_line)"
+same "the whole launch, which is shown at first" "$from $to" "$first $last"
+gets 200 "/jobs/words?from=$((first + 2000))&to=$((first + 5000))" 'Zoom out' 'href="?#launches"'
+same "the window that was asked for" "$(time_line)" "$((first + 2000)) $((first + 5000)) $first $last"
+gets 200 "/jobs/words?from=$((first - 9000))&to=$((first - 5000))"
+same "a window of another launch" "$(time_line)" "$first $last $first $last"
+for window in from=5 to=5 'from=5&to=5' 'from=-1&to=5' 'from=x&to=5' 'from=1&to=99999999999999999999'; do
+    gets 400 "/jobs/words?$window" 'from before to'
+done
 gets 200 /jobs/words/rounds/4 'Where the time went' '1 to 4 of 4' 'rank 3 last'
 get /
 says "$head" "^content-security-policy: default-src 'none'; script-src 'self'" '^x-content-type-options: nosniff$'

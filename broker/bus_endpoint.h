@@ -1,0 +1,27 @@
+/* bus_endpoint - the addresses that a bus listens at: what may be one, and that nobody else has it.
+ * Never: binds one. */
+#ifndef BROKER_BUS_ENDPOINT_H
+#define BROKER_BUS_ENDPOINT_H
+
+#include "schema/limits.h"
+#include "schema/status.h"
+
+#include <stdbool.h>
+
+/* Is `listen` something that bus_open may bind? db: there are no keys beside this database, so no
+ * other host may reach it; NULL: there are. MUSTER_E_ARGUMENT says what to write instead. */
+enum muster_status bus_check_listen(const char *listen, const char *db, struct muster_error *err);
+
+bool bus_endpoint_is_ipc(const char *endpoint);
+
+/* Of the text behind the last colon. -1 = any free port, -2 = not a port that can be used. */
+long bus_endpoint_port(const char *text);
+
+/* Where events are published, before wildcards are resolved. */
+void bus_endpoint_of_events(const char *listen, char ret_endpoint[ENDPOINT_MAX + 1]);
+
+/* Makes the directory of a socket, which has to be ours. MUSTER_E_BUSY: something else is there,
+ * or somebody listens. */
+enum muster_status bus_endpoint_take_path(const char *path, struct muster_error *err);
+
+#endif

@@ -1,0 +1,233 @@
+/* sim_relay - the relays of hosts, in worlds with the option relays: what a host's processes say
+ * within a moment travels as one bundle, and is lost, late or damaged as one; so does what they are
+ * told. Bundles and numbers are the product's own code. A relay dies with all that it holds, or
+ * stands still; its processes connect again when it is back. Events are as in other worlds, for a
+ * relay only repeats them. By a stream of chance of their own. */
+#include "tests/sim/sim_world.h"
+
+#include "broker/relay_peers.h"
+#include "schema/wire/bundle.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define COMPANY_US 2000 /* for so long at most a bundle waits for more */
+#define DAMAGED_PERCENT 2
+
+struct way {
+    struct bundle bundle;
+    bool leaves; /* it is planned when */
+    int64_t last_us;
+};
+
+struct sim_relay {
+    unsigned host;
+    uint64_t life;
+    struct relay_peers peers;
+    struct way up, down;
+};
+
+static struct sim_relay *relay_of(struct sim *sim, const struct sim_proc *proc)
+{
+    const unsigned host = proc->job * SIM_SLOTS_MAX + proc->slot / sim->relay_ranks;
+    struct sim_relay *relay;
+
+    for (size_t i = 0; i < sim->relays_count; i++)
+        if (sim->relays[i]->host == host)
+            return sim->relays[i];
+    relay = calloc(1, sizeof *relay);
+    relay->host = host;
+    bundle_begin(&relay->up.bundle, WIRE_FRAME_MAX);
+    bundle_begin(&relay->down.bundle, WIRE_EVENT_MAX);
+    sim->relays = realloc(sim->relays, (sim->relays_count + 1) * sizeof(struct sim_relay *));
+    sim->relays[sim->relays_count++] = relay;
+    return relay;
+}
+
+static struct sim_relay *relay_at(const struct sim *sim, const struct sim_event *event)
+{
+    for (size_t i = 0; i < sim->relays_count; i++)
+        if (sim->relays[i]->host == event->number && sim->relays[i]->life == event->stamp)
+            return sim->relays[i];
+    return NULL; /* it has died since */
+}
+
+void relays_plan(struct sim *sim)
+{
+    sim->relay_chance = sim->options.seed * UINT64_C(0x9fb21c651e98df25) + 11;
+    sim->relay_ranks = 2U << relay_below(sim, 3);
+}
+
+void relays_end(struct sim *sim)
+{
+    for (size_t i = 0; i < sim->relays_count; i++)
+        free(sim->relays[i]);
+    free(sim->relays);
+}
+
+/* --- at the end of the way -------------------------------------------------------------------- */
+
+/* Of a bundle that was cut off nothing may be taken. */
+static bool is_taken(struct sim *sim, const struct sim_event *event, struct bundle_reader *reader)
+{
+    const bool cut = event->proc != NULL; /* see damaged */
+    const bool whole = bundle_open(event->data, event->size, reader) == BUNDLE_WHOLE;
+
+    if (whole == cut)
+        sim_broken(sim, "relay",
+                   cut ? "a bundle that was cut off is taken"
+                       : "a bundle that came whole is not taken");
+    return whole && !cut;
+}
+
+static struct sim_proc *proc_at(const struct sim *sim, uint64_t route)
+{
+    return route != 0 && route <= sim->last_route ? sim->routes[route] : NULL;
+}
+
+static void arrive_up(struct sim *sim, struct sim_event *event)
+{
+    const struct sim_relay *relay = relay_at(sim, event);
+    struct bundle_reader reader;
+    struct bundle_entry entry;
+
+    if (relay == NULL || !is_taken(sim, event, &reader))
+        return;
+    while (bundle_next(&reader, &entry)) {
+        const struct sim_proc *proc;
+        struct sim_broker *newest;
+        uint64_t route = 0;
+
+        relay_peers_route(&relay->peers, entry.peer, &route);
+        proc = proc_at(sim, route);
+        if (proc == NULL || proc->route != route)
+            continue;
+        newest = broker_turn(sim, proc->at);
+        if (sim->broker->alive)
+            broker_receive(sim, route, entry.frame, entry.size);
+        sim->broker = newest;
+    }
+}
+
+static void arrive_down(struct sim *sim, struct sim_event *event)
+{
+    const struct sim_relay *relay = relay_at(sim, event);
+    struct bundle_reader reader;
+    struct bundle_entry entry;
+
+    if (relay == NULL || !is_taken(sim, event, &reader))
+        return;
+    while (bundle_next(&reader, &entry)) {
+        struct sim_proc *proc;
+        uint64_t route = 0;
+
+        if (sim->options.mutation == MUTANT_RANKS_MIXED_UP)
+            entry.peer ^= 1;
+        relay_peers_route(&relay->peers, entry.peer, &route);
+        proc = proc_at(sim, route);
+        if (proc != NULL && (proc->route == route || event->at_us <= proc->old_cut_us))
+            proc_frame(sim, proc, entry.frame, entry.size);
+    }
+}
+
+/* --- on its way ------------------------------------------------------------------------------- */
+
+/* Loses its end, and says so to whoever looks. */
+static void damaged(struct sim *sim, struct sim_event *frame)
+{
+    if (sim_is_calm(sim) || sim->options.healthy || relay_below(sim, 100) >= DAMAGED_PERCENT)
+        return;
+    frame->size =
+        BUNDLE_HEAD_BYTES + (size_t)relay_below(sim, (int64_t)frame->size - BUNDLE_HEAD_BYTES);
+    frame->proc = sim->procs[0];
+    sim->stats->bundles_cut++;
+}
+
+static void way_leaves(struct sim *sim, const struct sim_relay *relay, struct way *way, bool up)
+{
+    struct sim_event frame = {.fn = up ? arrive_up : arrive_down,
+                              .number = relay->host,
+                              .stamp = relay->life,
+                              .size = way->bundle.size};
+
+    frame.data = malloc(frame.size);
+    memcpy(frame.data, way->bundle.bytes, frame.size);
+    sim->stats->bundles++;
+    sim->stats->bundled += way->bundle.entries;
+    bundle_begin(&way->bundle, way->bundle.frame_max);
+    damaged(sim, &frame);
+    net_bundle(sim, &frame, &way->last_us, up);
+}
+
+static void leave_up(struct sim *sim, struct sim_event *event)
+{
+    struct sim_relay *relay = relay_at(sim, event);
+
+    if (relay == NULL)
+        return;
+    relay->up.leaves = false;
+    way_leaves(sim, relay, &relay->up, true);
+}
+
+static void leave_down(struct sim *sim, struct sim_event *event)
+{
+    struct sim_relay *relay = relay_at(sim, event);
+
+    if (relay == NULL)
+        return;
+    relay->down.leaves = false;
+    way_leaves(sim, relay, &relay->down, false);
+}
+
+void relay_take(struct sim *sim, const struct sim_proc *proc, uint64_t route, const uint8_t *data,
+                size_t size, bool up)
+{
+    struct sim_relay *relay = relay_of(sim, proc);
+    struct way *way = up ? &relay->up : &relay->down;
+    uint32_t number = relay_peers_number(&relay->peers, route);
+    struct sim_event *event;
+
+    if (!bundle_add(&way->bundle, number, data, size)) {
+        way_leaves(sim, relay, way, up);
+        bundle_add(&way->bundle, number, data, size);
+    }
+    if (way->leaves)
+        return;
+    way->leaves = true;
+    event = sim_after(sim, relay_below(sim, COMPANY_US), up ? leave_up : leave_down, NULL);
+    event->number = relay->host;
+    event->stamp = relay->life;
+}
+
+/* --- faults ----------------------------------------------------------------------------------- */
+
+static void each_behind(struct sim *sim, const struct sim_relay *relay, enum sim_fault kind,
+                        bool begins)
+{
+    for (size_t i = 0; i < sim->procs_count; i++) {
+        struct sim_proc *proc = sim->procs[i];
+
+        if (!proc->alive || relay_of(sim, proc) != relay)
+            continue;
+        if (kind == FAULT_RELAY_DIES)
+            net_cut(sim, proc, begins);
+        else
+            net_stall(sim, proc, begins, begins);
+    }
+}
+
+void relay_fault(struct sim *sim, struct sim_proc *proc, enum sim_fault kind, bool begins)
+{
+    struct sim_relay *relay = relay_of(sim, proc);
+
+    if (begins)
+        fault_met(sim, kind);
+    if (begins && kind == FAULT_RELAY_DIES) {
+        relay->life++;
+        relay->peers = (struct relay_peers){.count = 0};
+        bundle_begin(&relay->up.bundle, WIRE_FRAME_MAX);
+        bundle_begin(&relay->down.bundle, WIRE_EVENT_MAX);
+        relay->up.leaves = relay->down.leaves = false;
+    }
+    each_behind(sim, relay, kind, begins);
+}
