@@ -80,8 +80,9 @@ static enum muster_status key_text_read(const char *path, mode_t others, size_t 
         return MUSTER_OK;
     if (fd < 0 || fstat(fd, ret_info) != 0)
         status = error_set_code(err, MUSTER_E_IO, errno,
-                                "cannot open %s: %s; `chown` it to the user who runs musterd", path,
-                                strerror(errno));
+                                "cannot open %s: %s; give musterd's user the right to read "
+                                "it and to enter its directory, or choose another --db",
+                                path, strerror(errno));
     else
         status = key_file_is_ours(path, ret_info, others, err);
     if (status == MUSTER_OK)

@@ -281,8 +281,8 @@ int cmd_save(struct tool *tool)
     json_object_set_new(document, "job", json_string(tool->job));
     json_object_set_new(document, "round", json_integer((json_int_t)round));
     snprintf(sentence, sizeof sentence,
-             "Round %" PRId64 " makes the checkpoint: `muster round %" PRId64
-             " --job %s` shows it.",
+             "Round %" PRId64 " is to make the checkpoint: `muster round %" PRId64
+             " --job %s` shows whether it did.",
              round, round, tool->job);
     return print_order(tool, document, sentence);
 }

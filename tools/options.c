@@ -136,6 +136,14 @@ static void options_take_environment(struct tool *tool)
     }
 }
 
+/* Who gave the value: the option, or the variable that stands for it. */
+static const char *option_source(const struct tool *tool, int id, const char *option)
+{
+    const char *value = getenv(tool_option_table[id].env);
+
+    return value != NULL && tool->values[id] == value ? tool_option_table[id].env : option;
+}
+
 static int options_check(struct tool *tool, const struct tool_verb *verb)
 {
     int64_t timeout_ms = MUSTER_CLIENT_TIMEOUT_MS;
@@ -147,10 +155,12 @@ static int options_check(struct tool *tool, const struct tool_verb *verb)
         tool->values[OPTION_DB] != NULL && tool->values[OPTION_BROKER] != getenv("MUSTER_BROKER"))
         return tool_fail(TOOL_USAGE, "--broker and --db name two places: give one of them");
     if (tool->values[OPTION_TIMEOUT] != NULL &&
-        tool_seconds_ms(tool->values[OPTION_TIMEOUT], "--timeout", &timeout_ms) != TOOL_DONE)
+        tool_seconds_ms(tool->values[OPTION_TIMEOUT],
+                        option_source(tool, OPTION_TIMEOUT, "--timeout"), &timeout_ms) != TOOL_DONE)
         return TOOL_USAGE;
     if (timeout_ms < 1)
-        return tool_fail(TOOL_USAGE, "--timeout %s leaves no time for an answer: give more seconds",
+        return tool_fail(TOOL_USAGE, "%s %s leaves no time for an answer: give more seconds",
+                         option_source(tool, OPTION_TIMEOUT, "--timeout"),
                          tool->values[OPTION_TIMEOUT]);
     tool->timeout_ms = (int)timeout_ms;
     return TOOL_DONE;
@@ -220,9 +230,10 @@ int tool_connect(struct tool *tool)
     enum muster_status status;
 
     if (place != NULL && strstr(place, "://") == NULL)
-        return tool_fail(TOOL_USAGE,
-                         "\"%s\" is not a broker's address: give tcp://host:port or ipc://path",
-                         place);
+        return tool_fail(
+            TOOL_USAGE,
+            "%s is \"%s\", which is not a broker's address: give tcp://host:port or ipc://path",
+            option_source(tool, OPTION_BROKER, "--broker"), place);
     if (place == NULL)
         place = tool->values[OPTION_DB];
     if (place != NULL)

@@ -68,7 +68,8 @@ static enum muster_status take_identity(struct muster_node *node, struct muster_
         job = identity.job[0] != '\0' ? identity.job : node_options_environment("MUSTER_JOB");
     if (job == NULL)
         return error_set(err, MUSTER_E_ARGUMENT,
-                         "this job has no name; set option job or MUSTER_JOB");
+                         "this job has no name; start it by `muster run`, or set option job or "
+                         "MUSTER_JOB");
     if (!wire_job_name_ok(job))
         return error_set(err, MUSTER_E_ARGUMENT,
                          "\"%.100s\" cannot be a job's name; use 1 to %d of A-Z a-z 0-9 . _ -, not "

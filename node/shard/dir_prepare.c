@@ -116,10 +116,11 @@ static enum muster_status belongs_to_other(const char *root, const char *muster,
     char free_it[FS_PATH_MAX + 256] = "";
 
     if (has_only(root, ".muster", ".muster", NULL) && has_only(muster, "JOB", "NUMBER", "tmp-"))
-        snprintf(free_it, sizeof free_it,
-                 "; no checkpoint is in it: if there is no such job (a mistyped name, say), remove "
-                 "%.600s",
-                 muster);
+        snprintf(
+            free_it, sizeof free_it,
+            ", or, if there is no such job (a mistyped name, say), remove %.600s: no checkpoint "
+            "is in that directory",
+            muster);
     return error_set(err, MUSTER_E_JOB,
                      "the checkpoint directory %.600s belongs to job \"%.*s\", this is job \"%s\"; "
                      "give this job its own directory%s",

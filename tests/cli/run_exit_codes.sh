@@ -50,7 +50,7 @@ expect_code 0 "death by SIGTERM is 143, the restart code"
 
 run -- "$dir/no such program"
 expect_code 127 "a program that is not there"
-expect err "cannot start $dir/no such program: no such program"
+expect err "cannot start $dir/no such program: no such program that this user may execute"
 same_lines=$(wc -l <"$dir/err")
 [ "$same_lines" = 1 ] || fail "a program that is not there takes $same_lines lines: $(cat "$dir/err")"
 touch "$dir/plain"

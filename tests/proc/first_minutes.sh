@@ -53,7 +53,7 @@ running() { "$muster" status words | grep -q '^job words: running'; }
 await "the job to run" running
 [ "$(stat -f -c %T "$dir")" = tmpfs ] || export MUSTER_CHECKPOINT_DIR=$dir/first/checkpoints # of memory it says something else
 MUSTER_JOB=words "$muster" doctor >"$dir/doctor.log" 2>&1 || fail "doctor: $(cat "$dir/doctor.log")"
-says "$(cat "$dir/doctor.log")" '^ok    broker .*1 jobs running' '^ok    clock' '^ok    directory' '^ok    notices'
+says "$(cat "$dir/doctor.log")" '^ok    broker .*1 job running' '^ok    clock' '^ok    directory' '^ok    notices'
 "$muster" doctor --json | python3 -c 'import json, sys
 findings = json.load(sys.stdin)["findings"]
 assert all(f["ok"] for f in findings) and {"broker", "clock", "directory"} <= {f["what"] for f in findings}'
@@ -68,6 +68,12 @@ code=0
 MUSTER_NOTICE_SOURCES=auto,ecc2 "$muster" doctor >"$dir/doctor.log" || code=$?
 same "exit code for a source that there is not" $code 1
 says "$(cat "$dir/doctor.log")" '^MEND  notices +"ecc2" is no notice source'
+# --- what is wrong is named as the user gave it
+wrong() { ("${@:2}") >"$dir/wrong.log" 2>&1 && fail "not refused: ${*:2}"; says "$(cat "$dir/wrong.log")" "$1"; }
+wrong 'job words has no rank 99: its ranks are 0 to [0-9]+$' "$muster" notify 99 --job words
+wrong 'job words has no committed checkpoint 99 to pin: .muster checkpoints --job words. lists them$' "$muster" pin 99 --job words
+wrong '^muster: MUSTER_TIMEOUT is a number .*"soon"$' env MUSTER_TIMEOUT=soon "$muster" status
+wrong '^muster: MUSTER_BROKER is "nowhere", which is not a broker' env MUSTER_BROKER=nowhere "$muster" status
 wait "$job_pid" || fail "the example job: $(cat "$dir/job.log")"
 says "$(cat "$dir/job.log")" 'demo: resumed at 0, weights'
 

@@ -397,9 +397,11 @@ static int run_loop(struct run *run)
 
     int missing = program_look(run->command.argv[0]);
     if (missing != 0) {
-        output_say(&run->output,
-                   "muster run: cannot start %s: no such program; give its path behind --",
-                   run->command.argv[0]);
+        output_say(
+            &run->output,
+            "muster run: cannot start %s: no such program that this user may execute; give its "
+            "path behind --",
+            run->command.argv[0]);
         return missing;
     }
     /* whoever starts a job twice by mistake would wait without a word */

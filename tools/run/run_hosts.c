@@ -14,10 +14,15 @@
 static bool place_take(struct run *run, const struct hosts_message *message)
 {
     struct muster_error err;
-    int last = message->first_rank + run->rank_count - 1;
+    char ranks[48];
 
     if (message->launch <= run->place.launch)
         return false;
+    if (run->rank_count == 1)
+        snprintf(ranks, sizeof ranks, "rank %d", message->first_rank);
+    else
+        snprintf(ranks, sizeof ranks, "ranks %d to %d", message->first_rank,
+                 message->first_rank + run->rank_count - 1);
     if (run->ranks[0].rank != message->first_rank)
         for (int i = 0; i < run->rank_count; i++)
             files_forget(&run->files, run->ranks[i].rank);
@@ -31,9 +36,9 @@ static bool place_take(struct run *run, const struct hosts_message *message)
     if (output_renumber(&run->output, message->first_rank, run->directory, &err) != MUSTER_OK)
         output_say(&run->output, "muster run: %s", err.text);
     output_note(&run->output,
-                "muster run: launch %lld has %d host%s: this is host %d, with ranks %d to %d of %d",
+                "muster run: launch %lld has %d host%s: this is host %d, with %s of %d",
                 (long long)message->launch, message->count, run_plural(message->count),
-                message->place, message->first_rank, last, message->world_size);
+                message->place, ranks, message->world_size);
     return true;
 }
 

@@ -89,8 +89,9 @@ bool run_signals_read(struct run *run)
             sent += run->ranks[i].pid > 0 && (!run->ranks[i].ended || run->ranks[i].heirs_left > 0);
             rank_signal(&run->ranks[i], signo);
         }
-        output_note(&run->output, "muster run: signal %d (%s) forwarded to %s", signo,
-                    strsignal(signo), run_whom(run, sent).text);
+        output_note(&run->output, "muster run: signal %d (%s) %s%s", signo, strsignal(signo),
+                    sent > 0 ? "forwarded to " : "came while no rank ran",
+                    sent > 0 ? run_whom(run, sent).text : "");
         if (signo == SIGTERM && sent > 0)
             run->wait_say_boot_ms = clock_ms(CLOCK_BOOTTIME) + WAIT_SAY_MS;
     }

@@ -58,7 +58,9 @@ static int demo_begin(struct demo *demo)
     snprintf(demo->dir, sizeof demo->dir, "%s/muster-demo-XXXXXX",
              tmp != NULL && strlen(tmp) < 40 ? tmp : "/tmp"); /* a socket's path is short */
     if (mkdtemp(demo->dir) == NULL)
-        return tool_fail(TOOL_NO, "cannot make a directory %s: %s; set TMPDIR to one with room",
+        return tool_fail(TOOL_NO,
+                         "cannot make a directory %s: %s; set TMPDIR to a directory that you may "
+                         "write, with 50 MB free",
                          demo->dir, strerror(errno));
     trial_clear_environment();
     snprintf(demo->broker, sizeof demo->broker, "ipc://%s/broker.sock", demo->dir);

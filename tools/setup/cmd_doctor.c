@@ -133,9 +133,10 @@ static bool doctor_broker(struct doctor *doctor)
         doctor_say(doctor, "broker", "see `man musterd`", "%s", said[0] != '\0' ? said : err.text);
     } else {
         doctor_say(doctor, "broker", "",
-                   "%s, musterd %s, %" PRId64 " jobs running, answers in %" PRId64 " ms",
+                   "%s, musterd %s, %" PRId64 " job%s running, answers in %" PRId64 " ms",
                    tool->address, doctor_fact(facts, "version")->text,
-                   doctor_fact(facts, "jobs_running")->number, told_ms - asked_ms);
+                   doctor_fact(facts, "jobs_running")->number,
+                   doctor_fact(facts, "jobs_running")->number == 1 ? "" : "s", told_ms - asked_ms);
         if (doctor_fact(facts, "database_trouble")->text[0] != '\0')
             doctor_say(doctor, "database", "make room on the broker's disk", "%s",
                        doctor_fact(facts, "database_trouble")->text);

@@ -317,6 +317,13 @@ static struct from resumes_from(const struct muster_checkpoint_row *latest)
     return from;
 }
 
+/* Nobody heard its ranks again after a broker's restart. */
+static bool may_have_finished(const struct muster_generation_row *generation)
+{
+    return generation->unknown_ranks > 0 &&
+           strstr(generation->end_text, "did not come back to the restarted broker") != NULL;
+}
+
 static void tell_goes_on(struct story *story, const struct muster_checkpoint_row *latest)
 {
     const char *on = story_trains_on(story).text;
@@ -369,6 +376,9 @@ void story_cost(struct story *story)
         return;
     }
     if (ends) {
+        if (may_have_finished(generation))
+            story_say(story, "Whether the job finished while no broker ran is not known here: "
+                             "`muster run` said it where it was started. If it did not finish:");
         tell_lost(story, generation, latest == NULL ? 0 : latest->step, resumes_from(latest).text);
     } else {
         tell_goes_on(story, latest);

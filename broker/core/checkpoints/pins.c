@@ -104,8 +104,10 @@ struct answer pins_take(struct core *core, struct job *job, const struct wire_pi
                                "a pin needs an id, and a lease that is not negative", 0};
     if (checkpoint == NULL)
         return (struct answer){MUSTER_E_NOT_FOUND,
-                               out_printf(core, "job '%s' has no committed checkpoint %llu to pin",
-                                          job->name, (unsigned long long)m->checkpoint),
+                               out_printf(core,
+                                          "job %s has no committed checkpoint %llu to "
+                                          "pin: `muster checkpoints --job %s` lists them",
+                                          job->name, (unsigned long long)m->checkpoint, job->name),
                                0};
     uint64_t number = checkpoint->row.round;
     struct pin *pin = pin_find(job, number, m->id);

@@ -46,20 +46,29 @@ static size_t hosts_waiting(const struct hosts *hosts)
     return count;
 }
 
-/* Since the newest of those that wait came, and for how long the others wait for one more. */
+/* For how long the hosts that are there wait for one more. */
+static int64_t hosts_wait_ms(const struct hosts *hosts)
+{
+    int64_t wait_ms = 0;
+
+    for (size_t i = 0; i < hosts->count; i++)
+        if ((int64_t)hosts->items[i].wait_ms > wait_ms)
+            wait_ms = (int64_t)hosts->items[i].wait_ms;
+    return wait_ms;
+}
+
+/* Since the newest of those that wait came. */
 static bool hosts_waited(const struct core *core, const struct hosts *hosts)
 {
-    int64_t came_ms = INT64_MIN, wait_ms = 0;
+    int64_t came_ms = INT64_MIN;
 
     for (size_t i = 0; i < hosts->count; i++) {
         const struct host *host = &hosts->items[i];
 
         if (hosts_waits(hosts, host) && host->came_boot_ms > came_ms)
             came_ms = host->came_boot_ms;
-        if ((int64_t)host->wait_ms > wait_ms)
-            wait_ms = (int64_t)host->wait_ms;
     }
-    return came_ms != INT64_MIN && core->now - came_ms >= wait_ms;
+    return came_ms != INT64_MIN && core->now - came_ms >= hosts_wait_ms(hosts);
 }
 
 /* A host that left the newest launch before its end; NULL: none has. */
@@ -407,6 +416,7 @@ static struct answer hosts_wait_for(struct core *core, const struct hosts *hosts
 {
     unsigned long long min = hosts->items[0].min, max = hosts->items[0].max;
     size_t waiting = hosts_waiting(hosts);
+    int64_t wait_ms = hosts_wait_ms(hosts);
 
     if (waiting < hosts->count)
         return (struct answer){
@@ -415,6 +425,15 @@ static struct answer hosts_wait_for(struct core *core, const struct hosts *hosts
                        "launch %llu of this job runs on %zu host%s, and %zu wait%s for the next",
                        (unsigned long long)hosts->launch, hosts->count - waiting,
                        hosts->count - waiting == 1 ? "" : "s", waiting, waiting == 1 ? "s" : ""),
+            0};
+    if (waiting >= min && waiting < max)
+        return (struct answer){
+            MUSTER_E_BUSY,
+            out_printf(core,
+                       "%zu %s here, a launch has %llu to %llu: it begins when no other came for "
+                       "%lld.%01lld s",
+                       waiting, waiting == 1 ? "is" : "are", min, max, (long long)(wait_ms / 1000),
+                       (long long)(wait_ms % 1000 / 100)),
             0};
     return (struct answer){MUSTER_E_BUSY,
                            min == max ? out_printf(core, "%zu of %llu %s here", waiting, max,

@@ -299,11 +299,11 @@ static bool notice_is_refused(struct core *core, const struct job *job, const st
                        job->name),
             0};
     else if (of_a_tool && (rank < 0 || (uint64_t)rank >= job->gen.world_size))
-        *ret_answer =
-            (struct answer){MUSTER_E_RANK,
-                            out_printf(core, "rank %lld is not inside the job's world of %llu",
-                                       (long long)rank, (unsigned long long)job->gen.world_size),
-                            0};
+        *ret_answer = (struct answer){
+            MUSTER_E_RANK,
+            out_printf(core, "job %s has no rank %lld: its ranks are 0 to %llu", job->name,
+                       (long long)rank, (unsigned long long)job->gen.world_size - 1),
+            0};
     else
         return false;
     return true;
