@@ -444,7 +444,7 @@ MUSTER_API enum muster_status muster_client_hosts(muster_client_t *client, const
                                                   muster_rows_t **ret_rows,
                                                   struct muster_error *ret_error);
 
-/* The policies of its newest launch, in one row; none if it has told none. */
+/* The policies of the job's newest launch, in one row; no row if it has told none. */
 MUSTER_API enum muster_status muster_client_policies(muster_client_t *client, const char *job,
                                                      muster_rows_t **ret_rows,
                                                      struct muster_error *ret_error);
