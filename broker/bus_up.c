@@ -18,7 +18,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-#define UP_BUNDLES_MAX 16 /* that are sent and not on their way: what is older than these waits */
+#define UP_BUNDLES_MAX 16 /* sent and not on their way yet; further ones wait at the caller */
 #define UP_UNREAD_MAX 1000
 #define UP_LINGER_MS 200
 #define UP_NEXT_MS (4 * RECONNECT_MS) /* for a first answer, if there is another address */

@@ -29,11 +29,12 @@ bool bus_up_is_ready(const struct bus_up *up);
 const char *bus_up_address(const struct bus_up *up); /* the one that is tried, or was reached */
 bool bus_up_is_reached(const struct bus_up *up);
 
-/* It answered, and publishes its events there. MUSTER_E_ARGUMENT: that is no address. */
+/* The broker answered, and publishes its events there. MUSTER_E_ARGUMENT: that is no address. */
 enum muster_status bus_up_heard(struct bus_up *up, const char *events, int64_t now_ms,
                                 struct muster_error *err);
-/* If nothing was heard for too long, nothing is reached any more, and the next address is tried; of
- * a single one the connection is kept. True: so it is. A failure is tried again in the same way. */
+/* If nothing was heard for too long, the broker counts as not reached, and the next address is
+ * tried. The connection to a single address is kept. True: it was too long. The next call tries
+ * again what failed. */
 bool bus_up_tick(struct bus_up *up, int64_t now_ms, struct muster_error *err);
 
 /* The topic of a job is listened to from now on, or need not be. False: there are too many. */

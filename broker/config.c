@@ -70,9 +70,9 @@ static const char help[] =
     "  --allow-network-fs     allow a database on a network file system; only if no other\n"
     "                         host uses it\n"
     "  --port-file FILE       write both endpoints there, one a line, once ready\n"
-    "  --relay ADDRESS[,...]  be no broker but a relay: the ranks of this host connect to "
+    "  --relay ADDRESS[,...]  be a relay, not a broker: the ranks of this host connect to "
     "--listen\n"
-    "                         (default: relay.sock), and one connection goes to the broker there\n"
+    "                         (default: relay.sock), and it alone connects to the broker there\n"
     "  --key-file FILE        the key that a relay shows to the broker, as made by `muster key`\n"
     "  --metrics HOST:PORT    answer GET /metrics there, for Prometheus, without a password:\n"
     "                         127.0.0.1:7790 is for this host alone\n"
@@ -435,11 +435,10 @@ static enum muster_status relay_defaults(struct config *config, struct muster_er
                                                   : NULL;
 
     if (wrong != NULL)
-        return error_set(
-            err, MUSTER_E_ARGUMENT,
-            "%s is for a broker, and with --relay this is none: give it to the musterd "
-            "at %s",
-            wrong, config->relay);
+        return error_set(err, MUSTER_E_ARGUMENT,
+                         "%s is for a broker, and --relay starts none: give it to the musterd "
+                         "at %s",
+                         wrong, config->relay);
     return config->listen == NULL ? config_default_relay((unsigned)geteuid(), &config->listen, err)
                                   : MUSTER_OK;
 }

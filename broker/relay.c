@@ -22,7 +22,7 @@
 #define PASS_FRAMES_UP 4096 /* then look at what came from above */
 #define PASS_MESSAGES_DOWN 256
 #define WAIT_MAX_MS 500
-#define WAIT_HELD_MS 5 /* for room above: a socket's descriptor does not tell of it alone */
+#define WAIT_HELD_MS 5 /* for room above: the socket's descriptor alone does not show it */
 #define DECODE_BYTES_MAX (1u << 20)
 
 struct relay {
@@ -54,7 +54,7 @@ static bool relay_send(struct relay *relay, const struct bundle *bundle)
     return true;
 }
 
-/* What no broker took in HEARTBEAT_MS would only be old: who said it says it again. */
+/* Drops a bundle that no broker took in HEARTBEAT_MS: it is old, and its senders repeat it. */
 static void relay_release(struct relay *relay)
 {
     const struct bundle *waits = &relay->bundles[1 - relay->filling];
@@ -91,8 +91,8 @@ static void relay_add(struct relay *relay, uint32_t number, const uint8_t *frame
         relay->counters.late++;
 }
 
-/* While no broker answers, what is said waits for HEARTBEAT_MS, and is dropped from then on: as by
- * a node whose broker is away. */
+/* While no broker answers, frames wait for HEARTBEAT_MS. From then on the relay drops them, as a
+ * node does whose broker is away. */
 static bool relay_may_take(const struct relay *relay)
 {
     return !relay->held &&
@@ -120,7 +120,7 @@ static void relay_take_up(struct relay *relay)
     relay_bundle_leaves(relay);
 }
 
-/* Each second, and at once to whoever has not answered yet. */
+/* Says HELLO each second, and at once to a broker that has not answered yet. */
 static void relay_say_hello(struct relay *relay)
 {
     const int64_t pause_ms = bus_up_is_reached(relay->up) ? HEARTBEAT_MS : RECONNECT_MS / 5;
@@ -133,7 +133,7 @@ static void relay_say_hello(struct relay *relay)
     relay_add(relay, BUNDLE_CONTROL, bytes, bundle_hello_write(&hello, bytes));
     if (bus_up_is_reached(relay->up))
         return;
-    relay_send(relay, &relay->bundles[relay->filling]); /* not held back for somebody not there */
+    relay_send(relay, &relay->bundles[relay->filling]); /* never held: nobody may be there */
     bundle_begin(&relay->bundles[relay->filling], WIRE_FRAME_MAX);
 }
 
@@ -179,7 +179,7 @@ static enum muster_status relay_take_entry(struct relay *relay, const struct bun
     return MUSTER_OK;
 }
 
-/* Who knows no bundles answers one as a frame of another version. */
+/* A broker that knows no bundles answers one as it answers a frame of another version. */
 static enum muster_status relay_take_frame(struct relay *relay, const uint8_t *frame, size_t size,
                                            struct muster_error *err)
 {
@@ -277,8 +277,8 @@ static void relay_say_away(struct relay *relay, const struct muster_error *why)
     relay->said_away = true;
     broker_log(
         LOG_LEVEL_WARNING,
-        "no broker answers at %s%s%s: see to it that musterd runs there, that the address is "
-        "right and that this relay's key counts; trying again",
+        "no broker answers at %s%s%s: check that the address is right, and that musterd runs "
+        "there and accepts this relay's key; trying again",
         bus_up_address(relay->up), why->text[0] != '\0' ? ": " : "", why->text);
 }
 
@@ -309,7 +309,7 @@ static int64_t relay_time_to_wait(const struct relay *relay, int64_t timeout_ms)
     return most < timeout_ms ? most : timeout_ms;
 }
 
-/* Without those below, whom nobody may read now. */
+/* Does not wait for those below: nobody may read them now. */
 static void relay_wait_for_room(const struct relay *relay)
 {
     struct timespec pause = {.tv_nsec = WAIT_HELD_MS * 1000000L};

@@ -4,7 +4,7 @@
  * Never: decides, stores, answers for the broker, looks into a frame but for a WELCOME's endpoint
  * and a refused version. It may end at any moment: those below connect again and say HELLO.
  * What always holds: what goes up over the relay's connection has the relay's key and no other.
- * While a bundle cannot leave, nobody below is read, so who says too much waits in its own queue.
+ * While a bundle cannot leave, nobody below is read, so what they say waits in their own queues.
  */
 #ifndef BROKER_RELAY_H
 #define BROKER_RELAY_H
@@ -20,7 +20,7 @@ struct relay_options {
     const char *listen;            /* as bus_options, but without keys: this host alone */
     const struct brokers *brokers; /* above */
     const char *key_file;          /* NULL: none */
-    int signal_fd;                 /* of what means "stop", or -1 */
+    int signal_fd;                 /* readable when a signal means "stop"; -1: none */
 };
 
 struct relay_counters {
@@ -32,7 +32,7 @@ struct relay_counters {
     uint64_t topics;  /* refused: too many jobs at once */
 };
 
-/* May a relay listen there, below these? Opens nothing. */
+/* May a relay of these brokers listen there? Opens nothing. */
 enum muster_status relay_check(const char *listen, const struct brokers *brokers,
                                struct muster_error *err);
 

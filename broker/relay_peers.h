@@ -2,7 +2,7 @@
  * Owns: for each route of the bus below one number upward, until the place is needed.
  * What always holds: a number stands for one route in the relay's life until its place was taken
  * RELAY_TURNS times. Whoever lost its place gets another number, under which the broker does not
- * know it: it is asked to say HELLO, as after any new connection. */
+ * know it. The broker then asks it for HELLO, as after any new connection. */
 #ifndef BROKER_RELAY_PEERS_H
 #define BROKER_RELAY_PEERS_H
 

@@ -430,8 +430,8 @@ static struct answer hosts_wait_for(struct core *core, const struct hosts *hosts
         return (struct answer){
             MUSTER_E_BUSY,
             out_printf(core,
-                       "%zu %s here, a launch has %llu to %llu: it begins when no other came for "
-                       "%lld.%01lld s",
+                       "%zu %s here, a launch has %llu to %llu: it begins when no other has come "
+                       "for %lld.%01lld s",
                        waiting, waiting == 1 ? "is" : "are", min, max, (long long)(wait_ms / 1000),
                        (long long)(wait_ms % 1000 / 100)),
             0};

@@ -31,7 +31,7 @@ rm "$dir/one.sock"
 "$musterd" --relay "$ipc" --listen "$one" </dev/null >"$dir/one.log" 2>&1 &
 relay_pid[one]=$!
 started+=("$!")
-await "the relay to say that nobody answers" relay_said one 'no broker answers at .*see to it that musterd runs there'
+await "the relay to say that nobody answers" relay_said one 'no broker answers at .*check that the address is right, and that musterd runs there'
 refused 1 'another process listens' --relay "$ipc" --listen "$one"
 listen=$ipc
 broker_start

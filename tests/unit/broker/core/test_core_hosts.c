@@ -309,7 +309,7 @@ static void hosts_that_contradict_each_other_are_named(void **state)
     later(f, LOST_MS); /* the first one is gone */
     assert_string_equal(hears(f, 3, 2, 3).text, "1 is here, a launch has 2 to 3");
     assert_string_equal(hears(f, 4, 2, 3).text, "2 are here, a launch has 2 to 3: it begins when "
-                                                "no other came for 30.0 s");
+                                                "no other has come for 30.0 s");
 }
 
 /* R15.4 */
