@@ -16,7 +16,7 @@
  * variable names nothing that can be a place. */
 enum muster_status query_place_find(char ret_place[QUERY_PLACE_MAX + 1], struct muster_error *err);
 
-/* The socket of a musterd without options alone. False: it is not there; ret_endpoint is written
- * all the same, "" = XDG_RUNTIME_DIR is too long. */
+/* The socket of a musterd without options alone. False: it is not there. ret_endpoint is written in
+ * either case; "" = XDG_RUNTIME_DIR is too long. */
 bool query_place_broker(char ret_endpoint[ENDPOINT_MAX + 1]);
 #endif

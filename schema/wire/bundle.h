@@ -13,14 +13,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Where a frame has its version. Whoever knows no bundles, or others, refuses it by this number. */
+/* It stands where a frame has its version. A reader of no bundles, or of others, refuses it. */
 #define BUNDLE_VERSION 257
 #define BUNDLE_VERSION_LEAST 256 /* frames have lower ones */
 
 #define BUNDLE_HEAD_BYTES 6
 #define BUNDLE_ENTRY_BYTES 10 /* around a frame, at most */
 #define BUNDLE_AROUND_BYTES (BUNDLE_HEAD_BYTES + BUNDLE_ENTRY_BYTES)
-/* Where it has one frame alone. With several it has at most WIRE_FRAME_MAX + BUNDLE_AROUND_BYTES */
+/* Of one frame alone. A bundle of several has at most WIRE_FRAME_MAX + BUNDLE_AROUND_BYTES. */
 #define BUNDLE_BYTES_MAX (WIRE_EVENT_MAX + BUNDLE_AROUND_BYTES)
 #define BUNDLE_ENTRIES_MAX 1024
 
@@ -64,11 +64,11 @@ enum bundle_kind bundle_open(const uint8_t *data, size_t size, struct bundle_rea
 /* False: that was all. */
 bool bundle_next(struct bundle_reader *reader, struct bundle_entry *ret_entry);
 
-/* Relays above each other. So a circle of them ends: see bundle_hello. */
+/* Relays above each other. It ends a circle of relays: see bundle_hello. */
 #define BUNDLE_DEPTH_MAX 4
 
-/* What a relay says under BUNDLE_CONTROL, and what answers it. Who is not below a broker, or below
- * BUNDLE_DEPTH_MAX relays, does not answer. */
+/* What a relay says under BUNDLE_CONTROL, and the answer. A relay that reaches no broker, or that
+ * has BUNDLE_DEPTH_MAX relays above it, does not answer. */
 struct bundle_hello {
     uint64_t sender;                 /* random, of this life of it */
     uint32_t depth;                  /* 0: the broker; n: a relay below n - 1 others */

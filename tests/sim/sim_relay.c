@@ -2,7 +2,7 @@
  * within a moment travels as one bundle, and is lost, late or damaged as one; so does what they are
  * told. Bundles and numbers are the product's own code. A relay dies with all that it holds, or
  * stands still; its processes connect again when it is back. Events are as in other worlds, for a
- * relay only repeats them. By a stream of chance of their own. */
+ * relay only repeats them. Relays have a stream of chance of their own. */
 #include "tests/sim/sim_world.h"
 
 #include "broker/relay_peers.h"
@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define COMPANY_US 2000 /* for so long at most a bundle waits for more */
+#define COMPANY_US 2000 /* a bundle waits for more at most so long */
 #define DAMAGED_PERCENT 2
 
 struct way {
@@ -132,7 +132,7 @@ static void arrive_down(struct sim *sim, struct sim_event *event)
 
 /* --- on its way ------------------------------------------------------------------------------- */
 
-/* Loses its end, and says so to whoever looks. */
+/* The bundle loses its end, and is marked for the check. */
 static void damaged(struct sim *sim, struct sim_event *frame)
 {
     if (sim_is_calm(sim) || sim->options.healthy || relay_below(sim, 100) >= DAMAGED_PERCENT)

@@ -12,7 +12,7 @@
 #define U(x) ((unsigned long long)(x))
 #define ASK_US US(3000) /* then a statement has no answer */
 #define RETRY_US US(500)
-#define SLOW_MAX_US US(9000) /* a way of a statement whose broker has given it up, too */
+#define SLOW_MAX_US US(9000) /* longer than a broker waits: it has given the statement up */
 #define COPY_MAX_US US(1500)
 #define SKEW_MAX_MS 20000
 
@@ -101,7 +101,7 @@ void shared_release(struct sim *sim)
     holder_of(sim)->renewed_us = INT64_MIN / 2;
 }
 
-/* Nobody is overtaken who may believe that its lease holds. */
+/* No broker may be overtaken while it can believe that its lease holds. */
 static void check_overtaken(struct sim *sim)
 {
     for (unsigned i = 0; i < SIM_BROKERS; i++) {
@@ -143,7 +143,7 @@ static void take(struct sim *sim)
 
 static void looks(struct sim *sim, struct sim_event *event);
 
-/* Its copy is made. */
+/* The copy of the log is made. */
 static void begins(struct sim *sim, struct sim_event *event)
 {
     struct sim_broker *newest = broker_turn(sim, (unsigned)event->number);
@@ -358,7 +358,7 @@ static void sends(struct sim *sim)
         return;
     holder->unsure = true;
     holder->sent++;
-    if (cut) /* nothing comes through, or when the broker has given it up */
+    if (cut) /* lost, or arrives when the broker has given it up */
         way = side_chance(sim, 60) ? -1 : holder->cut_until_us - sim->now_us + way;
     event_of(sim, ASK_US, in_vain)->size = holder->sent;
     if (way < 0)

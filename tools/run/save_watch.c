@@ -39,7 +39,7 @@ struct watcher {
     int64_t begun_ms, begun_bytes;
 };
 
-/* What is on the disk; a file that was made as long as it will be has not come so far. */
+/* The bytes on the disk. A file's length may be set before its bytes are written. */
 static int64_t bytes_in(const char *directory, int depth, int *files)
 {
     DIR *dir = fs_opendir(directory);
@@ -155,7 +155,7 @@ static void watcher_main(int fd, const char *broker, const char *job, pid_t pare
     if (getppid() != parent)
         _exit(0);
     for (int std = STDIN_FILENO; null >= 0 && std <= STDERR_FILENO; std++)
-        dup2(null, std); /* who reads our output must see its end when the supervisor ends */
+        dup2(null, std); /* a reader of our output must see its end when the supervisor ends */
     if (muster_client_open(broker, WATCH_ASK_MS, &w.client, NULL) != MUSTER_OK)
         _exit(0);
     for (;;)

@@ -1,6 +1,6 @@
-/* save_watch - how far a long save is, for who looks at `muster run`. A small process asks the
+/* save_watch - how far a long save is, for those who watch `muster run`. A small process asks the
  * broker and looks at the files, so that the supervisor never waits for either.
- * Never: anything but words; a launch goes on the same when the process fails or hangs. */
+ * Never: changes a launch, which goes on the same when the process fails or hangs. */
 #ifndef TOOLS_SAVE_WATCH_H
 #define TOOLS_SAVE_WATCH_H
 

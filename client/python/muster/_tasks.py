@@ -105,13 +105,13 @@ class Coordinator:
     """Schedules tasks on whatever worker is free. A task runs at least once, and its queue outlives
     coordinator, workers and broker.
 
-    Any thread may call it, but for close. Opening takes hold of the queue `name`, with what a
-    former coordinator left in it. A coordinator of that name that still lives is refused from then
+    Any thread may call its methods, but for close. Opening takes hold of the queue `name`, with
+    what a former coordinator left in it. If that one still lives, the broker refuses it from then
     on.
 
     broker, job: None = MUSTER_BROKER, MUSTER_JOB.
     fresh: forget what is in the queue.
-    max_queued: tasks that have not ended, before schedule waits; None = 262,144.
+    max_queued: schedule waits while so many tasks have not ended; None = 262,144.
     max_attempts: workers that may be lost with one task before it fails; None = 3, at most 255.
     connect_timeout, broker_timeout: seconds without an answer of a broker, at the start and later.
 
@@ -201,8 +201,8 @@ class Coordinator:
         return bool(done[0])
 
     def flush(self, timeout: float | None = None) -> None:
-        """Waits until the broker has all scheduled tasks on record: then they are done, whatever
-        ends.
+        """Waits until the broker has all scheduled tasks on record. Then they will run, whatever
+        process ends.
         """
         c = self._c()
         self._wait(timeout, lambda ms, error: lib.muster_coordinator_flush(c, ms, error))
@@ -220,7 +220,7 @@ class Coordinator:
         return RemoteValue(self, box)
 
     def release(self) -> None:
-        """Keeps no longer what former coordinators left; only values that are held."""
+        """Drops what former coordinators left, but for the values that this process holds."""
         lib.muster_coordinator_release(self._c())
 
     def close(self) -> None:
@@ -314,7 +314,7 @@ class Task:
 
 
 class Worker:
-    """Runs the tasks of coordinators, one at a time, on a thread of Python's.
+    """Runs the tasks of coordinators, one at a time, on a thread of its own.
 
     functions: by name, what a task calls with its Task. It returns bytes, its result, or None. An
       exception fails the task with its text.
@@ -362,7 +362,7 @@ class Worker:
         self._at_exit = _closes_at_exit(self)
 
     def serve(self) -> None:
-        """Runs tasks until stop(). While the broker is away it waits for it.
+        """Runs tasks until stop(). While the broker is away, the worker waits for it.
 
         Raises BrokerError when nobody answered at the start, or when the broker took no results at
         the end; Error MUSTER_E_RANK_TAKEN when another process has its index. Ctrl-C raises
@@ -440,7 +440,7 @@ class Worker:
 
 
 class _Function:
-    """One that is registered. made: keeps the values that it makes; None = it gives results."""
+    """A registered function. made: keeps the values that it makes; None = it gives results."""
 
     def __init__(self, name: str, call: Callable[[Task], Any], made: list[Any] | None) -> None:
         self.name = name
@@ -456,7 +456,7 @@ class _Function:
             lib.muster_task_set_value(task, handle, ffi.NULL)
         elif result is not None:
             data = _bytes(f"the result of {self.name!r}", result)
-            lib.muster_task_set_result(task, data, len(data))  # a failure of it is the task's
+            lib.muster_task_set_result(task, data, len(data))  # if this fails, the task fails
 
 
 @ffi.def_extern(name="muster_py_task", error=1)
@@ -471,7 +471,7 @@ def _run_task(task: Any, arg: Any) -> int:
 
 
 def _closes_at_exit(worker: Worker) -> Callable[[], None]:
-    """Python ends its threads before it ends: none of them is in a function then."""
+    """Python stops its threads at its exit. Closed before, no worker is in a function then."""
     place = weakref.ref(worker)
 
     def close() -> None:
