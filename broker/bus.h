@@ -80,8 +80,8 @@ enum bus_received { BUS_NOTHING, BUS_FRAME, BUS_DROPPED };
 /* One message without waiting; the frame is borrowed until the next call. */
 enum bus_received bus_receive(struct bus *bus, struct bus_frame *ret_frame);
 
-/* Both without waiting; what cannot go at once is counted and gone. Copies. What goes to a node
- * behind a relay waits for more of that relay, until bus_flush: to be called before each wait. */
+/* Both without waiting; what cannot go at once is counted and gone. Copies. Frames to
+ * nodes behind a relay wait for more to that relay, until bus_flush: call it before each wait. */
 bool bus_send(struct bus *bus, uint64_t route, const uint8_t *frame, size_t size);
 void bus_flush(struct bus *bus);
 void bus_publish(struct bus *bus, const char *job, const uint8_t *frame, size_t size);

@@ -144,7 +144,7 @@ static enum muster_status ipc_path_is_free(const char *path, struct muster_error
     return MUSTER_OK;
 }
 
-/* Who owns the directory can put another socket in place of ours. */
+/* The owner of the directory can put another socket in place of ours. */
 static enum muster_status ipc_directory_is_ours(const char *path, struct muster_error *err)
 {
     char directory[PATH_MAX];

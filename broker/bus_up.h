@@ -22,7 +22,7 @@ enum muster_status bus_up_open(const struct brokers *brokers, const char *key_fi
                                int64_t now_ms, struct bus_up **ret_up, struct muster_error *err);
 void bus_up_close(struct bus_up **up); /* NULL-safe */
 
-/* Readable when there may be something. What is there already only bus_up_is_ready tells. */
+/* Readable when there may be something. Only bus_up_is_ready tells of what is there already. */
 int bus_up_fd(const struct bus_up *up);
 bool bus_up_is_ready(const struct bus_up *up);
 
@@ -33,8 +33,8 @@ bool bus_up_is_reached(const struct bus_up *up);
 enum muster_status bus_up_heard(struct bus_up *up, const char *events, int64_t now_ms,
                                 struct muster_error *err);
 /* If nothing was heard for too long, the broker counts as not reached, and the next address is
- * tried. The connection to a single address is kept. True: it was too long. The next call tries
- * again what failed. */
+ * tried. The connection to a single address is kept. True: it was too long. What failed is tried
+ * again after the same time. */
 bool bus_up_tick(struct bus_up *up, int64_t now_ms, struct muster_error *err);
 
 /* The topic of a job is listened to from now on, or need not be. False: there are too many. */

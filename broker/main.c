@@ -441,7 +441,7 @@ static void say_relayed(const struct relay_counters *counters)
                counters->events, counters->late, counters->unknown);
 }
 
-/* It has nothing to lose: a failure ends it, and its service starts it again. */
+/* A relay has nothing to lose: a failure ends it, and its service starts it again. */
 static int main_relay(struct program *program)
 {
     struct relay *relay = NULL;

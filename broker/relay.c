@@ -54,7 +54,8 @@ static bool relay_send(struct relay *relay, const struct bundle *bundle)
     return true;
 }
 
-/* Drops a bundle that no broker took in HEARTBEAT_MS: it is old, and its senders repeat it. */
+/* Sends the bundle that is held. One that no broker took in HEARTBEAT_MS is dropped: it would only
+ * be old, and its senders repeat it. */
 static void relay_release(struct relay *relay)
 {
     const struct bundle *waits = &relay->bundles[1 - relay->filling];

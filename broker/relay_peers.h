@@ -1,8 +1,8 @@
 /* relay_peers - the numbers that a relay gives to whoever speaks to it.
- * Owns: for each route of the bus below one number upward, until the place is needed.
+ * Owns: one number upward for each route of the bus below, until its place is needed.
  * What always holds: a number stands for one route in the relay's life until its place was taken
- * RELAY_TURNS times. Whoever lost its place gets another number, under which the broker does not
- * know it. The broker then asks it for HELLO, as after any new connection. */
+ * RELAY_TURNS times. A peer that lost its place gets another number, under which the broker does
+ * not know it. The broker then asks it for HELLO, as after any new connection. */
 #ifndef BROKER_RELAY_PEERS_H
 #define BROKER_RELAY_PEERS_H
 

@@ -93,7 +93,7 @@
 #define TASK_QUEUES_MAX 256     /* over all jobs */
 #define TASK_WORKERS_MAX 4096   /* over all jobs */
 #define TASK_RECENT 8192        /* ends that a repeated WORK_DONE is known by, of one queue */
-/* After a broker start: so long workers have to come back with what they hold */
+/* After a broker start: workers have so long to come back with what they hold */
 #define TASK_BACK_MS 10000
 
 #define EXIT_CODE_NO_RESTART 93 /* of a process: `muster run` does not start it again */
