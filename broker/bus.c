@@ -132,7 +132,7 @@ static void set_common(const struct bus *bus, zsock_t *socket)
     zsock_set_tcp_keepalive_idle(socket, 15);
     zsock_set_tcp_keepalive_intvl(socket, 5);
     zsock_set_tcp_keepalive_cnt(socket, 3);
-    zsock_set_tcp_maxrt(socket, 20000);
+    zsock_set_tcp_maxrt(socket, TCP_MAXRT_MS);
     zsock_set_ipv6(socket, bus->ipv6 ? 1 : 0);
     zsock_set_rcvhwm(socket, UNREAD_MAX);
 }
@@ -441,10 +441,10 @@ static enum bus_received bus_next_of_bundle(struct bus *bus, struct bus_frame *r
 {
     struct bundle_entry entry;
 
-    while (bundle_next(&bus->in, &entry)) {
+    if (bundle_next(&bus->in, &entry)) {
         if (entry.peer == BUNDLE_CONTROL) {
             answer_hello(bus, &entry);
-            continue;
+            return BUS_DROPPED; /* each one counts in its pass */
         }
         *ret_frame =
             (struct bus_frame){.route = route_to(bus->in_from, entry.peer),
@@ -456,7 +456,7 @@ static enum bus_received bus_next_of_bundle(struct bus *bus, struct bus_frame *r
         bus->counters.dropped_keys++;
         return BUS_DROPPED;
     }
-    return BUS_DROPPED; /* it was a hello alone */
+    return BUS_DROPPED;
 }
 
 /* A message with a routing id that is whole, in bus->frame. */

@@ -61,6 +61,7 @@ static bool up_set_options(const char *endpoint, void *socket, int type)
            up_set(socket, ZMQ_TCP_KEEPALIVE_IDLE, 30) &&
            up_set(socket, ZMQ_TCP_KEEPALIVE_INTVL, 10) &&
            up_set(socket, ZMQ_TCP_KEEPALIVE_CNT, 3) &&
+           up_set(socket, ZMQ_TCP_MAXRT, TCP_MAXRT_MS) &&
            up_set(socket, ZMQ_IPV6, strchr(endpoint, '[') != NULL) &&
            zmq_setsockopt(socket, ZMQ_MAXMSGSIZE, &most, sizeof most) == 0 &&
            /* nothing queues up for a broker that is not there */

@@ -102,7 +102,7 @@ static bool set_options(const struct link *link, const struct half *half)
               set(socket, ZMQ_RCVHWM, 1000) && set(socket, ZMQ_RECONNECT_IVL, -1) &&
               set(socket, ZMQ_HANDSHAKE_IVL, HANDSHAKE_MS) && set(socket, ZMQ_TCP_KEEPALIVE, 1) &&
               set(socket, ZMQ_TCP_KEEPALIVE_IDLE, 30) && set(socket, ZMQ_TCP_KEEPALIVE_INTVL, 10) &&
-              set(socket, ZMQ_TCP_KEEPALIVE_CNT, 3) &&
+              set(socket, ZMQ_TCP_KEEPALIVE_CNT, 3) && set(socket, ZMQ_TCP_MAXRT, TCP_MAXRT_MS) &&
               set(socket, ZMQ_IPV6, strchr(half->endpoint, '[') != NULL) &&
               zmq_setsockopt(socket, ZMQ_MAXMSGSIZE, &frame_max, sizeof frame_max) == 0;
 

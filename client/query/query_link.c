@@ -57,7 +57,7 @@ static enum muster_status query_link_connect_to(struct query_link *link, struct 
 {
     int linger_ms = 0;
     int64_t frame_max = WIRE_EVENT_MAX + WIRE_SEAL;
-    int reconnect_ms = RESEND_MIN_MS;
+    int reconnect_ms = RESEND_MIN_MS, unacked_ms = TCP_MAXRT_MS;
     int several = link->brokers.count > 1; /* a question goes only where somebody is */
     enum muster_status status;
 
@@ -73,6 +73,7 @@ static enum muster_status query_link_connect_to(struct query_link *link, struct 
     zmq_setsockopt(link->socket, ZMQ_LINGER, &linger_ms, sizeof linger_ms);
     zmq_setsockopt(link->socket, ZMQ_MAXMSGSIZE, &frame_max, sizeof frame_max);
     zmq_setsockopt(link->socket, ZMQ_RECONNECT_IVL, &reconnect_ms, sizeof reconnect_ms);
+    zmq_setsockopt(link->socket, ZMQ_TCP_MAXRT, &unacked_ms, sizeof unacked_ms);
     zmq_setsockopt(link->socket, ZMQ_IMMEDIATE, &several, sizeof several);
     status = query_link_connect_all(link, true, err);
     return status == MUSTER_OK ? query_link_connect_all(link, false, err) : status;
