@@ -5,10 +5,10 @@ from __future__ import annotations
 import dataclasses
 import os
 import uuid
-from types import TracebackType
 from typing import Any
 
 from . import _hooks
+from ._closing import Closing
 from ._errors import check, encoded, error_of, milliseconds, new_error, wrong
 from ._native import ffi, lib
 
@@ -105,7 +105,7 @@ def _take_rows(rows: Any, cls: type[Row]) -> list[Any]:
     return found
 
 
-class Client:
+class Client(Closing):
     """Asks a broker ("tcp://host:7700") or its database file (read-only). One thread at a time.
 
     address: None = the place that the tool `muster` asks, too: what MUSTER_BROKER or MUSTER_DB
@@ -269,17 +269,6 @@ class Client:
         box, self._box = getattr(self, "_box", None), None
         if box is not None and self._pid == os.getpid():
             lib.muster_client_close(box, ffi.NULL)
-
-    def __enter__(self) -> Client:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        value: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def __del__(self) -> None:
         self.close()

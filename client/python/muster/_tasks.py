@@ -10,9 +10,9 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from types import TracebackType
 from typing import Any, TypeVar
 
+from ._closing import Closing
 from ._errors import check, encoded, integer, milliseconds, new_error, wrong, wrong_type
 from ._hooks import text_of
 from ._log import log
@@ -101,7 +101,7 @@ class RemoteValue:
             lib.muster_remote_value_free(self._box)
 
 
-class Coordinator:
+class Coordinator(Closing):
     """Schedules tasks on whatever worker is free. A task runs at least once, and its queue outlives
     coordinator, workers and broker.
 
@@ -233,17 +233,6 @@ class Coordinator:
             error = new_error()
             check(_apart(lambda: lib.muster_coordinator_close(box, error)), error)
 
-    def __enter__(self) -> Coordinator:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        value: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
-
     def _c(self) -> Any:
         if self._box is None:
             raise wrong("this muster.Coordinator is closed; open another")
@@ -313,7 +302,7 @@ class Task:
         lib.muster_task_renew(self._c)
 
 
-class Worker:
+class Worker(Closing):
     """Runs the tasks of coordinators, one at a time, on a thread of its own.
 
     functions: by name, what a task calls with its Task. It returns bytes, its result, or None. An
@@ -416,17 +405,6 @@ class Worker:
             atexit.unregister(self._at_exit)
         error = new_error()
         check(_apart(lambda: lib.muster_worker_close(box, error)), error)
-
-    def __enter__(self) -> Worker:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        value: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def _register(self, name: str, function: _Function) -> None:
         if not callable(function.call):
