@@ -69,23 +69,6 @@ void loop_publish_message(struct loop *loop, const char *job, const struct wire_
     failpoint_message(FAILPOINT_PUBLISH_AFTER, message);
 }
 
-/* Time crosses the wire as what is left of it now. */
-static void set_left(const struct loop *loop, const struct action *action, struct wire_msg *message)
-{
-    int64_t left = action->deadline_boot_ms - loop->now_boot_ms;
-
-    if (action->deadline_boot_ms == 0)
-        return;
-    if (left < 0)
-        left = 0;
-    if (message->type == WIRE_EVENT)
-        message->u.event.left_ms = left;
-    else if (message->type == WIRE_HINT)
-        message->u.hint.left_ms = left;
-    else if (message->type == WIRE_SNAPSHOT)
-        message->u.snapshot.left_ms = left;
-}
-
 /* A head that tells nothing which is not in the database. */
 void loop_lower_head(struct loop *loop, struct wire_down *head)
 {
@@ -270,7 +253,7 @@ void loop_publish_hints(struct loop *loop)
         if (loop->batch.items[i].kind != ACTION_HINT)
             continue;
         message = loop->batch.items[i].message;
-        set_left(loop, &loop->batch.items[i], &message);
+        wire_set_left(&message, loop->batch.items[i].deadline_boot_ms, loop->now_boot_ms);
         loop_lower_head(loop, &message.down); /* its batch is not committed yet */
         loop_publish_message(loop, loop->batch.items[i].job, &message);
     }
@@ -281,7 +264,7 @@ static enum muster_status loop_carry_out(struct loop *loop, const struct action 
 {
     struct wire_msg message = action->message;
 
-    set_left(loop, action, &message);
+    wire_set_left(&message, action->deadline_boot_ms, loop->now_boot_ms);
     switch (action->kind) {
     case ACTION_SEND:
         if (action->patient)

@@ -260,6 +260,20 @@ static bool put_fields(msgpack_packer *packer, const struct fields *fields,
     return true;
 }
 
+void wire_set_left(struct wire_msg *msg, int64_t deadline_boot_ms, int64_t now_boot_ms)
+{
+    int64_t left = deadline_boot_ms > now_boot_ms ? deadline_boot_ms - now_boot_ms : 0;
+
+    if (deadline_boot_ms == 0)
+        return;
+    if (msg->type == WIRE_EVENT)
+        msg->u.event.left_ms = left;
+    else if (msg->type == WIRE_HINT)
+        msg->u.hint.left_ms = left;
+    else if (msg->type == WIRE_SNAPSHOT)
+        msg->u.snapshot.left_ms = left;
+}
+
 size_t wire_encode(const struct wire_msg *msg, uint8_t *buffer, size_t capacity)
 {
     const struct message *message = message_of(msg->type);

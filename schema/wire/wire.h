@@ -324,6 +324,10 @@ struct wire_msg {
     } u;
 };
 
+/* Time crosses the wire as what is left of it now: of an event, a hint or a snapshot, until that
+ * deadline. 0: it has none. */
+void wire_set_left(struct wire_msg *msg, int64_t deadline_boot_ms, int64_t now_boot_ms);
+
 /* Encodes msg into buffer[capacity]. Returns the size, or 0 if it does not fit (a caller's bug) or
  * a field is over its limit. */
 size_t wire_encode(const struct wire_msg *msg, uint8_t *buffer, size_t capacity);

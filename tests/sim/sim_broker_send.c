@@ -29,22 +29,6 @@ static struct wire_msg answer_to(struct sim *sim, const char *job, enum wire_typ
     return message;
 }
 
-static void set_left(const struct sim *sim, const struct action *action, struct wire_msg *message)
-{
-    int64_t left = action->deadline_boot_ms - broker_boot_ms(sim);
-
-    if (action->deadline_boot_ms == 0)
-        return;
-    if (left < 0)
-        left = 0;
-    if (message->type == WIRE_EVENT)
-        message->u.event.left_ms = left;
-    else if (message->type == WIRE_HINT)
-        message->u.hint.left_ms = left;
-    else if (message->type == WIRE_SNAPSHOT)
-        message->u.snapshot.left_ms = left;
-}
-
 void broker_transmit(struct sim *sim, uint64_t route, const char *topic, struct wire_msg *message)
 {
     size_t size;
@@ -178,7 +162,7 @@ void broker_carry_out(struct sim *sim, const struct action *action)
 {
     struct wire_msg message = action->message;
 
-    set_left(sim, action, &message);
+    wire_set_left(&message, action->deadline_boot_ms, broker_boot_ms(sim));
     switch (action->kind) {
     case ACTION_SEND:
         broker_transmit(sim, action->route, NULL, &message);
@@ -207,7 +191,7 @@ void broker_publish_hints(struct sim *sim)
         struct wire_msg message = action->message;
         if (action->kind != ACTION_HINT)
             continue;
-        set_left(sim, action, &message);
+        wire_set_left(&message, action->deadline_boot_ms, broker_boot_ms(sim));
         broker_lower_head(sim, &message.down);
         broker_transmit(sim, 0, action->job, &message);
     }
