@@ -80,9 +80,13 @@ static bool is_taken(struct sim *sim, const struct sim_event *event, struct bund
     return whole && !cut;
 }
 
-static struct sim_proc *proc_at(const struct sim *sim, uint64_t route)
+/* Whose number that was at this relay; its route has changed if it connected again. */
+static struct sim_proc *proc_below(const struct sim *sim, const struct sim_relay *relay,
+                                   uint32_t peer, uint64_t *ret_route)
 {
-    return route != 0 && route <= sim->last_route ? sim->routes[route] : NULL;
+    *ret_route = 0;
+    relay_peers_route(&relay->peers, peer, ret_route);
+    return *ret_route != 0 && *ret_route <= sim->last_route ? sim->routes[*ret_route] : NULL;
 }
 
 static void arrive_up(struct sim *sim, struct sim_event *event)
@@ -94,12 +98,10 @@ static void arrive_up(struct sim *sim, struct sim_event *event)
     if (relay == NULL || !is_taken(sim, event, &reader))
         return;
     while (bundle_next(&reader, &entry)) {
-        const struct sim_proc *proc;
+        uint64_t route;
+        const struct sim_proc *proc = proc_below(sim, relay, entry.peer, &route);
         struct sim_broker *newest;
-        uint64_t route = 0;
 
-        relay_peers_route(&relay->peers, entry.peer, &route);
-        proc = proc_at(sim, route);
         if (proc == NULL || proc->route != route)
             continue;
         newest = broker_turn(sim, proc->at);
@@ -119,12 +121,11 @@ static void arrive_down(struct sim *sim, struct sim_event *event)
         return;
     while (bundle_next(&reader, &entry)) {
         struct sim_proc *proc;
-        uint64_t route = 0;
+        uint64_t route;
 
         if (sim->options.mutation == MUTANT_RANKS_MIXED_UP)
             entry.peer ^= 1;
-        relay_peers_route(&relay->peers, entry.peer, &route);
-        proc = proc_at(sim, route);
+        proc = proc_below(sim, relay, entry.peer, &route);
         if (proc != NULL && (proc->route == route || event->at_us <= proc->old_cut_us))
             proc_frame(sim, proc, entry.frame, entry.size);
     }
