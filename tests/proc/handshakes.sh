@@ -8,7 +8,7 @@ cd "$dir"
 "$muster" key add all --job '*' --role operator --db "$db" >/dev/null || fail "no key"
 broker_start
 port=${broker##*:}
-received() { "$muster" broker --json --broker "$broker" --key all.key | sed -n 's/.*"messages_received": *\([0-9]*\).*/\1/p'; }
+received() { broker_counted messages_received; }
 
 # shaken WHAT TIMES BYTES: all are closed within 10 s, with so many bytes said behind which they learn nothing.
 shaken() {

@@ -9,13 +9,12 @@ for role in node operator viewer; do
 done
 "$muster" key add all --job '*' --role operator --db "$db" >/dev/null
 broker_start
-counted() { "$muster" broker --json --broker "$broker" --key all.key | sed -n "s/.*\"$1\": *\([0-9]*\).*/\1/p"; }
 
 total=0
 for role in node operator viewer; do
     said=$("$TESTS_DIR/proc/prog_cells" "$broker" "$role.key" another) || fail "the row of a $role: $said"
     total=$((total + ${said% cells}))
 done
-same "messages that could not be read" "$(counted refused_malformed)" 0
+same "messages that could not be read" "$(broker_counted refused_malformed)" 0
 holds "cells" "$total" -ge 200
 finish "$total cells: each message by each role, about its own job and another, is taken or refused over a real connection"

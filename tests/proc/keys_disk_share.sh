@@ -13,9 +13,7 @@ done
 broker_start
 
 free_bytes() { df --output=avail -B 1 "$dir/small" | tail -n 1; }
-refused() { # messages of a key that had its share of the disk, as `muster broker` counts them
-    "$muster" broker --json --broker "$broker" --key all.key | sed -n 's/.*"refused_share": *\([0-9]*\).*/\1/p'
-}
+refused() { broker_counted refused_share; } # messages of a key that had its share of the disk
 is_refused() { [ "$(refused)" -ge 100 ]; }
 stepping() { rank_said 0 '^at step' && rank_said 1 '^at step'; }
 

@@ -154,6 +154,11 @@ broker_start() {
     broker=$(head -n 1 "$dir/port")
 }
 
+# broker_counted NAME: what `muster broker` has counted, asked with key all.key.
+broker_counted() {
+    "$muster" broker --json --broker "$broker" --key "$dir/all.key" | sed -n "s/.*\"$1\": *\([0-9]*\).*/\1/p"
+}
+
 broker_said_where() {
     kill -0 "$broker_pid" 2>/dev/null || fail "musterd ended at its start"
     [ "$(wc -l <"$dir/port")" -ge 2 ]

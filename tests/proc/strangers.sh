@@ -16,9 +16,6 @@ events=$(sed -n 2p "$dir/port")
 
 memory_kb() { sed -n 's/^VmRSS:[^0-9]*\([0-9]*\).*/\1/p' "/proc/$broker_pid/status"; }
 stepping() { rank_said 0 '^at step' && rank_said 1 '^at step' && rank_said 2 '^at step'; }
-counted() { # NAME: what `muster broker` has counted
-    "$muster" broker --json --broker "$broker" --key all.key | sed -n "s/.*\"$1\": *\([0-9]*\).*/\1/p"
-}
 
 # job_saves: sets took_ms, from the notice until the last rank has saved and left.
 job_saves() {
@@ -50,7 +47,7 @@ beside() {
     say "beside $deed: $took_ms ms, usually $usual_ms ms; the broker grew by $(($(memory_kb) - before)) KiB"
     holds "2 x ms of a save beside $deed" $((2 * took_ms)) -le $((3 * usual_ms))
     holds "KiB that the broker grew by $deed" $(($(memory_kb) - before)) -lt "$memory_max_kb"
-    is_counted() { [ "$(counted "$counter")" -ge 1 ]; }
+    is_counted() { [ "$(broker_counted "$counter")" -ge 1 ]; }
     [ -z "$counter" ] || await "$counter" is_counted
     exec 8>&-
     wait "$attack" || fail "the stranger ended badly: $(cat "$deed.out")"

@@ -15,8 +15,7 @@ job=away options=(--step-ms 20 --say-every 10)
 far_ranks_start 3 --steps 1000000
 await "rank 1 to step" rank_said 1 '^at step'
 wire "$cut_both"
-kill -9 "$broker_pid"
-wait "$broker_pid" 2>/dev/null || true
+broker_kill
 ss --kill state all dst "$there" >/dev/null 2>&1 || true # a host without power says nothing more
 for half in first second; do
     began_ms=$(now_ms)
