@@ -284,15 +284,14 @@ static void say_metrics(const struct metrics *metrics)
                    metrics_address(metrics));
 }
 
-static int check_relay(const struct config *config)
+/* What counts, for a configuration that is good. */
+static int config_told(const struct config *config, enum muster_status status,
+                       const struct muster_error *err)
 {
-    struct brokers brokers;
-    struct muster_error err;
     char *text;
 
-    if (brokers_read(config->relay, &brokers, &err) != MUSTER_OK ||
-        relay_check(config->listen, &brokers, &err) != MUSTER_OK) {
-        fprintf(stderr, "musterd: %s\n", err.text);
+    if (status != MUSTER_OK) {
+        fprintf(stderr, "musterd: %s\n", err->text);
         return EXIT_USAGE;
     }
     text = config_text(config);
@@ -301,30 +300,32 @@ static int check_relay(const struct config *config)
     return EXIT_DONE;
 }
 
+static int check_relay(const struct config *config)
+{
+    struct brokers brokers;
+    struct muster_error err;
+    enum muster_status status = brokers_read(config->relay, &brokers, &err);
+
+    if (status == MUSTER_OK)
+        status = relay_check(config->listen, &brokers, &err);
+    return config_told(config, status, &err);
+}
+
 /* Nothing is opened but the files of keys. */
 static int check_config(const struct config *config)
 {
     struct bus_keys *keys = NULL;
     struct muster_error err;
-    enum muster_status status = MUSTER_OK;
-    char *text = NULL;
+    enum muster_status status;
 
     if (config->relay != NULL)
         return check_relay(config);
     status = bus_keys_open(config->db, &keys, &err);
-
     if (status == MUSTER_OK)
         status =
             bus_check_listen(config->listen, bus_keys_count(keys) > 0 ? NULL : config->db, &err);
     bus_keys_close(&keys);
-    if (status != MUSTER_OK) {
-        fprintf(stderr, "musterd: %s\n", err.text);
-        return EXIT_USAGE;
-    }
-    text = config_text(config);
-    fputs(text == NULL ? "" : text, stdout);
-    free(text);
-    return EXIT_DONE;
+    return config_told(config, status, &err);
 }
 
 /* refused: nobody heard of this start, so it leaves no file behind that was not there before. */
