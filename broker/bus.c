@@ -441,21 +441,19 @@ static enum bus_received bus_next_of_bundle(struct bus *bus, struct bus_frame *r
 {
     struct bundle_entry entry;
 
-    if (bundle_next(&bus->in, &entry)) {
-        if (entry.peer == BUNDLE_CONTROL) {
-            answer_hello(bus, &entry);
-            return BUS_DROPPED; /* each one counts in its pass */
-        }
-        *ret_frame =
-            (struct bus_frame){.route = route_to(bus->in_from, entry.peer),
-                               .grant = bus->zap != NULL ? grant_of(bus, &bus->frame) : NULL,
-                               .data = entry.frame,
-                               .size = entry.size};
-        if (bus->zap == NULL || ret_frame->grant != NULL)
-            return bus_frame_fits(bus, ret_frame);
-        bus->counters.dropped_keys++;
+    if (!bundle_next(&bus->in, &entry))
         return BUS_DROPPED;
+    if (entry.peer == BUNDLE_CONTROL) {
+        answer_hello(bus, &entry);
+        return BUS_DROPPED; /* each one counts in its pass */
     }
+    *ret_frame = (struct bus_frame){.route = route_to(bus->in_from, entry.peer),
+                                    .grant = bus->zap != NULL ? grant_of(bus, &bus->frame) : NULL,
+                                    .data = entry.frame,
+                                    .size = entry.size};
+    if (bus->zap == NULL || ret_frame->grant != NULL)
+        return bus_frame_fits(bus, ret_frame);
+    bus->counters.dropped_keys++;
     return BUS_DROPPED;
 }
 
