@@ -144,9 +144,8 @@
 #define RESEND_MIN_MS 200        /* requests: doubling ... */
 #define ACK_AFTER_MS 20          /* what was applied, if nothing that says it was sent meanwhile */
 #define REPEAT_MIN_MS 50         /* unicast repeat: max(this, 3 x fan-out), doubling ... */
-/* A connection is given up when what was sent over it is not acknowledged for so long, and a new
- * one is tried each RECONNECT_MS. TCP itself would try the old one for 15 min, each 2 min at last.
- */
+/* A connection over which nothing was acknowledged for so long is given up, and a new one is tried
+ * each RECONNECT_MS. TCP itself would try the old one for 15 min, each 2 min at last. */
 #define TCP_MAXRT_MS (4 * LOST_MS)
 #define RECONNECT_MS 250 /* up to a fifth less: a broker that is back is reached within 0.5 s */
 

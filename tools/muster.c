@@ -352,7 +352,6 @@ int main(int argc, char **argv)
     return no_verb(name);
 }
 
-/* The one that is named, of the environment, or the default one; NULL: none is known. */
 const char *tool_broker_of(const char *broker, char address[ENDPOINT_MAX + 1])
 {
     if (broker == NULL)
