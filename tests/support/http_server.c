@@ -43,6 +43,7 @@ struct http_server {
     size_t seen_count;
     size_t hits;
     bool stop;
+    int held; /* bound and never listening: the port stays ours while the server is away */
     int fd, stop_pipe[2];
     char url[64];
     pthread_t thread;
@@ -266,25 +267,52 @@ static void *run(void *arg)
     return NULL;
 }
 
+static void server_dies(const struct sockaddr_in *at)
+{
+    fprintf(stderr, "http_server: port %d: %s\n", ntohs(at->sin_port), strerror(errno));
+    abort();
+}
+
+/* A socket at that port, which others may share that do not listen either. */
+static int bound_to(struct sockaddr_in *at)
+{
+    const int yes = 1;
+    socklen_t size = sizeof *at;
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+    if (bind(fd, (struct sockaddr *)at, size) != 0 ||
+        getsockname(fd, (struct sockaddr *)at, &size) != 0)
+        server_dies(at);
+    return fd;
+}
+
+void http_server_resume(struct http_server *server)
+{
+    struct sockaddr_in at = {.sin_family = AF_INET};
+    socklen_t size = sizeof at;
+
+    if (getsockname(server->held, (struct sockaddr *)&at, &size) != 0)
+        server_dies(&at);
+    server->fd = bound_to(&at);
+    server->stop = false;
+    server->connection_count = 0;
+    if (listen(server->fd, 64) != 0 || pipe(server->stop_pipe) != 0 ||
+        pthread_create(&server->thread, NULL, run, server) != 0)
+        server_dies(&at);
+}
+
 struct http_server *http_server_start_at(const char *address, int port)
 {
     struct http_server *server = calloc(1, sizeof *server);
     struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
-    socklen_t size = sizeof at;
-    const int yes = 1;
 
     assert(server != NULL && inet_pton(AF_INET, address, &at.sin_addr) == 1);
     pthread_mutex_init(&server->mutex, NULL);
     pthread_cond_init(&server->changed, NULL);
-    server->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    setsockopt(server->fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
-    if (bind(server->fd, (struct sockaddr *)&at, sizeof at) != 0 || listen(server->fd, 64) != 0 ||
-        getsockname(server->fd, (struct sockaddr *)&at, &size) != 0 ||
-        pipe(server->stop_pipe) != 0 || pthread_create(&server->thread, NULL, run, server) != 0) {
-        fprintf(stderr, "http_server: %s:%d: %s\n", address, port, strerror(errno));
-        abort();
-    }
+    server->held = bound_to(&at);
     snprintf(server->url, sizeof server->url, "http://%s:%d", address, ntohs(at.sin_port));
+    http_server_resume(server);
     return server;
 }
 
@@ -298,6 +326,23 @@ const char *http_server_url(const struct http_server *server)
     return server->url;
 }
 
+void http_server_pause(struct http_server *server)
+{
+    pthread_mutex_lock(&server->mutex);
+    server->stop = true;
+    pthread_cond_broadcast(&server->changed);
+    pthread_mutex_unlock(&server->mutex);
+    assert(write(server->stop_pipe[1], "x", 1) == 1);
+    pthread_join(server->thread, NULL);
+    for (size_t i = 0; i < server->connection_count && i < CONNECTIONS_MAX; i++)
+        pthread_join(server->connections[i], NULL);
+    http_server_reset(server, NULL);
+    close(server->fd);
+    close(server->stop_pipe[0]);
+    close(server->stop_pipe[1]);
+    server->fd = -1;
+}
+
 void http_server_stop(struct http_server **server)
 {
     struct http_server *s = *server;
@@ -305,18 +350,9 @@ void http_server_stop(struct http_server **server)
     if (s == NULL)
         return;
     *server = NULL;
-    pthread_mutex_lock(&s->mutex);
-    s->stop = true;
-    pthread_cond_broadcast(&s->changed);
-    pthread_mutex_unlock(&s->mutex);
-    assert(write(s->stop_pipe[1], "x", 1) == 1);
-    pthread_join(s->thread, NULL);
-    for (size_t i = 0; i < s->connection_count && i < CONNECTIONS_MAX; i++)
-        pthread_join(s->connections[i], NULL);
-    http_server_reset(s, NULL);
-    close(s->fd);
-    close(s->stop_pipe[0]);
-    close(s->stop_pipe[1]);
+    if (s->fd >= 0)
+        http_server_pause(s);
+    close(s->held);
     free(s);
 }
 

@@ -37,6 +37,9 @@ struct http_server *http_server_start(void);
 struct http_server *http_server_start_at(const char *address, int port); /* port 0: any */
 const char *http_server_url(const struct http_server *server); /* "http://127.0.0.1:1234" */
 void http_server_stop(struct http_server **server);
+/* Nobody is there, and all scripts are forgotten; then it is there again, at the same port. */
+void http_server_pause(struct http_server *server);
+void http_server_resume(struct http_server *server);
 
 /* Appends a script for this method and path (without its query). Requests without a script get 404.
  */

@@ -14,7 +14,6 @@ struct notice_fixture {
     const struct notice_service *service;
     struct provider_pace pace; /* of the watch */
     struct http_server *server;
-    int port; /* the server's, also when it is stopped */
     struct watch *watch;
     int wake_fd;
     char directory[64]; /* MUSTER_RUNTIME_DIR, removed at the end */

@@ -362,15 +362,14 @@ void garbage_is_degraded_and_withdraws_nothing(void **state)
 void nobody_there_is_absent_and_found_when_it_comes(void **state)
 {
     struct notice_fixture *f = *state;
-    int port = (int)strtol(strrchr(http_server_url(f->server), ':') + 1, NULL, 10);
     struct source_status status;
 
-    http_server_stop(&f->server);
+    http_server_pause(f->server);
     watch(f);
     status = state_is(f, SOURCE_ABSENT, "");
     notice_assert_retry(&status, -LIMIT_MS, BACKOFF_MOST_MS);
     assert_int_equal(status.last_ok_boot_ms, -1);
-    f->server = http_server_start_at("127.0.0.1", port);
+    http_server_resume(f->server);
     f->service->ready(f);
     notice_announces(f, IN_S);
     is_told(f);

@@ -199,12 +199,12 @@ static void knows_nothing(struct notice_fixture *f)
 
 static void is_not_there(struct notice_fixture *f)
 {
-    http_server_stop(&f->server);
+    http_server_pause(f->server);
 }
 
 static void comes_and_announces(struct notice_fixture *f)
 {
-    f->server = http_server_start_at("127.0.0.1", f->port);
+    http_server_resume(f->server);
     f->service->ready(f);
     announces(f);
 }
