@@ -15,6 +15,7 @@ started=""
 finish()
 {
     local code=$?
+    [ $BASHPID = $$ ] || exit $code # bash runs this in a child, too, that is killed before its program has begun
     for pid in $started; do kill -KILL "$pid" 2>/dev/null; done
     rm -rf "$dir"
     exit "$code"

@@ -4,7 +4,7 @@
 set -euo pipefail
 : "${MUSTERD:?}" "${BUILD_DIR:?}" "${MUSTER_PYTHON3:=python3}"
 unit=$BUILD_DIR/tools/systemd/musterd.service
-dir=$(mktemp -d)
+dir=$(mktemp -d -p /tmp) # the command of a unit has no space
 trap 'rm -rf "$dir"' EXIT
 
 # --- what a service manager hears, in this order

@@ -56,6 +56,8 @@ clean_up() {
     local status=${1:-$?} pid path
 
     trap - EXIT
+    # bash runs this in a child, too, that is killed before its program has begun
+    [ "$BASHPID" = "$cleaner" ] || exit "$status"
     for pid in ${started[@]+"${started[@]}"}; do
         if is_ours "$pid"; then kill -KILL "$pid" 2>/dev/null || true; fi
     done
@@ -73,6 +75,7 @@ clean_up() {
     [ "$status" != 0 ] && [ "$status" != 77 ] || rm -rf "$dir"
     exit "$status"
 }
+cleaner=$BASHPID
 trap clean_up EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM

@@ -14,6 +14,7 @@ lane_in() { # DIRECTORY - the scenario's variables, for a lane of its own
     group=proc-$BASHPID # $$ is the same in all lanes
     started=() mounted=() # those of the others are not ours to end
     db="$dir/state/muster.db" ipc="ipc://$dir/broker.sock" order="$dir/order"
+    cleaner=$BASHPID
     trap clean_up EXIT
 }
 

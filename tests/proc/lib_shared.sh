@@ -12,9 +12,9 @@ as_postgres() {
 
 postgres_start() {
     [ -n "$postgres_bin" ] || { say "skipped: no PostgreSQL server is installed (postgresql)"; exit 77; }
-    postgres_dir=$(mktemp -d "${TMPDIR:-/tmp}/muster-pg.XXXXXX") # a socket's path is short
+    postgres_dir=$(mktemp -d /tmp/muster-pg.XXXXXX) # not in TMPDIR: it is a short path of an address
     [ "$(id -u)" != 0 ] || chown nobody:nogroup "$postgres_dir"
-    trap 'status=$?; postgres_stop; clean_up $status' EXIT
+    trap 'status=$?; [ "$BASHPID" != "$cleaner" ] || postgres_stop; clean_up $status' EXIT
     (cd / && as_postgres "$postgres_bin/initdb" -D "$postgres_dir/data" -A trust -U muster) >"$dir/initdb.log" 2>&1 ||
         fail "initdb"
     postgres start
