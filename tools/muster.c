@@ -371,6 +371,12 @@ bool tool_node_is_rank(const struct muster_node_row *node)
     return strcmp(node->role, "chief") == 0 || strcmp(node->role, "worker") == 0;
 }
 
+bool tool_end_is_unheard(const char *end_text, int64_t unknown_ranks)
+{
+    return unknown_ranks > 0 &&
+           strstr(end_text, "did not come back to the restarted broker") != NULL;
+}
+
 /* A socket's path where nobody takes connections: there is no answer to wait for. Of other
  * addresses one cannot tell so quickly. */
 static bool nobody_listens(const char *broker)
