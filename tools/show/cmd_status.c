@@ -531,7 +531,7 @@ static void print_job(struct tool *tool, const struct muster_job_row *job,
         print_error(out, job);
     if (strcmp(status_outcome(job), "unheard") == 0)
         fprintf(out, "  finished?     not known here: `muster run` said it where it was started\n");
-    if (job->end_text[0] != '\0' && strcmp(job->end_text, job->error_text) != 0)
+    if (job->end_text[0] != '\0' && !tool_end_is_of(job->end_text, job->error_text))
         fprintf(out, "  end           %s\n", job->end_text);
 }
 

@@ -2,6 +2,7 @@
 #include "tools/why/story_internal.h"
 
 #include "schema/limits.h"
+#include "tools/tool.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -358,16 +359,6 @@ static bool is_in_a_round(const struct story *story, const struct muster_event_r
     return false;
 }
 
-/* Has the broker told the launch's end with the words of this failure? */
-static bool is_end_of(const struct muster_event_row *failure, const struct muster_event_row *end)
-{
-    const char *restored = strstr(end->text, " could not restore: ");
-
-    return failure->rank >= 0 && failure->text[0] != '\0' &&
-           (strcmp(failure->text, end->text) == 0 ||
-            (restored != NULL && strcmp(strchr(restored, ':') + 2, failure->text) == 0));
-}
-
 /* What a failure said before is not said again. */
 static void tell_end(struct story *story, const struct muster_event_row *end, int64_t from_unix_ms)
 {
@@ -375,7 +366,8 @@ static void tell_end(struct story *story, const struct muster_event_row *end, in
     struct shown time = story_at(story, end->unix_ms);
 
     for (; event < end; event++)
-        if (event->unix_ms >= from_unix_ms && is_end_of(event, end)) {
+        if (event->unix_ms >= from_unix_ms && event->rank >= 0 &&
+            tool_end_is_of(end->text, event->text)) {
             story_say(story, "At %s generation %" PRId64 " ended because of rank %" PRId64 ".",
                       time.text, end->generation, event->rank);
             return;
