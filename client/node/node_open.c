@@ -387,7 +387,7 @@ static enum muster_status restore_alone(struct muster_node *node, struct muster_
 }
 
 /* The launch is over for all ranks, whichever of them found its checkpoint gone: what each made in
- * place of the directory is in nobody's way. (They go on without a bystander.) */
+ * place of the directory is in nobody's way. (They go on without an observer.) */
 static void node_open_take_back(struct muster_node *node)
 {
     if (role_is_trainer(node->role))

@@ -1,7 +1,7 @@
 /* prog_reader - a read-only manager: reads the state that prog_manager saves. Its first argument
  * says what: list | best least|greatest | restore STEP | unlike missing|type|shape STEP | slowly
  * STEP FILE | metadata STEP | hold STEP LEASE-MS FILE | follow COUNT | latest | metric STEP NAME |
- * wait AFTER-STEP MS | twice STEP: pins, lists, lets go, reads anew and lists | fork STEP: pins,
+ * wait AFTER-STEP MS | twice STEP: pins, lists, lets go, reads again and lists | fork STEP: pins,
  * lets a forked child call in vain and close, and lists Where it looks: MUSTER_JOB with
  * MUSTER_BROKER, or MUSTER_CHECKPOINT_DIR alone if there is no job. */
 #include "tests/support/storm.h"

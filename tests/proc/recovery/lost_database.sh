@@ -1,5 +1,5 @@
 #!/bin/bash
-# The broker's database is lost and nobody has run `muster import` yet: a launch does not begin anew beside the job's
+# The broker's database is lost and nobody has run `muster import` yet: a launch does not begin again beside the job's
 # checkpoints. It ends, all ranks say what to do, nothing is touched, and what they say helps. What the broker knows, in
 # whatever state, holds nobody up; nor do another job's files, or a directory without a checkpoint.
 # Rules: R11.6.

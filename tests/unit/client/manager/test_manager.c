@@ -78,7 +78,7 @@ static void where_nothing_is_there_is_no_latest_step(void **state)
         muster_manager_restore(managed.manager, MUSTER_STEP_LATEST, &restored, &managed.error),
         MUSTER_E_NOT_FOUND);
     assert_int_equal(restored.step, -1); /* the first one is restored.step + 1 */
-    assert_true(managed_save(0));        /* and training begins all the same */
+    assert_true(managed_save(0));        /* and training begins anyway */
 }
 
 static void should_save_is_binding_and_the_same_when_asked_again(void **state)
@@ -167,7 +167,7 @@ static void names_have_prefix_and_digits(void **state)
     managed_close();
     assert_true(is_there("step_0"));
     managed.options.name_prefix = NULL;
-    managed.options.name_digits = 4; /* another way to name: what was there is found all the same */
+    managed.options.name_digits = 4; /* another way to name: what was there is found anyway */
     assert_int_equal(managed_begin(), 0);
     managed_save(1);
     assert_true(managed_save(2));

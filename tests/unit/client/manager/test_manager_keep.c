@@ -368,7 +368,7 @@ static void bad_metrics_are_refused_and_leave_nothing(void **state)
     assert_true(managed_save(0));
 }
 
-/* The state of a training that goes wrong is saved all the same, and is not among the best. */
+/* The state of a training that goes wrong is saved anyway, and is not among the best. */
 static void a_metric_that_is_no_number_is_left_out(void **state)
 {
     const struct muster_metric metrics[] = {{"loss", NAN}, {"rate", 0.25}, {"norm", INFINITY}};

@@ -14,7 +14,7 @@
 #include <stdio.h>
 
 #define ROUNDS 3
-#define TOLD_BYTES 1000 /* by the program in its snapshot; in its save it counts anew */
+#define TOLD_BYTES 1000 /* by the program in its snapshot; in its save it counts again */
 
 struct seen { /* what a heartbeat would have told */
     uint64_t round, bytes;

@@ -433,7 +433,7 @@ static void a_damaged_manifest_is_an_error_or_with_fallback_the_older_is_taken(v
     muster_node_close(&node, 0, NULL);
 }
 
-/* The only one of its launch: the next launch is another all the same, and gives it up. */
+/* The only one of its launch: the next launch is another anyway, and gives it up. */
 static void a_damaged_checkpoint_takes_its_launchs_number_with_it(void **state)
 {
     muster_node_t *node;
