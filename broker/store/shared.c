@@ -11,8 +11,9 @@
 
 #include "broker/base/clock.h"
 #include "broker/base/dirs.h"
-#include "broker/store/fenced_log.h"
 #include "broker/store/shared_internal.h"
+#include "fenced/changes.h"
+#include "fenced/fenced_log.h"
 #include "schema/error.h"
 
 #include <errno.h>
@@ -114,28 +115,13 @@ static enum muster_status copy_part(void *arg, const void *data, size_t size,
     return shared_keep(copy->shared, err);
 }
 
-static int copy_conflict(void *arg, int kind, sqlite3_changeset_iter *at)
-{
-    (void)arg;
-    (void)kind;
-    (void)at;
-    return SQLITE_CHANGESET_ABORT;
-}
-
 static enum muster_status copy_batch(void *arg, const void *data, size_t size,
                                      struct muster_error *err)
 {
     const struct copy *copy = arg;
-    int result =
-        sqlite3changeset_apply(copy->db, (int)size, (void *)data, NULL, copy_conflict, NULL);
+    enum muster_status status = changes_apply(copy->db, data, size, err);
 
-    if (result == SQLITE_OK)
-        return shared_keep(copy->shared, err);
-    return error_set(
-        err, MUSTER_E_CORRUPT,
-        "the log in the shared database does not fit its snapshot (%s): it was changed "
-        "by hand, or only a part of it was restored; restore the whole of it",
-        sqlite3_errstr(result));
+    return status == MUSTER_OK ? shared_keep(copy->shared, err) : status;
 }
 
 static enum muster_status copy_batches(struct shared *shared, struct copy *copy,
@@ -280,7 +266,7 @@ static enum muster_status shared_copy(struct shared *shared, const struct fenced
     copy.fd = open(part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (copy.fd < 0)
         return copy_failed(&copy, "create", err);
-    status = fenced_log_read_snapshot(shared->log, copy_part, &copy, err);
+    status = fenced_log_read_snapshot(shared->log, head, copy_part, &copy, err);
     close(copy.fd);
     if (status == MUSTER_OK)
         status = copy_batches(shared, &copy, head, err);
@@ -550,7 +536,9 @@ enum muster_status shared_open(const char *uri, const char *path, const char *ow
         return error_set(err, MUSTER_E_NOMEM, "no memory for the shared database");
     }
     shared->lock_fd = -1;
-    status = fenced_log_open(uri, owner, known, &shared->log, err);
+    status =
+        fenced_log_open(uri, owner, &(struct postgres_use){.option = "--shared", .known = known},
+                        &shared->log, err);
     if (status == MUSTER_OK)
         status = shared_lock(shared, err);
     if (status != MUSTER_OK) {

@@ -1,7 +1,7 @@
 /* prog_fenced ADDRESS - two brokers' ends of one log in the PostgreSQL database there, as they
  * never meet in a musterd that asks before it writes: each promise of fenced_log.h, broken off
  * where it hurts. */
-#include "broker/store/fenced_log.h"
+#include "fenced/fenced_log.h"
 
 #include <libpq-fe.h>
 #include <stdio.h>
@@ -18,6 +18,7 @@
 static const char *address;
 static PGconn *other; /* the test's own hand */
 static struct muster_error why;
+static const struct postgres_use broker = {.option = "--shared"};
 
 static void do_sql(const char *sql)
 {
@@ -59,8 +60,8 @@ static int set_up(void **state)
 
     do_sql("DROP TABLE IF EXISTS muster_lease, muster_batch, muster_snapshot");
     two = (struct two){0};
-    assert_int_equal(fenced_log_open(address, "a", false, &two.a, &why), MUSTER_OK);
-    assert_int_equal(fenced_log_open(address, "b", false, &two.b, &why), MUSTER_OK);
+    assert_int_equal(fenced_log_open(address, "a", &broker, &two.a, &why), MUSTER_OK);
+    assert_int_equal(fenced_log_open(address, "b", &broker, &two.b, &why), MUSTER_OK);
     assert_int_equal(fenced_log_take(two.a, LEASE_MS, &two.head, &why), MUSTER_OK);
     *state = &two;
     return 0;
@@ -248,7 +249,7 @@ static void the_next_one_reads_the_newest_snapshot_and_what_follows(void **state
     assert_int_equal(fenced_log_snapshot_part(two->a, 3, 0, "half", 4, &why), MUSTER_OK);
     fenced_log_release(two->a);
     assert_int_equal(fenced_log_take(two->b, LEASE_MS, &head, &why), MUSTER_OK);
-    assert_int_equal(fenced_log_read_snapshot(two->b, hear, &parts, &why), MUSTER_OK);
+    assert_int_equal(fenced_log_read_snapshot(two->b, &head, hear, &parts, &why), MUSTER_OK);
     assert_string_equal(parts.text, "who le ");
     assert_int_equal(fenced_log_read_batches(two->b, &head, hear, &batches, &why), MUSTER_OK);
     assert_string_equal(batches.text, "two three ");
