@@ -60,7 +60,8 @@ enum muster_status fenced_log_head(struct fenced_log *log, struct fenced_log_hea
                                    struct muster_error *err);
 /* MUSTER_OK: there is no lease yet. MUSTER_E_LOCKED: there is one; err says who had it last. */
 enum muster_status fenced_log_look(struct fenced_log *log, struct muster_error *err);
-/* From now on for lease_ms. */
+/* From now on for lease_ms. Looks at the epoch alone: nobody else appends in it, and a log that was
+ * restored to an earlier state is found by the next batch. */
 enum muster_status fenced_log_renew(struct fenced_log *log, int64_t lease_ms,
                                     struct muster_error *err);
 /* The next one need not wait for its end. Not if it is not ours. */
