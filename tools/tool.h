@@ -68,7 +68,8 @@ struct tool {
     int args_count;
     int timeout_ms;
     int64_t now_unix_ms;
-    char address[BROKERS_TEXT_MAX + 1]; /* brokers or database, once opened */
+    char place[BROKERS_TEXT_MAX + 1];   /* brokers or database, once opened; not to be shown */
+    char address[BROKERS_TEXT_MAX + 1]; /* the same, without a password */
     muster_client_t *client;
     char job[256]; /* once resolved */
     int64_t

@@ -59,7 +59,7 @@ static int list(struct muster_error *error)
 {
     const struct muster_checkpoint_info *all = NULL;
     size_t count = 0;
-    enum muster_status status = muster_manager_all_steps(manager, &all, &count, error);
+    enum muster_status status = muster_manager_all_steps(manager, &all, &count, sizeof *all, error);
 
     for (size_t i = 0; i < count; i++)
         printf("%s%" PRId64 "%s", i > 0 ? " " : "", all[i].step, all[i].pinned ? "*" : "");
@@ -70,7 +70,8 @@ static int list(struct muster_error *error)
 static int restore(int64_t step, struct muster_error *error)
 {
     struct muster_restored restored;
-    enum muster_status status = muster_manager_restore(manager, step, &restored, error);
+    enum muster_status status =
+        muster_manager_restore(manager, step, &restored, sizeof restored, error);
 
     if (status == MUSTER_OK)
         printf("restored %" PRId64 " %s\n", restored.step,
@@ -81,7 +82,7 @@ static int restore(int64_t step, struct muster_error *error)
 static int metadata(int64_t step, struct muster_error *error)
 {
     const struct muster_checkpoint_info *info = NULL;
-    enum muster_status status = muster_manager_metadata(manager, step, &info, error);
+    enum muster_status status = muster_manager_metadata(manager, step, &info, sizeof *info, error);
 
     if (status == MUSTER_OK)
         printf("%s %s epoch=%" PRId64 "\n", info->metrics, info->custom_metadata, info->epoch);
@@ -186,9 +187,10 @@ static int calls_in_vain(struct muster_error *error)
     int64_t step = -1;
 
     alarm(20);
-    if (muster_manager_all_steps(manager, &all, &count, error) != MUSTER_E_FORKED ||
+    if (muster_manager_all_steps(manager, &all, &count, sizeof *all, error) != MUSTER_E_FORKED ||
         muster_manager_latest_step(manager, &step, error) != MUSTER_E_FORKED ||
-        muster_manager_restore(manager, MUSTER_STEP_LATEST, &restored, error) != MUSTER_E_FORKED ||
+        muster_manager_restore(manager, MUSTER_STEP_LATEST, &restored, sizeof restored, error) !=
+            MUSTER_E_FORKED ||
         muster_manager_wait_for_new_checkpoint(manager, -1, -1, &step, error) != MUSTER_E_FORKED ||
         muster_manager_pin(manager, MUSTER_STEP_LATEST, 1000, &step, error) != MUSTER_E_FORKED ||
         muster_manager_unpin(manager, MUSTER_STEP_LATEST, error) != MUSTER_E_FORKED ||

@@ -313,6 +313,8 @@ static int save_fn(const struct muster_save_context *context)
     char path[4096];
     FILE *file;
 
+    assert_int_equal(context->struct_size, sizeof *context);
+    assert_true(MUSTER_HAS(context, snapshot));
     f.call_arg_seen = context->call_arg != NULL ? *(int64_t *)context->call_arg : 0;
     if (f.fail_at != 0)
         return f.fail_at;
@@ -330,6 +332,8 @@ static int restore_fn(const struct muster_restore_context *context)
     long long value = 0;
     FILE *file;
 
+    assert_int_equal(context->struct_size, sizeof *context);
+    assert_true(MUSTER_HAS(context, saved_world_size));
     snprintf(path, sizeof path, "%s/mine", context->directory);
     file = fopen(path, "r");
     if (file == NULL || fscanf(file, "%lld", &value) != 1)
