@@ -278,6 +278,9 @@ static enum muster_status shared_is_copy(struct shared *shared, struct muster_er
         return MUSTER_OK;
     if (result == SQLITE_EMPTY || result == SQLITE_NOTADB || result == SQLITE_CORRUPT)
         return shared_move_aside(shared, sqlite3_errstr(result), err);
+    if (result != SQLITE_DONE) /* as when the disk is full: it may be read later */
+        return error_set(err, MUSTER_E_STORAGE, "cannot look at the copy %s: %s; check the disk",
+                         shared->path, sqlite3_errstr(result));
     return error_set(err, MUSTER_E_ARGUMENT,
                      "database %s has records of its own, and the shared database %s others: the "
                      "file would be written over; name another one with --db, or an empty database "
