@@ -44,6 +44,8 @@ static int key_store_name(struct tool *tool, struct key_store *store)
     char db[PATH_BYTES_MAX + 1];
     const char *slash;
 
+    if (tool->values[OPTION_DB] != NULL && strstr(tool->values[OPTION_DB], "://") != NULL)
+        return tool_fail(TOOL_USAGE, "keys lie beside the file of musterd --db: name that file");
     if (tool->values[OPTION_DB] != NULL)
         snprintf(db, sizeof db, "%s", tool->values[OPTION_DB]);
     else if (!paths_default_db((unsigned)geteuid(), getenv("XDG_STATE_HOME"), getenv("HOME"), db))

@@ -237,12 +237,14 @@ int tool_connect(struct tool *tool)
     if (place == NULL)
         place = tool->values[OPTION_DB];
     if (place != NULL)
-        snprintf(tool->address, sizeof tool->address, "%s", place);
-    else if (query_place_find(tool->address, &err) != MUSTER_OK)
+        snprintf(tool->place, sizeof tool->place, "%s", place);
+    else if (query_place_find(tool->place, &err) != MUSTER_OK)
         return tool_fail(TOOL_UNREACHABLE, "%s", err.text);
-    status = muster_client_open(tool->address, tool->timeout_ms, &tool->client, &err);
-    if (status == MUSTER_OK)
+    status = muster_client_open(tool->place, tool->timeout_ms, &tool->client, &err);
+    if (status == MUSTER_OK) {
+        snprintf(tool->address, sizeof tool->address, "%s", muster_client_place(tool->client));
         return TOOL_DONE;
+    }
     if (status == MUSTER_E_ARGUMENT)
         return tool_fail(TOOL_USAGE, "%s", err.text);
     return tool_fail(TOOL_UNREACHABLE, "%s", err.text);

@@ -11,14 +11,16 @@
 
 #include "broker/base/clock.h"
 #include "broker/base/dirs.h"
-#include "broker/store/fenced_log.h"
 #include "broker/store/shared_internal.h"
+#include "fenced/changes.h"
+#include "fenced/fenced_log.h"
 #include "schema/error.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,10 +30,23 @@
 #define PART_BYTES ((size_t)512 << 10)
 #define SNAPSHOT_LEAST_BYTES ((uint64_t)4 << 20) /* of batches, or as many as the database has */
 #define RETRY_MS 500
-#define LOCK_WAIT_MS 3000 /* as long as a killed musterd takes to be gone */
+#define KEEPER_LOOK_MS 250
+#define KEEPER_MOST_MS 120000 /* a start that hangs on its disk gives up the lease then */
+#define LOCK_WAIT_MS 3000     /* as long as a killed musterd takes to be gone */
+
+/* Renews the lease on a thread of its own while the start reads and checks the copy: of a large one
+ * that takes longer than a lease, so two brokers would take it from each other for ever. It alone
+ * asks the shared database while it runs. */
+struct keeper {
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t wakes;
+    bool runs, stop;
+};
 
 struct shared {
     struct fenced_log *log;
+    struct keeper keeper;
     char *path;
     char *aside;
     int lock_fd; /* of path, until the store takes it */
@@ -87,6 +102,52 @@ static enum muster_status shared_keep(struct shared *shared, struct muster_error
     return status;
 }
 
+static void *keeper_run(void *arg)
+{
+    struct shared *shared = arg;
+    struct keeper *keeper = &shared->keeper;
+    int64_t until_ms = clock_ms(CLOCK_BOOTTIME) + KEEPER_MOST_MS;
+    enum muster_status status = MUSTER_OK;
+
+    pthread_mutex_lock(&keeper->lock);
+    while (!keeper->stop && clock_ms(CLOCK_BOOTTIME) < until_ms &&
+           (status == MUSTER_OK || status == MUSTER_E_STORAGE)) {
+        int64_t at_ms = clock_ms(CLOCK_REALTIME) + KEEPER_LOOK_MS;
+        struct timespec at = {.tv_sec = at_ms / 1000, .tv_nsec = at_ms % 1000 * 1000000};
+
+        pthread_cond_timedwait(&keeper->wakes, &keeper->lock, &at);
+        if (keeper->stop)
+            break;
+        pthread_mutex_unlock(&keeper->lock);
+        status = shared_keep(shared, NULL);
+        pthread_mutex_lock(&keeper->lock);
+    }
+    pthread_mutex_unlock(&keeper->lock);
+    return NULL;
+}
+
+/* Without a thread the lease ends by its time, which is only slower. */
+static void keeper_start(struct shared *shared)
+{
+    shared->keeper.stop = false;
+    shared->keeper.runs = pthread_create(&shared->keeper.thread, NULL, keeper_run, shared) == 0;
+}
+
+/* Whoever asks the shared database next calls it. Returns at once if it does not run. */
+static void keeper_stop(struct shared *shared)
+{
+    struct keeper *keeper = &shared->keeper;
+
+    if (!keeper->runs)
+        return;
+    pthread_mutex_lock(&keeper->lock);
+    keeper->stop = true;
+    pthread_cond_signal(&keeper->wakes);
+    pthread_mutex_unlock(&keeper->lock);
+    pthread_join(keeper->thread, NULL);
+    keeper->runs = false;
+}
+
 static enum muster_status copy_failed(const struct copy *copy, const char *doing,
                                       struct muster_error *err)
 {
@@ -114,28 +175,13 @@ static enum muster_status copy_part(void *arg, const void *data, size_t size,
     return shared_keep(copy->shared, err);
 }
 
-static int copy_conflict(void *arg, int kind, sqlite3_changeset_iter *at)
-{
-    (void)arg;
-    (void)kind;
-    (void)at;
-    return SQLITE_CHANGESET_ABORT;
-}
-
 static enum muster_status copy_batch(void *arg, const void *data, size_t size,
                                      struct muster_error *err)
 {
     const struct copy *copy = arg;
-    int result =
-        sqlite3changeset_apply(copy->db, (int)size, (void *)data, NULL, copy_conflict, NULL);
+    enum muster_status status = changes_apply(copy->db, data, size, err);
 
-    if (result == SQLITE_OK)
-        return shared_keep(copy->shared, err);
-    return error_set(
-        err, MUSTER_E_CORRUPT,
-        "the log in the shared database does not fit its snapshot (%s): it was changed "
-        "by hand, or only a part of it was restored; restore the whole of it",
-        sqlite3_errstr(result));
+    return status == MUSTER_OK ? shared_keep(copy->shared, err) : status;
 }
 
 static enum muster_status copy_batches(struct shared *shared, struct copy *copy,
@@ -280,7 +326,7 @@ static enum muster_status shared_copy(struct shared *shared, const struct fenced
     copy.fd = open(part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (copy.fd < 0)
         return copy_failed(&copy, "create", err);
-    status = fenced_log_read_snapshot(shared->log, copy_part, &copy, err);
+    status = fenced_log_read_snapshot(shared->log, head, copy_part, &copy, err);
     close(copy.fd);
     if (status == MUSTER_OK)
         status = copy_batches(shared, &copy, head, err);
@@ -341,8 +387,10 @@ enum muster_status shared_take(struct shared *shared, struct muster_error *err)
     status = head.has_snapshot ? shared_copy(shared, &head, err) : MUSTER_OK;
     if (status != MUSTER_OK)
         fenced_log_release(shared->log);
-    else
+    else {
         shared_unlock(shared, false); /* the store takes it */
+        keeper_start(shared);
+    }
     return status;
 }
 
@@ -356,6 +404,7 @@ enum muster_status store_holds(struct store *store, struct muster_error *err)
 
     if (shared == NULL)
         return MUSTER_OK;
+    keeper_stop(shared);
     if (clock_ms(CLOCK_BOOTTIME) >= shared->renew_at_ms) {
         status = shared_keep(shared, &shared->doubt);
         if (status != MUSTER_E_STORAGE && status != MUSTER_OK && err != NULL)
@@ -428,6 +477,7 @@ enum muster_status shared_write(struct store *store, bool *ret_written, struct m
     *ret_written = false;
     if (shared == NULL)
         return MUSTER_OK;
+    keeper_stop(shared);
     status = shared_failed(store, sqlite3session_changeset(shared->session, &size, &changes),
                            "collect what a transaction changed", err);
     if (status == MUSTER_OK && size > 0)
@@ -501,6 +551,7 @@ enum muster_status shared_begin(struct store *store, struct muster_error *err)
 
     if (shared == NULL)
         return mark_forget(store, err);
+    keeper_stop(shared);
     status = snapshot_take(store, err);
     while (status == MUSTER_OK && shared->image != NULL) {
         status = snapshot_part(shared, err);
@@ -509,7 +560,11 @@ enum muster_status shared_begin(struct store *store, struct muster_error *err)
     }
     snapshot_drop(shared);
     mark_sql(shared, sql); /* only now: until then these records may be nowhere else */
-    return status == MUSTER_OK ? store_exec(store, sql, err) : status;
+    if (status == MUSTER_OK)
+        status = store_exec(store, sql, err);
+    if (status == MUSTER_OK)
+        keeper_start(shared); /* the core reads it all */
+    return status;
 }
 
 bool store_snapshot_is_due(const struct store *store)
@@ -550,7 +605,9 @@ enum muster_status shared_open(const char *uri, const char *path, const char *ow
         return error_set(err, MUSTER_E_NOMEM, "no memory for the shared database");
     }
     shared->lock_fd = -1;
-    status = fenced_log_open(uri, owner, known, &shared->log, err);
+    status =
+        fenced_log_open(uri, owner, &(struct postgres_use){.option = "--shared", .known = known},
+                        &shared->log, err);
     if (status == MUSTER_OK)
         status = shared_lock(shared, err);
     if (status != MUSTER_OK) {
@@ -565,6 +622,9 @@ void shared_close(struct shared **shared)
 {
     if (*shared == NULL)
         return;
+    keeper_stop(*shared);
+    pthread_cond_destroy(&(*shared)->keeper.wakes);
+    pthread_mutex_destroy(&(*shared)->keeper.lock);
     if ((*shared)->taken)
         fenced_log_release((*shared)->log);
     fenced_log_close(&(*shared)->log);

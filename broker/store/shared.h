@@ -2,7 +2,8 @@
  * changed goes into a log in PostgreSQL before it counts (fenced_log.h), and the next broker makes
  * its own copy of the database from that log.
  * Owns: the lease, the copy at a take-over, the snapshots that keep the log short.
- * Never: decides anything. One thread; blocks as fenced_log.h says. */
+ * Never: decides anything. Blocks as fenced_log.h says. One thread asks; from shared_take to the
+ * store's first question that is one of its own, which keeps the lease while the start works. */
 #ifndef BROKER_STORE_SHARED_H
 #define BROKER_STORE_SHARED_H
 

@@ -1,5 +1,6 @@
 #include "client/query/dbread.h"
 
+#include "client/query/dbread_shared.h"
 #include "schema/error.h"
 #include "schema/sql/queries.h"
 #include "schema/sql/sql.h"
@@ -13,9 +14,10 @@
 
 struct dbread {
     sqlite3 *sqlite;
-    char *path;              /* as the user wrote it, for error texts */
-    const char *sql;         /* of the last question: a list asks the same for each page */
-    sqlite3_stmt *statement; /* ... ready to be asked again */
+    struct dbread_shared *shared; /* NULL: a file. Else it owns sqlite */
+    char *path;                   /* as the user wrote it, or the shared one's name: for texts */
+    const char *sql;              /* of the last question: a list asks the same for each page */
+    sqlite3_stmt *statement;      /* ... ready to be asked again */
 };
 
 /* What a failed call means, and what to do about it. */
@@ -43,8 +45,8 @@ static enum muster_status dbread_failed(const struct dbread *db, int rc, struct 
     default:
         /* Most often the -wal or -shm file beside it may not be read or made by this user. */
         return error_set(err, MUSTER_E_IO,
-                         "the database %s cannot be read (%s): ask the broker instead (--broker "
-                         "ADDRESS), or copy it together with its -wal file to a directory of yours "
+                         "the database %s cannot be read (%s): ask the broker by its "
+                         "address, or copy it together with its -wal file to a directory of yours "
                          "and read the copy",
                          db->path, why);
     }
@@ -57,13 +59,13 @@ static enum muster_status check_file(const char *path, struct muster_error *err)
     if (stat(path, &status) != 0) {
         if (errno == ENOENT || errno == ENOTDIR)
             return error_set_code(err, MUSTER_E_NOT_FOUND, errno,
-                                  "there is no database %s: give the file of a musterd (--db PATH) "
-                                  "or its address (--broker ADDRESS)",
+                                  "there is no database %s: give the file of a musterd, or a "
+                                  "broker's address (tcp://host:port or ipc://path)",
                                   path);
         return error_set_code(
             err, MUSTER_E_IO, errno,
             "the database %s cannot be reached (%s): check the permissions of its "
-            "directories, or ask the broker (--broker ADDRESS)",
+            "directories, or ask the broker by its address",
             path, strerror(errno));
     }
     if (!S_ISREG(status.st_mode))
@@ -123,6 +125,15 @@ static enum muster_status check_schema(struct dbread *db, struct muster_error *e
     return MUSTER_OK;
 }
 
+/* The file may come from anybody: nothing in its schema may run functions with side effects. */
+static enum muster_status dbread_begin(struct dbread *db, struct muster_error *err)
+{
+    sqlite3_extended_result_codes(db->sqlite, 1);
+    sqlite3_db_config(db->sqlite, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
+    sqlite3_db_config(db->sqlite, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
+    return check_schema(db, err);
+}
+
 static enum muster_status dbread_connect_to(struct dbread *db, int busy_timeout_ms,
                                             struct muster_error *err)
 {
@@ -136,29 +147,72 @@ static enum muster_status dbread_connect_to(struct dbread *db, int busy_timeout_
     sqlite3_free(name);
     if (rc != SQLITE_OK)
         return dbread_failed(db, rc, err);
-    sqlite3_extended_result_codes(db->sqlite, 1);
     sqlite3_busy_timeout(db->sqlite, busy_timeout_ms);
-    /* The file may come from anybody: nothing in its schema may run functions with side effects. */
-    sqlite3_db_config(db->sqlite, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
-    sqlite3_db_config(db->sqlite, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
-    return check_schema(db, err);
+    return dbread_begin(db, err);
 }
 
-enum muster_status dbread_open(const char *path, int busy_timeout_ms, struct dbread **ret_db,
+static void dbread_forget_statement(void *arg)
+{
+    struct dbread *db = arg;
+
+    sqlite3_finalize(db->statement);
+    db->statement = NULL;
+    db->sql = NULL;
+}
+
+/* What brokers share may have gone on, or be another's after a take-over. */
+static enum muster_status dbread_renew(struct dbread *db, struct muster_error *err)
+{
+    sqlite3 *now = NULL;
+    enum muster_status status;
+
+    if (db->shared == NULL)
+        return MUSTER_OK;
+    status = dbread_shared_renew(db->shared, dbread_forget_statement, db, &now, err);
+    if (status != MUSTER_OK || now == db->sqlite) {
+        db->sqlite = now;
+        return status;
+    }
+    db->sqlite = now;
+    return dbread_begin(db, err);
+}
+
+static enum muster_status dbread_open_shared(struct dbread *db, const char *uri, int timeout_ms,
+                                             struct muster_error *err)
+{
+    char *name;
+    enum muster_status status = dbread_shared_open(uri, timeout_ms, &db->shared, err);
+
+    if (status == MUSTER_OK)
+        status = dbread_renew(db, err);
+    if (status != MUSTER_OK)
+        return status;
+    name = strdup(dbread_shared_name(db->shared));
+    if (name == NULL)
+        return error_set(err, MUSTER_E_NOMEM, "no memory to open the shared database");
+    free(db->path);
+    db->path = name;
+    return MUSTER_OK;
+}
+
+enum muster_status dbread_open(const char *path, int timeout_ms, struct dbread **ret_db,
                                struct muster_error *err)
 {
     struct dbread *db;
-    enum muster_status status = check_file(path, err);
+    bool is_shared = dbread_shared_is(path);
+    enum muster_status status = is_shared ? MUSTER_OK : check_file(path, err);
 
     if (status != MUSTER_OK)
         return status;
     db = calloc(1, sizeof *db);
     if (db != NULL)
-        db->path = strdup(path);
+        db->path = strdup(is_shared ? "of --db" : path); /* it may have a password */
     if (db == NULL || db->path == NULL)
-        status = error_set(err, MUSTER_E_NOMEM, "no memory to open the database %s", path);
+        status = error_set(err, MUSTER_E_NOMEM, "no memory to open the database");
+    else if (is_shared)
+        status = dbread_open_shared(db, path, timeout_ms, err);
     else
-        status = dbread_connect_to(db, busy_timeout_ms, err);
+        status = dbread_connect_to(db, timeout_ms, err);
     if (status != MUSTER_OK) {
         dbread_close(&db);
         return status;
@@ -172,7 +226,9 @@ void dbread_close(struct dbread **db)
     if (db == NULL || *db == NULL)
         return;
     sqlite3_finalize(db[0]->statement);
-    sqlite3_close(db[0]->sqlite);
+    if (db[0]->shared == NULL)
+        sqlite3_close(db[0]->sqlite);
+    dbread_shared_close(&db[0]->shared);
     free(db[0]->path);
     free(*db);
     *db = NULL;
@@ -230,6 +286,9 @@ enum muster_status dbread_page(struct dbread *db, const struct question *questio
 
     if (sql == NULL)
         return error_set(err, MUSTER_E_NOT_FOUND, "there is no query named %s", question->query);
+    status = dbread_renew(db, err);
+    if (status != MUSTER_OK)
+        return status;
     rc = dbread_prepare(db, sql);
     if (rc == SQLITE_OK)
         rc = bind_all(db->statement, question);
@@ -257,4 +316,9 @@ enum muster_status dbread_page(struct dbread *db, const struct question *questio
     if (status == MUSTER_OK)
         *ret_more = count == QUERY_PAGE_ROWS;
     return status;
+}
+
+const char *dbread_name(const struct dbread *db)
+{
+    return db->path;
 }

@@ -1,5 +1,6 @@
 /* query - the public face of libmuster-query: a client that asks a broker or reads its database.
  * Owns: argument checks, the choice between the two, the paging. */
+#include "client/query/dbread_shared.h"
 #include "client/query/query_address.h"
 #include "client/query/query_link.h"
 #include "client/query/query_place.h"
@@ -10,6 +11,7 @@
 #include "schema/sql/queries.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -70,8 +72,9 @@ static enum muster_status client_take_place(muster_client_t *client, const char 
     } else {
         memcpy(client->place, place, strlen(place) + 1);
     }
-    return strstr(client->place, "://") == NULL ? MUSTER_OK
-                                                : query_address_check(client->place, err);
+    return strstr(client->place, "://") == NULL || dbread_shared_is(client->place)
+               ? MUSTER_OK
+               : query_address_check(client->place, err);
 }
 
 enum muster_status muster_client_open(const char *address_or_path, int timeout_ms,
@@ -96,6 +99,8 @@ enum muster_status muster_client_open(const char *address_or_path, int timeout_m
         status = query_link_open(client->place, timeout_ms, &client->link, ret_error);
     else if (status == MUSTER_OK)
         status = dbread_open(client->place, timeout_ms, &client->db, ret_error);
+    if (status == MUSTER_OK && client->db != NULL)
+        snprintf(client->place, sizeof client->place, "%s", dbread_name(client->db));
     if (status != MUSTER_OK) {
         free(client);
         return status;

@@ -9,7 +9,7 @@ if [ -z "$tool" ]; then
 fi
 sources() {
     git ls-files -z --cached --others --exclude-standard -- '*.c' '*.h' 2>/dev/null ||
-        find schema broker node client tools tests -name '*.[ch]' -print0
+        find schema fenced broker node client tools tests -name '*.[ch]' -print0
 }
 mapfile -d '' -t files < <(sources)
 present=()

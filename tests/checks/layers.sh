@@ -1,7 +1,8 @@
 #!/bin/sh
 # layers.sh [ROOT] - walks the include graph and fails on every arrow that the layering does not allow:
 #
-#   schema <- broker        schema <- node <- client <- tools, tests        nothing but tests includes broker
+#   schema <- fenced <- broker      schema <- node <- client <- tools, tests      nothing but tests includes broker
+#   fenced <- client/query/dbread_shared
 #
 # Inside broker/core: contract <- state <- checkpoints, tasks <- rounds <- members <- what is in broker/core
 # itself; of tasks, members knows queues.h.
@@ -15,7 +16,7 @@ cd "${1:-${SOURCE_DIR:-$(dirname "$0")/../..}}"
 
 list=$(mktemp)
 trap 'rm -f "$list"' EXIT
-for folder in schema broker node client tools tests; do
+for folder in schema fenced broker node client tools tests; do
     if [ -d "$folder" ]; then
         find "$folder" -type f \( -name '*.[ch]' -o -name '*.def' \)
     fi
@@ -53,6 +54,8 @@ function check_ours(target) {
             " are in a circle of folders (" target ")"
     if (index(allowed[from], " " to " ") == 0)
         wrong(from " must not include " to " (" target ")")
+    if (from == "client" && to == "fenced" && file !~ /^client\/query\/dbread/)
+        wrong("of client only query/dbread* includes fenced (" target ")")
 }
 # What no arrow comes to or goes from is in no circle; what is left when that was taken away, again and again, is.
 function circles(   arrow, ends, into, out, taken) {
@@ -84,8 +87,10 @@ function check_system(name) {
     if ((from == "schema" || from ~ /\/core/) && name ~ impure)
         wrong(from " is pure: no socket, file, clock, thread, so no <" name ">")
     if (file ~ /^tests\//) return
-    if (name ~ /^sqlite3/ && file !~ /^(broker\/store\/|client\/query\/dbread)/)
-        wrong("<" name "> belongs to broker/store and client/query/dbread* only")
+    if (name ~ /^sqlite3/ && file !~ /^(broker\/store\/|fenced\/changes|client\/query\/dbread)/)
+        wrong("<" name "> belongs to broker/store, fenced/changes and client/query/dbread* only")
+    if (name ~ /^libpq/ && folder_of(file) != "fenced")
+        wrong("<" name "> belongs to fenced only")
     if (name == "sodium.h" && file !~ /^(schema\/manifest\/sign|node\/shard\/checksum)\.c$/)
         wrong("<sodium.h> belongs to schema/manifest/sign.c and node/shard/checksum.c only")
     if (name ~ /^curl\// && file != "node/notice/base/http.c")
@@ -105,14 +110,15 @@ BEGIN {
     allowed["broker/core/rounds"] = allowed["broker/core/checkpoints"] " broker/core/rounds "
     allowed["broker/core/members"] = allowed["broker/core/rounds"] " broker/core/members broker/core/tasks "
     allowed["broker/core"] = allowed["broker/core/members"] " broker/core "
-    allowed["broker"] = " schema broker/core/contract broker "
+    allowed["fenced"] = " schema fenced "
+    allowed["broker"] = " schema fenced broker/core/contract broker "
     allowed["node/core"] = " schema node/core "
     allowed["node"] = " schema node/core node "
     allowed["client/include"] = " client/include "
-    allowed["client"] = " schema node/core node client client/include "
+    allowed["client"] = " schema fenced node/core node client client/include "
     allowed["examples"] = " client/include examples "
     allowed["tools"] = " schema node/core node client client/include tools "
-    allowed["tests"] = allowed["broker/core"] " schema broker node/core node client client/include examples tools tests "
+    allowed["tests"] = allowed["broker/core"] " schema fenced broker node/core node client client/include examples tools tests "
     standard = "^(assert|complex|ctype|errno|fenv|float|inttypes|iso646|limits|locale|math|setjmp|signal|stdalign|stdarg|stdbool|stddef|stdint|stdio|stdlib|stdnoreturn|string|time|wchar|wctype)\\.h$"
     impure = "^(z?c?zmq|sqlite3|poll|pthread|signal|fcntl|unistd|time|dirent|threads|dlfcn|netdb|sys/|net/|netinet/|arpa/)"
     while ((getline path < list) > 0) { known[path] = 1; order[++files] = path }

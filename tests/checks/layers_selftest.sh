@@ -15,13 +15,16 @@ clean_tree() {
     rm -rf "$tree"
     for file in schema/wire/wire.h schema/status.h broker/bus.h broker/core/contract/core.h broker/core/dispatch.h \
                 broker/core/state/state.h broker/core/rounds/round.h broker/core/members/member.h node/gate.h \
-                node/core/member.h client/manager.h client/include/muster/node.h tools/render.h; do
+                node/core/member.h client/manager.h client/include/muster/node.h tools/render.h \
+                fenced/log.h; do
         plant "$file" '#include <stdint.h>'
     done
     plant broker/store/store.c '#include <sqlite3.h>'
     plant broker/bus.c '#include <czmq.h>'
     plant node/link.c '#include <zmq.h>'
     plant client/query/dbread.c '#include <sqlite3.h>'
+    plant client/query/dbread_shared.c '#include "fenced/log.h"'
+    plant broker/store/shared.c '#include "fenced/log.h"'
     plant client/node/node.c '#include "node/gate.h"'
     plant client/examples/train.c '#include <muster/node.h>'
     plant node/agent/agent.h '#include "node/gate.h"'
@@ -56,6 +59,11 @@ refuses broker/core/rounds/a.c '#include "broker/core/dispatch.h"' 'rounds must 
 refuses broker/loop.c '#include "broker/core/state/state.h"' 'broker must not include broker/core/state'
 refuses broker/loop.c '#include <sqlite3.h>' 'belongs to broker/store'
 refuses broker/loop.c '#include <zmq.h>' 'belongs to broker/bus'
+refuses fenced/a.c '#include "broker/bus.h"' 'fenced must not include broker'
+refuses fenced/a.c '#include <sqlite3.h>' 'belongs to broker/store'
+refuses broker/store/a.c '#include <libpq-fe.h>' 'belongs to fenced only'
+refuses client/a.c '#include "fenced/log.h"' 'of client only query/dbread'
+refuses tools/a.c '#include "fenced/log.h"' 'tools must not include fenced'
 refuses node/a.c '#include "broker/bus.h"' 'node must not include broker'
 refuses node/a.c '#include "node/agent/agent.h"' 'node and node/agent are in a circle of folders'
 refuses node/a.c '#include "client/manager.h"' 'node must not include client'

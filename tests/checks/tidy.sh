@@ -40,7 +40,7 @@ export -f tidy_one
 cd "$SOURCE_DIR"
 mkdir -p "$kept"
 # Only what is compiled here: a source that CMake has not seen yet has no flags to be read with.
-find schema broker node client tools -name '*.c' | LC_ALL=C sort |
+find schema fenced broker node client tools -name '*.c' | LC_ALL=C sort |
     while IFS= read -r file; do
         if grep -qF "/$file\"" "$BUILD_DIR/compile_commands.json"; then printf '%s\0' "$file"; fi
     done >"$kept/files"

@@ -66,7 +66,7 @@ done
 
 # --- each status, each call and each table of a shared database that a page names exists
 statuses=$(sed -n 's/^X(\(MUSTER_E_[A-Z_]*\),.*/\1/p' "$SOURCE_DIR/schema/status.def")
-names=$(cat "$SOURCE_DIR"/client/include/muster/*.h "$SOURCE_DIR"/{schema/status.h,broker/store/fenced_log.c} | grep -oE "\\bmuster_[a-z_]+")
+names=$(cat "$SOURCE_DIR"/client/include/muster/*.h "$SOURCE_DIR"/{schema/status.h,fenced/fenced_log.c} | grep -oE "\\bmuster_[a-z_]+")
 for page in "$pages"/*; do
     { grep -oE 'MUSTER_E_[A-Z_]+' "$page" || true; } | none_of "$page" statuses "$statuses"
     { plain "$page" | grep -oE '\bmuster_[a-z_]+[a-z]\b' || true; } | none_of "$page" calls "$names"

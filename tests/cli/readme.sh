@@ -74,7 +74,7 @@ dev_help=$("$SOURCE_DIR/tools/dev" help)
 for page in README.md CONTRIBUTING.md CHANGELOG.md tests/README.md tests/bench/FIGURES.md; do
     while read -r path; do
         [ -e "$SOURCE_DIR/$path" ] || fail "$page names $path, which is not there"
-    done < <(named_in "$page" '\b(tests|schema|client|tools|broker|node)/[a-zA-Z0-9_./-]*[a-zA-Z0-9]' | grep -v 'NAME\|NNNN')
+    done < <(named_in "$page" '\b(tests|schema|fenced|client|tools|broker|node)/[a-zA-Z0-9_./-]*[a-zA-Z0-9]' | grep -v 'NAME\|NNNN')
     while read -r name; do
         grep -qE ": $name\$" <<<"$tests" || fail "$page names the test $name, which is not there"
     done < <(named_in "$page" '`(unit|sim|proc|cli|faults|model|fuzz|install|checks)\.[a-z_]+`' | tr -d '`')

@@ -1,12 +1,14 @@
 /* prog_fenced ADDRESS - two brokers' ends of one log in the PostgreSQL database there, as they
  * never meet in a musterd that asks before it writes: each promise of fenced_log.h, broken off
  * where it hurts. */
-#include "broker/store/fenced_log.h"
+#include "broker/store/shared.h"
+#include "fenced/fenced_log.h"
 
 #include <libpq-fe.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -18,6 +20,7 @@
 static const char *address;
 static PGconn *other; /* the test's own hand */
 static struct muster_error why;
+static const struct postgres_use broker = {.option = "--shared"};
 
 static void do_sql(const char *sql)
 {
@@ -59,8 +62,8 @@ static int set_up(void **state)
 
     do_sql("DROP TABLE IF EXISTS muster_lease, muster_batch, muster_snapshot");
     two = (struct two){0};
-    assert_int_equal(fenced_log_open(address, "a", false, &two.a, &why), MUSTER_OK);
-    assert_int_equal(fenced_log_open(address, "b", false, &two.b, &why), MUSTER_OK);
+    assert_int_equal(fenced_log_open(address, "a", &broker, &two.a, &why), MUSTER_OK);
+    assert_int_equal(fenced_log_open(address, "b", &broker, &two.b, &why), MUSTER_OK);
     assert_int_equal(fenced_log_take(two.a, LEASE_MS, &two.head, &why), MUSTER_OK);
     *state = &two;
     return 0;
@@ -248,10 +251,38 @@ static void the_next_one_reads_the_newest_snapshot_and_what_follows(void **state
     assert_int_equal(fenced_log_snapshot_part(two->a, 3, 0, "half", 4, &why), MUSTER_OK);
     fenced_log_release(two->a);
     assert_int_equal(fenced_log_take(two->b, LEASE_MS, &head, &why), MUSTER_OK);
-    assert_int_equal(fenced_log_read_snapshot(two->b, hear, &parts, &why), MUSTER_OK);
+    assert_int_equal(fenced_log_read_snapshot(two->b, &head, hear, &parts, &why), MUSTER_OK);
     assert_string_equal(parts.text, "who le ");
     assert_int_equal(fenced_log_read_batches(two->b, &head, hear, &batches, &why), MUSTER_OK);
     assert_string_equal(batches.text, "two three ");
+}
+
+/* Of a large database the start works longer than a lease lasts: it is renewed meanwhile. */
+static void a_start_that_takes_long_keeps_the_lease(void **state)
+{
+    struct two *two = *state;
+    struct shared *shared;
+    char directory[] = "/tmp/muster-fenced.XXXXXX", path[64], lock[80];
+    int renewals = 0;
+
+    fenced_log_release(two->a);
+    assert_non_null(mkdtemp(directory));
+    snprintf(path, sizeof path, "%s/muster.db", directory);
+    assert_int_equal(shared_open(address, path, "c", true, &shared, &why), MUSTER_OK);
+    assert_int_equal(shared_take(shared, &why), MUSTER_OK);
+    do_sql("CREATE TEMP TABLE was AS SELECT ends, epoch FROM muster_lease");
+    for (int i = 0; i < 500 && renewals == 0; i++) {
+        do_sql("SELECT pg_sleep(0.02)");
+        renewals = (int)ask_sql("SELECT count(*) FROM muster_lease JOIN was USING (epoch) WHERE "
+                                "muster_lease.ends > was.ends + interval '1 s'");
+    }
+    assert_int_equal(renewals, 1);
+    shared_close(&shared);
+    assert_int_equal(ask_sql("SELECT count(*) FROM muster_lease WHERE ends = '-infinity'"), 1);
+    do_sql("DROP TABLE was");
+    snprintf(lock, sizeof lock, "%s.lock", path);
+    assert_int_equal(unlink(lock), 0); /* the store's, from shared_take on */
+    assert_int_equal(rmdir(directory), 0);
 }
 
 #define T(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
@@ -268,6 +299,7 @@ int main(int argc, char **argv)
         T(a_batch_whose_answer_is_lost_is_not_written_again),
         T(a_log_that_was_put_back_is_seen),
         T(a_lease_by_a_clock_that_was_set_back_ends),
+        T(a_start_that_takes_long_keeps_the_lease),
         T(the_next_one_reads_the_newest_snapshot_and_what_follows),
     };
 

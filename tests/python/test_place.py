@@ -10,10 +10,11 @@ import tempfile
 import pytest
 from conftest import await_that
 
+import muster
+
 # Python itself may be root's alone: it becomes the other user once it has read what it needs.
 ASKS = """
 import os, sys
-import muster
 from muster import _doctor
 if os.geteuid() == 0:
     os.setegid(65534)
@@ -119,3 +120,9 @@ def test_where_nothing_is_all_that_was_looked_for_is_named_with_what_to_do(host)
 def test_a_variable_that_names_no_address_is_refused_by_name(host):
     told = host.python(MUSTER_BROKER="localhost:7700")
     assert told.startswith('ArgumentError MUSTER_BROKER is "localhost:7700", which is not a broker')
+
+
+def test_a_word_that_is_no_address_is_answered_with_what_one_looks_like(tmp_path):
+    with pytest.raises(muster.Error, match=r"no database .*nonsense: .*tcp://host:port") as caught:
+        muster.Client(str(tmp_path / "nonsense"))
+    assert "--" not in caught.value.text

@@ -44,7 +44,7 @@ muster_package(runtime libmuster0 libs "preemption handling for training program
 muster_package(dev libmuster-dev libdevel "preemption handling for training programs (headers)"
     "${about}This package holds the headers, the static libraries and the manual of the
 library."
-    "libmuster0 (= ${PROJECT_VERSION}-1), libc6-dev, libzmq3-dev, libmsgpack-dev, libjansson-dev, libxxhash-dev, libsodium-dev, libcurl4-gnutls-dev, libsqlite3-dev")
+    "libmuster0 (= ${PROJECT_VERSION}-1), libc6-dev, libzmq3-dev, libmsgpack-dev, libjansson-dev, libxxhash-dev, libsodium-dev, libcurl4-gnutls-dev, libsqlite3-dev, libpq-dev")
 
 muster_package(python python3-muster python "preemption handling for training programs (Python)"
     "${about}This package holds the module muster for Python 3: for loops of your own, and

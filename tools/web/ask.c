@@ -21,18 +21,18 @@ static int ask_check_place(struct web *web)
     struct tool *tool = web->tool;
     enum muster_status status;
     struct stat info;
-    bool is_file = strstr(tool->address, "://") == NULL;
+    bool is_file = strstr(tool->place, "://") == NULL;
 
     if (tool->client != NULL &&
-        (!is_file || (stat(tool->address, &info) == 0 && info.st_dev == web->device &&
+        (!is_file || (stat(tool->place, &info) == 0 && info.st_dev == web->device &&
                       info.st_ino == web->inode)))
         return TOOL_DONE;
     muster_client_close(&tool->client, NULL);
-    if (is_file && stat(tool->address, &info) == 0) {
+    if (is_file && stat(tool->place, &info) == 0) {
         web->device = info.st_dev;
         web->inode = info.st_ino;
     }
-    status = muster_client_open(tool->address, tool->timeout_ms, &tool->client, &err);
+    status = muster_client_open(tool->place, tool->timeout_ms, &tool->client, &err);
     if (status != MUSTER_OK)
         return tool_fail(TOOL_UNREACHABLE, "%s", err.text);
     muster_client_set_interrupted(tool->client, ask_is_over, web);

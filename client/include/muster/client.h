@@ -27,13 +27,15 @@ typedef struct muster_rows muster_rows_t;
 
 #define MUSTER_CLIENT_TIMEOUT_MS 5000
 
-/* Opens address_or_path: "tcp://host:port" or "ipc://path" is a broker, anything else the path of
- * its database. Of several brokers' addresses with commas between them it asks the one that
- * answers; an error names each. NULL: what MUSTER_BROKER or MUSTER_DB names, else the broker that
- * was started on this host without options, else its database. Does not speak to the broker yet, so
- * an absent one shows at the first question. A database is opened and checked at once. timeout_ms:
- * of each later call; 0 = 5000. *ret_client is owned by the caller: muster_client_close.
- * MUSTER_E_ARGUMENT the address is none · MUSTER_E_BROKER with NULL, none of these is there; the
+/* Opens address_or_path: "tcp://host:port" or "ipc://path" is a broker, "postgresql://..." what
+ * brokers share (musterd --shared), anything else the path of a broker's database. Of several
+ * brokers' addresses with commas between them it asks the one that answers; an error names each.
+ * NULL: what MUSTER_BROKER or MUSTER_DB names, else the broker that was started on this host
+ * without options, else its database. Does not speak to the broker yet, so an absent one shows at
+ * the first question. A database is opened and checked at once. timeout_ms: of each later call; 0 =
+ * 5000. *ret_client is owned by the caller: muster_client_close. MUSTER_E_ARGUMENT the address is
+ * none, or PostgreSQL refuses for good · MUSTER_E_STORAGE PostgreSQL cannot be reached ·
+ * MUSTER_E_UNSUPPORTED built without it · MUSTER_E_BROKER with NULL, none of these is there; the
  * text names what was looked for · MUSTER_E_NOT_FOUND no such file · MUSTER_E_CORRUPT not a muster
  * database, or damaged · MUSTER_E_SCHEMA written by a newer (or much older) muster · MUSTER_E_IO it
  * cannot be read; the text says what to do · MUSTER_E_NOMEM. */
@@ -50,9 +52,10 @@ MUSTER_API enum muster_status muster_client_close(muster_client_t **client,
 MUSTER_API void muster_client_set_interrupted(muster_client_t *client,
                                               bool (*interrupted_fn)(void *arg), void *arg);
 
-/* Does it read a file (true) or ask a broker (false)? */
+/* Does it read a database (true) or ask a broker (false)? */
 MUSTER_API bool muster_client_is_database(const muster_client_t *client);
-/* The address or path that it asks: as it was given to open, or found. Borrowed until close. */
+/* The address or path that it asks: as it was given to open, or found; "DATABASE on HOST" of
+ * PostgreSQL. Borrowed until close. */
 MUSTER_API const char *muster_client_place(const muster_client_t *client);
 
 /* --- rows -------------------------------------------------------------------------------- */

@@ -29,7 +29,7 @@ for launch_of in 3 1; do
     done
     same "the directory of a launch that was refused" "$(files)" "$before"
 done
-says "$("$muster" why --job "$job" --broker "$broker")" "rank 0 could not restore: .muster import .*is to be run first"
+says "$("$muster" why --job "$job" --broker "$broker")" "restore failed .rank 0.: .muster import .*is to be run first"
 import_as_told 2
 ranks_start 3 --steps 60
 saved=40

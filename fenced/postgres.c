@@ -1,7 +1,5 @@
 /* postgres - see postgres.h. */
-#include "broker/store/postgres.h"
-
-#include "broker/base/clock.h"
+#include "fenced/postgres.h"
 
 #include "schema/error.h"
 
@@ -20,6 +18,14 @@
 #define HOST_WAIT_MS 1000   /* an attempt at one of several hosts */
 #define WORDS_MAX 300
 
+static int64_t boot_ms(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_BOOTTIME, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
 /* One host of the address. libpq would wait for its name, and for the host, as long as it takes. */
 struct host {
     char *name, *address, *port; /* NULL: not given */
@@ -37,7 +43,7 @@ struct postgres {
     size_t host_count, turn;
     size_t failed, refused; /* hosts since the last connection, and of these for good */
     char why[WORDS_MAX];
-    bool known; /* it is the right database: a refusal is to be waited out */
+    struct postgres_use use;
     char name[POSTGRES_NAME_MAX];
     struct postgres *kept; /* the next one that could not be freed */
 };
@@ -79,7 +85,7 @@ static bool postgres_wait(PGconn *conn, short events, int64_t until_ms)
     int64_t left;
 
     do {
-        left = until_ms - clock_ms(CLOCK_BOOTTIME);
+        left = until_ms - boot_ms();
         if (left <= 0)
             return false;
     } while (poll(&fd, 1, (int)left) < 0 && errno == EINTR);
@@ -128,7 +134,7 @@ static enum muster_status postgres_refused(struct postgres *postgres, const stru
 {
     const char *state = PQresultErrorField(result, PG_DIAG_SQLSTATE);
     char words[WORDS_MAX];
-    bool final = state != NULL && !postgres->known && postgres_is_final(state);
+    bool final = state != NULL && !postgres->use.known && postgres_is_final(state);
 
     postgres_one_line(words, sizeof words,
                       PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY) != NULL
@@ -159,7 +165,7 @@ static const char *postgres_await(struct postgres *postgres, int64_t until_ms)
 static enum muster_status postgres_exchange(struct postgres *postgres, const struct question *ask,
                                             PGresult **ret_result, struct muster_error *err)
 {
-    int64_t until = clock_ms(CLOCK_BOOTTIME) + POSTGRES_WAIT_MS;
+    int64_t until = boot_ms() + POSTGRES_WAIT_MS;
     PGresult *result = NULL, *next;
 
     *ret_result = NULL;
@@ -280,7 +286,7 @@ static bool postgres_lookup(struct host *host, int64_t until_ms, const char **re
     }
     const struct gaicb *const list[] = {host->lookup};
     while (gai_error(host->lookup) == EAI_INPROGRESS) {
-        if (clock_ms(CLOCK_BOOTTIME) >= until_ms)
+        if (boot_ms() >= until_ms)
             return false;
         gai_suspend(list, 1, &left);
     }
@@ -321,7 +327,7 @@ static bool postgres_start(struct postgres *postgres)
     } of_host[] = {{"host", host->name},
                    {"hostaddr", address[0] == '\0' ? NULL : address},
                    {"port", host->port},
-                   {"fallback_application_name", "musterd"}};
+                   {"fallback_application_name", postgres->use.read_ms > 0 ? "muster" : "musterd"}};
     for (size_t i = 0; i < sizeof of_host / sizeof *of_host; i++)
         if (of_host[i].value != NULL) {
             names[count] = of_host[i].name;
@@ -354,7 +360,7 @@ static enum muster_status postgres_session(struct postgres *postgres)
     struct muster_error why;
     enum muster_status status = postgres_exchange(postgres, &ask, &result, &why);
 
-    if (status == MUSTER_OK && postgres_int(result, 0, 0) != 0)
+    if (status == MUSTER_OK && postgres->use.read_ms == 0 && postgres_int(result, 0, 0) != 0)
         status = error_set(&why, MUSTER_E_STORAGE,
                            "%s takes no writes now: it is a replica, or read-only", postgres->name);
     PQclear(result);
@@ -386,7 +392,7 @@ static enum attempt postgres_attempt(struct postgres *postgres, int64_t until_ms
 
     if (postgres->try_until_ms == 0)
         postgres->try_until_ms =
-            clock_ms(CLOCK_BOOTTIME) +
+            boot_ms() +
             (postgres->host_count > 1 || host->found != NULL ? HOST_WAIT_MS : POSTGRES_WAIT_MS);
     if (until_ms > postgres->try_until_ms)
         until_ms = postgres->try_until_ms;
@@ -402,7 +408,7 @@ static enum attempt postgres_attempt(struct postgres *postgres, int64_t until_ms
     }
     if (postgres->conn != NULL && PQstatus(postgres->conn) == CONNECTION_BAD)
         why = PQerrorMessage(postgres->conn);
-    if (why == NULL && clock_ms(CLOCK_BOOTTIME) < postgres->try_until_ms)
+    if (why == NULL && boot_ms() < postgres->try_until_ms)
         return ATTEMPT_WAITS;
     char text[WORDS_MAX];
     snprintf(text, sizeof text, "%.100s: %.180s", host->name == NULL ? "its host" : host->name,
@@ -414,7 +420,8 @@ static enum attempt postgres_attempt(struct postgres *postgres, int64_t until_ms
 static enum muster_status postgres_connect(struct postgres *postgres, const char *doing,
                                            struct muster_error *err)
 {
-    int64_t until = clock_ms(CLOCK_BOOTTIME) + CONNECT_WAIT_MS;
+    int64_t until =
+        boot_ms() + (postgres->use.read_ms > 0 ? postgres->use.read_ms : CONNECT_WAIT_MS);
     enum attempt attempt;
 
     if (postgres->conn != NULL && postgres->ready && PQstatus(postgres->conn) == CONNECTION_OK)
@@ -424,10 +431,10 @@ static enum muster_status postgres_connect(struct postgres *postgres, const char
     do {
         attempt = postgres_attempt(postgres, until);
     } while (attempt == ATTEMPT_FAILED && postgres->failed < postgres->host_count &&
-             clock_ms(CLOCK_BOOTTIME) < until);
+             boot_ms() < until);
     if (attempt == ATTEMPT_DONE)
         return MUSTER_OK;
-    bool final = !postgres->known && postgres->refused >= postgres->host_count;
+    bool final = !postgres->use.known && postgres->refused >= postgres->host_count;
     error_set(err, final ? MUSTER_E_ARGUMENT : MUSTER_E_STORAGE,
               "cannot %s in the shared database %s: %s", doing, postgres->name,
               postgres->why[0] == '\0' ? "no connection yet" : postgres->why);
@@ -501,7 +508,8 @@ static enum muster_status postgres_take_hosts(struct postgres *postgres, struct 
     for (; list != NULL && (list = strchr(list, ',')) != NULL; list++)
         postgres->host_count++;
     if (postgres->host_count > HOSTS_MAX)
-        return error_set(err, MUSTER_E_ARGUMENT, "--shared takes %d hosts at most", HOSTS_MAX);
+        return error_set(err, MUSTER_E_ARGUMENT, "%s takes %d hosts at most", postgres->use.option,
+                         HOSTS_MAX);
     for (size_t i = 0; i < postgres->host_count; i++) {
         struct host *host = &postgres->hosts[i];
 
@@ -510,14 +518,15 @@ static enum muster_status postgres_take_hosts(struct postgres *postgres, struct 
         host->port = postgres_item(postgres_option(postgres->options, "port"), i);
         if (host->name != NULL && host->name[0] != '\0' && strchr(host->name + 1, '@') != NULL)
             return error_set(err, MUSTER_E_ARGUMENT,
-                             "the host in the address of --shared has an @ in it: in a password "
-                             "write %%40 for each @, or give the password by PGPASSFILE");
+                             "the host in the address of %s has an @ in it: in a password "
+                             "write %%40 for each @, or give the password by PGPASSFILE",
+                             postgres->use.option);
     }
     return MUSTER_OK;
 }
 
-enum muster_status postgres_open(const char *uri, bool known, struct postgres **ret_postgres,
-                                 struct muster_error *err)
+enum muster_status postgres_open(const char *uri, const struct postgres_use *use,
+                                 struct postgres **ret_postgres, struct muster_error *err)
 {
     char *why = NULL;
     struct postgres *postgres = calloc(1, sizeof *postgres);
@@ -525,21 +534,21 @@ enum muster_status postgres_open(const char *uri, bool known, struct postgres **
 
     if (postgres == NULL)
         return error_set(err, MUSTER_E_NOMEM, "no memory for the shared database");
-    postgres->known = known;
+    postgres->use = *use;
     postgres->options = PQconninfoParse(uri, &why);
     PQfreemem(why); /* it may have a password in it */
     if (postgres->options == NULL)
-        status =
-            error_set(err, MUSTER_E_ARGUMENT,
-                      "--shared takes postgresql://HOST/DATABASE, as psql does; what was given "
-                      "cannot be read");
+        status = error_set(err, MUSTER_E_ARGUMENT,
+                           "%s takes postgresql://HOST/DATABASE, as psql does; what was given "
+                           "cannot be read",
+                           use->option);
     else
         status = postgres_take_hosts(postgres, err);
     if (status != MUSTER_OK) {
         postgres_close(&postgres);
         return status;
     }
-    snprintf(postgres->name, sizeof postgres->name, "of --shared");
+    snprintf(postgres->name, sizeof postgres->name, "of %s", use->option);
     *ret_postgres = postgres;
     return MUSTER_OK;
 }
@@ -582,7 +591,7 @@ void postgres_close(struct postgres **postgres)
 
 void postgres_is_known(struct postgres *postgres)
 {
-    postgres->known = true;
+    postgres->use.known = true;
 }
 
 const char *postgres_name(const struct postgres *postgres)

@@ -18,9 +18,10 @@
  *   MUSTER_E_ARGUMENT  this is no PostgreSQL address, or the database refuses us for good
  *                      (password, role, rights, name). Once the database has answered, a refusal
  *                      is MUSTER_E_STORAGE: what was right before will be mended */
-#ifndef BROKER_STORE_FENCED_LOG_H
-#define BROKER_STORE_FENCED_LOG_H
+#ifndef FENCED_FENCED_LOG_H
+#define FENCED_FENCED_LOG_H
 
+#include "fenced/postgres.h"
 #include "schema/status.h"
 
 #include <stdbool.h>
@@ -35,13 +36,14 @@ struct fenced_log_head {
     char id[64]; /* of the database, made with its tables */
     uint64_t epoch, seq;
     bool has_snapshot; /* false: nobody has written into it yet */
-    uint64_t snapshot_seq;
+    uint64_t snapshot_epoch, snapshot_seq;
 };
 
-/* Copies both. owner: how the other brokers name this one. known: this address was the right one
- * before. Nothing is connected yet. */
-enum muster_status fenced_log_open(const char *uri, const char *owner, bool known,
-                                   struct fenced_log **ret_log, struct muster_error *err);
+/* Copies uri, owner and use. owner: how the other brokers name this one. Nothing is connected yet.
+ */
+enum muster_status fenced_log_open(const char *uri, const char *owner,
+                                   const struct postgres_use *use, struct fenced_log **ret_log,
+                                   struct muster_error *err);
 /* NULL-safe, nulls. Keeps the lease: see fenced_log_release. */
 void fenced_log_close(struct fenced_log **log);
 
@@ -52,9 +54,14 @@ const char *fenced_log_name(const struct fenced_log *log);
  * how long. */
 enum muster_status fenced_log_take(struct fenced_log *log, int64_t lease_ms,
                                    struct fenced_log_head *ret_head, struct muster_error *err);
+/* For who only reads. MUSTER_E_NOT_FOUND: no musterd has written into this database.
+ * MUSTER_E_SCHEMA: a newer one has. */
+enum muster_status fenced_log_head(struct fenced_log *log, struct fenced_log_head *ret_head,
+                                   struct muster_error *err);
 /* MUSTER_OK: there is no lease yet. MUSTER_E_LOCKED: there is one; err says who had it last. */
 enum muster_status fenced_log_look(struct fenced_log *log, struct muster_error *err);
-/* From now on for lease_ms. */
+/* From now on for lease_ms. Looks at the epoch alone: nobody else appends in it, and a log that was
+ * restored to an earlier state is found by the next batch. */
 enum muster_status fenced_log_renew(struct fenced_log *log, int64_t lease_ms,
                                     struct muster_error *err);
 /* The next one need not wait for its end. Not if it is not ours. */
@@ -76,10 +83,13 @@ enum muster_status fenced_log_snapshot_end(struct fenced_log *log, uint64_t seq,
 
 typedef enum muster_status fenced_log_part_fn(void *arg, const void *data, size_t size,
                                               struct muster_error *err);
-/* What the lease's holder finds: the parts of the snapshot, and the batches after it. Borrowed for
- * the call. */
-enum muster_status fenced_log_read_snapshot(struct fenced_log *log, fenced_log_part_fn *part_fn,
-                                            void *arg, struct muster_error *err);
+/* The parts of the snapshot, and the batches after it. Borrowed for the call. Both are the lease
+ * holder's to delete: who does not hold it asks for the head again behind them, and what was read
+ * is whole if the head's snapshot is the same. */
+enum muster_status fenced_log_read_snapshot(struct fenced_log *log,
+                                            const struct fenced_log_head *head,
+                                            fenced_log_part_fn *part_fn, void *arg,
+                                            struct muster_error *err);
 enum muster_status fenced_log_read_batches(struct fenced_log *log,
                                            const struct fenced_log_head *head,
                                            fenced_log_part_fn *part_fn, void *arg,

@@ -1,13 +1,13 @@
 /* postgres - asks a PostgreSQL database one question at a time, at the host of its address that
- * takes writes.
+ * takes writes, or at any for who only reads.
  * Owns: the connection, which host's turn it is, what a refusal means.
  *
  * A question blocks for POSTGRES_WAIT_MS at most. Without a connection it blocks for a quarter of
  * that, and the next question goes on with the attempt. An attempt tries one host after another, a
  * second each, beginning where the last connection was. libpq itself would wait without a limit for
  * a host, and for its name. One thread. */
-#ifndef BROKER_STORE_POSTGRES_H
-#define BROKER_STORE_POSTGRES_H
+#ifndef FENCED_POSTGRES_H
+#define FENCED_POSTGRES_H
 
 #include "schema/status.h"
 
@@ -33,9 +33,15 @@ struct question {
     const char *doing;
 };
 
-/* Copies the address. known: this address was the right one before. Nothing is connected yet. */
-enum muster_status postgres_open(const char *uri, bool known, struct postgres **ret_postgres,
-                                 struct muster_error *err);
+struct postgres_use {
+    const char *option; /* that the user gave the address with, for error texts; a literal */
+    bool known;         /* this address was the right one before */
+    int read_ms;        /* > 0: only reads, of a replica, too, and waits so long for a connection */
+};
+
+/* Copies the address. Nothing is connected yet. */
+enum muster_status postgres_open(const char *uri, const struct postgres_use *use,
+                                 struct postgres **ret_postgres, struct muster_error *err);
 /* NULL-safe, nulls. */
 void postgres_close(struct postgres **postgres);
 

@@ -1,7 +1,7 @@
 /* fenced_log - see fenced_log.h. */
-#include "broker/store/fenced_log.h"
+#include "fenced/fenced_log.h"
 
-#include "broker/store/postgres.h"
+#include "fenced/postgres.h"
 #include "schema/error.h"
 
 #include <inttypes.h>
@@ -17,6 +17,7 @@ struct fenced_log {
     char owner[FENCED_LOG_NAME_MAX];
     uint64_t epoch; /* 0: never had the lease */
     uint64_t seq;
+    bool has_tables;
     bool doubt; /* a batch was sent, and its answer did not come */
 };
 
@@ -105,6 +106,21 @@ static enum muster_status fenced_held(struct fenced_log *log, struct muster_erro
     return status;
 }
 
+/* Of a row of: epoch, seq, snapshot_epoch, snapshot, id. */
+static void fenced_take_head(const PGresult *result, struct fenced_log_head *ret_head)
+{
+    *ret_head = (struct fenced_log_head){
+        .epoch = (uint64_t)postgres_int(result, 0, 0),
+        .seq = (uint64_t)postgres_int(result, 0, 1),
+        .has_snapshot = postgres_int(result, 0, 3) >= 0,
+    };
+    if (ret_head->has_snapshot) {
+        ret_head->snapshot_epoch = (uint64_t)postgres_int(result, 0, 2);
+        ret_head->snapshot_seq = (uint64_t)postgres_int(result, 0, 3);
+    }
+    snprintf(ret_head->id, sizeof ret_head->id, "%s", PQgetvalue(result, 0, 4));
+}
+
 /* A lease that ends later than any can was given by a clock that was set back since. */
 enum muster_status fenced_log_take(struct fenced_log *log, int64_t lease_ms,
                                    struct fenced_log_head *ret_head, struct muster_error *err)
@@ -115,7 +131,7 @@ enum muster_status fenced_log_take(struct fenced_log *log, int64_t lease_ms,
                "ends = clock_timestamp() + $2 * interval '1 ms' "
                "WHERE version = 1 AND (ends < clock_timestamp() "
                "OR ends > clock_timestamp() + 2 * $2 * interval '1 ms') "
-               "RETURNING epoch, seq, snapshot, id",
+               "RETURNING epoch, seq, snapshot_epoch, snapshot, id",
         .count = 2,
         .params = {postgres_text(log->owner), postgres_number((uint64_t)lease_ms)},
         .doing = "take the lease"};
@@ -133,15 +149,52 @@ enum muster_status fenced_log_take(struct fenced_log *log, int64_t lease_ms,
         PQclear(result);
         return fenced_held(log, err);
     }
-    log->epoch = ret_head->epoch = (uint64_t)postgres_int(result, 0, 0);
-    log->seq = ret_head->seq = (uint64_t)postgres_int(result, 0, 1);
+    fenced_take_head(result, ret_head);
+    log->epoch = ret_head->epoch;
+    log->seq = ret_head->seq;
     log->doubt = false;
     postgres_is_known(log->postgres);
-    ret_head->has_snapshot = postgres_int(result, 0, 2) >= 0;
-    ret_head->snapshot_seq = ret_head->has_snapshot ? (uint64_t)postgres_int(result, 0, 2) : 0;
-    snprintf(ret_head->id, sizeof ret_head->id, "%s", PQgetvalue(result, 0, 3));
     PQclear(result);
     return MUSTER_OK;
+}
+
+static enum muster_status fenced_newer(const struct fenced_log *log, int64_t version,
+                                       struct muster_error *err)
+{
+    return error_set(err, MUSTER_E_SCHEMA,
+                     "the shared database %s is of a newer musterd (version %" PRId64
+                     "): this muster knows version 1; use the muster of the version that wrote it",
+                     fenced_log_name(log), version);
+}
+
+enum muster_status fenced_log_head(struct fenced_log *log, struct fenced_log_head *ret_head,
+                                   struct muster_error *err)
+{
+    struct question ask = {
+        .sql = "SELECT epoch, seq, snapshot_epoch, snapshot, id, version FROM muster_lease",
+        .doing = "read the head of the log"};
+    PGresult *result;
+    enum muster_status status = MUSTER_OK;
+
+    if (!log->has_tables)
+        status = fenced_has_tables(log, &log->has_tables, err);
+    if (status == MUSTER_OK && log->has_tables)
+        status = postgres_ask(log->postgres, &ask, &result, err);
+    if (status != MUSTER_OK)
+        return status;
+    if (!log->has_tables)
+        return error_set(err, MUSTER_E_NOT_FOUND,
+                         "the database %s has no tables of muster: give the address that musterd "
+                         "was started with (--shared)",
+                         fenced_log_name(log));
+    if (postgres_int(result, 0, 5) != 1)
+        status = fenced_newer(log, postgres_int(result, 0, 5), err);
+    else {
+        fenced_take_head(result, ret_head);
+        postgres_is_known(log->postgres);
+    }
+    PQclear(result);
+    return status;
 }
 
 enum muster_status fenced_log_look(struct fenced_log *log, struct muster_error *err)
@@ -278,17 +331,20 @@ enum muster_status fenced_log_snapshot_end(struct fenced_log *log, uint64_t seq,
     return status == MUSTER_OK && rows == 0 ? fenced_held(log, err) : status;
 }
 
-enum muster_status fenced_log_read_snapshot(struct fenced_log *log, fenced_log_part_fn *part_fn,
-                                            void *arg, struct muster_error *err)
+enum muster_status fenced_log_read_snapshot(struct fenced_log *log,
+                                            const struct fenced_log_head *head,
+                                            fenced_log_part_fn *part_fn, void *arg,
+                                            struct muster_error *err)
 {
     enum muster_status status = MUSTER_OK;
 
     for (uint64_t part = 0; status == MUSTER_OK; part++) {
-        struct question ask = {.sql = "SELECT data FROM muster_snapshot s JOIN muster_lease l ON "
-                                      "s.epoch = l.snapshot_epoch AND s.seq = l.snapshot "
-                                      "WHERE part = $1",
-                               .count = 1,
-                               .params = {postgres_number(part)},
+        struct question ask = {.sql = "SELECT data FROM muster_snapshot WHERE epoch = $1 AND "
+                                      "seq = $2 AND part = $3",
+                               .count = 3,
+                               .params = {postgres_number(head->snapshot_epoch),
+                                          postgres_number(head->snapshot_seq),
+                                          postgres_number(part)},
                                .doing = "read the snapshot"};
         PGresult *result;
 
@@ -353,15 +409,16 @@ enum muster_status fenced_log_read_batches(struct fenced_log *log,
 
 /* --- life ------------------------------------------------------------------------------------- */
 
-enum muster_status fenced_log_open(const char *uri, const char *owner, bool known,
-                                   struct fenced_log **ret_log, struct muster_error *err)
+enum muster_status fenced_log_open(const char *uri, const char *owner,
+                                   const struct postgres_use *use, struct fenced_log **ret_log,
+                                   struct muster_error *err)
 {
     struct fenced_log *log = calloc(1, sizeof *log);
     enum muster_status status;
 
     if (log == NULL)
         return error_set(err, MUSTER_E_NOMEM, "no memory for the shared database");
-    status = postgres_open(uri, known, &log->postgres, err);
+    status = postgres_open(uri, use, &log->postgres, err);
     if (status != MUSTER_OK) {
         fenced_log_close(&log);
         return status;
