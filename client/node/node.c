@@ -664,6 +664,6 @@ enum muster_status muster_node_close(muster_node_t **node, int code, struct must
     *node = NULL; /* not before: a save that is written behind tells its progress by the caller's
                      variable */
     if (ended)
-        free(n); /* else a thread that was left behind still saves with it */
+        node_free(n); /* else a thread that was left behind still saves with it */
     return status;
 }

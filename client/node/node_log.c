@@ -25,7 +25,10 @@ enum muster_status node_log_configure(struct muster_node *node, struct muster_er
 {
     const char *wanted = getenv("MUSTER_LOG");
 
-    node->log_level = node->options.log != NULL ? LEVEL_ALL : LEVEL_WARNING;
+    node->log_level =
+        node->options.log != NULL || events_keeps(node->options.events, MUSTER_EVENT_LOG)
+            ? LEVEL_ALL
+            : LEVEL_WARNING;
     if (wanted == NULL || wanted[0] == '\0')
         return MUSTER_OK;
     node->log_level = LEVEL_NONE;
@@ -77,9 +80,11 @@ static void tell_line(const struct muster_node *node, int level, const char *tex
 {
     if (level < 0 || level > node->log_level || level > LEVEL_ALL)
         return;
+    if (events_keeps(node->options.events, MUSTER_EVENT_LOG))
+        events_put_line(node->options.events, level, text);
     if (node->options.log != NULL)
         node->options.log(level, text, node->options.arg);
-    else
+    else if (!events_keeps(node->options.events, MUSTER_EVENT_LOG))
         print_line(node, level, text);
 }
 

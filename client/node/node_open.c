@@ -474,7 +474,8 @@ static enum muster_status open_agent(struct muster_node *node, struct muster_err
         .broker = node->broker,
         .save = save_target(node),
         .hooks = {.watch = o->termination.termination_watcher_fn,
-                  .on_error = o->on_error,
+                  .on_error = o->on_error != NULL || o->events != NULL ? node_events_error : NULL,
+                  .seen = o->events != NULL ? node_events_view : NULL,
                   .interrupted = o->interrupted_fn,
                   .log = node_logs(node) ? node_log_line : NULL,
                   .arg = o->arg,
@@ -517,18 +518,21 @@ static enum muster_status open_agent(struct muster_node *node, struct muster_err
 static enum muster_status open_local(struct muster_node *node, struct muster_error *err)
 {
     const struct muster_node_options *o = &node->options;
-    const struct local_options options = {.save = save_target(node),
-                                          .watch = o->termination.termination_watcher_fn,
-                                          .log = node_logs(node) ? node_log_line : NULL,
-                                          .arg = o->arg,
-                                          .log_arg = node,
-                                          .watch_period_ms = o->termination.watcher_period_ms,
-                                          .signals = node->signals,
-                                          .signal_count = node->signal_count,
-                                          .sources = &node->sources,
-                                          .save_every_steps = o->save_every_steps,
-                                          .grace_period_ms = o->termination.grace_period_ms,
-                                          .save_on_notice = o->termination.save_on_notice};
+    const struct local_options options = {
+        .save = save_target(node),
+        .watch = o->termination.termination_watcher_fn,
+        .log = node_logs(node) ? node_log_line : NULL,
+        .arg = o->arg,
+        .announced = o->events != NULL ? node_events_announced : NULL,
+        .committed = o->events != NULL ? node_events_committed : NULL,
+        .log_arg = node,
+        .watch_period_ms = o->termination.watcher_period_ms,
+        .signals = node->signals,
+        .signal_count = node->signal_count,
+        .sources = &node->sources,
+        .save_every_steps = o->save_every_steps,
+        .grace_period_ms = o->termination.grace_period_ms,
+        .save_on_notice = o->termination.save_on_notice};
     char told[SOURCE_TEXT_MAX + 64];
     enum muster_status status;
 
@@ -558,6 +562,12 @@ static void leave_preempted(struct muster_node *node)
     node_leave_process(node);
 }
 
+void node_free(struct muster_node *node)
+{
+    events_drop(node->options.events);
+    free(node);
+}
+
 static void node_open_give_up(struct muster_node *node, enum muster_status status)
 {
     if (status == MUSTER_PREEMPTED)
@@ -567,7 +577,7 @@ static void node_open_give_up(struct muster_node *node, enum muster_status statu
     supervised_leaves(&node->supervised);
     agent_destroy(&node->agent);
     local_destroy(&node->local);
-    free(node);
+    node_free(node);
 }
 
 enum muster_status muster_node_open(const struct muster_node_options *options,
@@ -597,6 +607,7 @@ enum muster_status node_open(const struct muster_node_options *options,
         node->wish = *wish;
     supervised_init(&node->supervised);
     status = node_configure(node, options, &error);
+    events_hold(node->options.events);
     if (status == MUSTER_OK)
         status = node_log_configure(node, &error);
     if (status == MUSTER_OK && node->identity_note[0] != '\0')

@@ -5,6 +5,7 @@
 
 #include <muster/node.h>
 
+#include "client/node/node_events.h"
 #include "node/agent/agent.h"
 #include "node/agent/supervised.h"
 #include "node/local/local.h"
@@ -53,6 +54,7 @@ struct muster_node {
     struct node_wish wish;
     bool told; /* a call returned that the job is being terminated, or called exit_fn for it */
     struct supervised supervised;
+    struct node_seen seen; /* of it events were made; the agent's thread, or the watching one */
     char save_error[SAVE_WHY_SIZE]; /* of the save_fn that runs, by the thread that runs it */
     int64_t resumed_step;
     struct dir_made made;                        /* by this open, of the checkpoint directory */
@@ -74,6 +76,8 @@ enum muster_status node_open(const struct muster_node_options *options,
 /* A manager's boundary (node.c): refused, and left by the exit policy, as every other. */
 enum muster_status node_end_step(struct muster_node *node, const struct agent_end *end,
                                  struct agent_ended *ret_ended, struct muster_error *err);
+
+void node_free(struct muster_node *node); /* its threads have ended */
 
 /* Restores the resume checkpoint; once. */
 enum muster_status node_restore(struct muster_node *node, struct muster_error *err);

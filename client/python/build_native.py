@@ -22,12 +22,9 @@ extern "Python" int muster_py_restore(const struct muster_restore_context *conte
 extern "Python" bool muster_py_interrupted(void *arg);
 extern "Python" int muster_py_task(muster_task_t *task, void *arg);
 """
-OWN = [pathlib.Path(__file__).with_name(name) for name in ("shield.c", "log.c")]
+OWN = [pathlib.Path(__file__).with_name(name) for name in ("shield.c",)]
 OWN_CALLS = """
 int muster_py_shield(void);
-void muster_py_log(int level, const char *text, void *arg);
-void muster_py_log_to(int fd);
-int muster_py_log_lost(void);
 const char *muster_py_version(void); /* that the module was compiled for */
 void free(void *); /* of strings that C gives */
 """

@@ -200,10 +200,8 @@ static void set_up(struct agent *agent, const struct agent_options *options)
 static enum muster_status start_sources(struct agent *agent, struct muster_error *err)
 {
     const struct agent_options *o = &agent->options;
-    const struct tell_hooks hooks = {.on_error = o->hooks.on_error,
-                                     .log = o->hooks.log,
-                                     .arg = o->hooks.arg,
-                                     .log_arg = o->hooks.log_arg};
+    const struct tell_hooks hooks = {
+        .on_error = o->hooks.on_error, .log = o->hooks.log, .arg = o->hooks.log_arg};
     const struct watch_options watch = {.signals = o->signals,
                                         .signal_count = o->signal_count,
                                         .usual_grace = o->member.grace_period_ms < 0,

@@ -25,8 +25,10 @@ struct agent_hooks {                                               /* all may be
     void (*on_error)(const struct muster_error *error, void *arg); /* the log's thread */
     void (*log)(int level, const char *text, void *arg);           /* thread of its own */
     bool (*interrupted)(void *arg); /* the thread that waits, mutex free */
+    /* The agent's thread, at each change of the view. Must not wait. */
+    void (*seen)(const struct member_view *view, void *arg);
     void *arg;
-    void *log_arg; /* the log's */
+    void *log_arg; /* of log, on_error and seen */
 };
 
 struct agent_options {

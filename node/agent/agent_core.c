@@ -88,6 +88,8 @@ static void publish_view(struct agent *agent)
         gate_open(agent->gate);
     else
         gate_close(agent->gate); /* the core closed it before; a view never leaves it open */
+    if (agent->options.hooks.seen != NULL)
+        agent->options.hooks.seen(view, agent->options.hooks.log_arg);
     pthread_cond_broadcast(&agent->changed);
 }
 

@@ -82,7 +82,7 @@ static bool make_call(struct tell *tell)
     if (is_error)
         tell->hooks.on_error(&call->error, tell->hooks.arg);
     else
-        tell->hooks.log(call->level, call->text, tell->hooks.log_arg);
+        tell->hooks.log(call->level, call->text, tell->hooks.arg);
     free(call);
     pthread_mutex_lock(&tell->mutex);
     tell->calling = false;

@@ -18,8 +18,7 @@ struct tell;
 struct tell_hooks { /* both may be NULL */
     void (*on_error)(const struct muster_error *error, void *arg);
     void (*log)(int level, const char *text, void *arg);
-    void *arg; /* on_error's */
-    void *log_arg;
+    void *arg;
 };
 
 /* *ret_tell is NULL when both hooks are; all calls here take that. E_NOMEM, E_BUSY (no thread). */

@@ -128,6 +128,15 @@ static void say_plan(struct local *local, const char *text)
     tell_log(local->tell, 2, text[0] != '\0' ? text : "the notice is withdrawn; training goes on");
 }
 
+static void say_announced(struct local *local)
+{
+    int64_t deadline = 0;
+    enum wire_notice_kind kind = local_announced(local, &deadline);
+
+    if (local->options.announced != NULL)
+        local->options.announced(kind, deadline, local->options.log_arg);
+}
+
 /* One pass. Returns how long to sleep; -1: for ever, the node is closed. */
 static int64_t look_around(struct local *local)
 {
@@ -149,6 +158,7 @@ static int64_t look_around(struct local *local)
     stop = local->stop;
     pthread_mutex_unlock(&local->mutex);
     say_plan(local, text);
+    say_announced(local);
     while (watch_take_change(local->watch, &status))
         say_state(local, &status);
     return stop ? -1 : sleep > poll_ms ? poll_ms : sleep > 0 ? sleep : 0;
@@ -173,7 +183,7 @@ static void *local_watch(void *arg)
 
 static enum muster_status local_start(struct local *local, struct muster_error *err)
 {
-    const struct tell_hooks hooks = {.log = local->options.log, .log_arg = local->options.log_arg};
+    const struct tell_hooks hooks = {.log = local->options.log, .arg = local->options.log_arg};
     enum muster_status status;
     int code;
 

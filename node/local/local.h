@@ -17,8 +17,11 @@ struct local_options {
     struct save_target save; /* its pointers are borrowed until local_destroy */
     bool (*watch)(void *arg);
     void (*log)(int level, const char *text, void *arg);
+    /* Of the end that is announced, at each look at it, and of a checkpoint. Neither may wait. */
+    void (*announced)(enum wire_notice_kind kind, int64_t deadline_boot_ms, void *arg);
+    void (*committed)(int64_t step, void *arg);
     void *arg;
-    void *log_arg; /* the log's */
+    void *log_arg; /* of log, announced and committed */
     int64_t watch_period_ms;
     const int *signals;
     size_t signal_count;

@@ -286,5 +286,7 @@ enum muster_status local_save(struct local *local, void *call_arg, const char *c
     local_plan_write_times(&local->plan, times);
     pthread_mutex_unlock(&local->mutex);
     write_times(local, times);
+    if (local->options.committed != NULL)
+        local->options.committed(order.step, local->options.log_arg);
     return MUSTER_OK;
 }

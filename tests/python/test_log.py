@@ -2,6 +2,7 @@
 
 import logging
 import os
+import signal
 import subprocess
 import threading
 import time
@@ -78,48 +79,110 @@ def test_each_open_and_close_begins_and_ends_the_thread(alone, caplog):
     assert not threads() and len(os.listdir("/proc/self/fd")) == descriptors
 
 
-def test_lines_that_logging_is_too_slow_for_are_counted_and_stop_nobody(caplog):
-    options = ffi.new("struct muster_node_options *")
-    lines = _log.Lines(options)
-    gate = threading.Event()
-    caplog.handler.addFilter(lambda record: gate.wait(60))
-    count, began = 20000, time.monotonic()
-    for number in range(count):
-        options.log(1, b"line %d" % number, ffi.NULL)
-    assert time.monotonic() - began < 30
-    gate.set()
-    (reader,) = threads()
-    lines.end()
-    reader.join(60)
-    assert not reader.is_alive()
-    texts = [record.getMessage() for record in caplog.records]
-    lost = sum(int(text.split()[0]) for text in texts if "are lost" in text)
-    came = [text for text in texts if text.startswith("line ")]
-    assert came[0] == "line 0" and lost > 0 and len(came) + lost == count
+class Scripted:
+    """The library with a queue that gives these lines, and then is at its end."""
+
+    def __init__(self, *lines):
+        self.lines = list(lines)
+
+    def __getattr__(self, name):
+        return getattr(lib, name)
+
+    def muster_events_next(self, queue, kinds, timeout_ms, told, size, error):
+        if not self.lines:
+            return lib.MUSTER_E_CLOSED
+        assert kinds == 1 << lib.MUSTER_EVENT_LOG and size == ffi.sizeof("struct muster_event")
+        told.level, told.lost, told.text = self.lines.pop(0)
+        return lib.MUSTER_OK
 
 
-def test_a_handler_that_hangs_does_not_hang_close(caplog):
-    lines = _log.Lines(ffi.new("struct muster_node_options *"))
-    gate = threading.Event()
-    caplog.handler.addFilter(lambda record: gate.wait(60))
-    lib.muster_py_log(1, b"line", ffi.NULL)
+def test_lines_that_logging_was_too_slow_for_are_counted(caplog, monkeypatch):
+    monkeypatch.setattr(_log, "lib", Scripted((1, 0, b"first"), (2, 7, b"second"), (3, 0, b"\xff")))
+    events = _log.Events(ffi.new("struct muster_node_options *"))
+    events.end()
+    await_that("its end", lambda: not threads())
+    assert [(record.levelno, record.getMessage()) for record in caplog.records] == [
+        (logging.WARNING, "first"),
+        (logging.WARNING, "7 lines of muster's log are lost: logging was too slow for them"),
+    ]
+
+
+def test_a_handler_that_hangs_does_not_hang_close(alone, caplog):
+    gate, inside = threading.Event(), threading.Event()
+    caplog.handler.addFilter(lambda record: inside.set() or gate.wait(60))
+    node = muster.Node(save=failing, restore=lambda context: None, save_every=1)
     (reader,) = threads()
+    with pytest.raises(OSError):
+        node.step()
+        node.step()
+    assert inside.wait(60)
     began = time.monotonic()
-    lines.end()
+    node._end_events()
     assert 1 < time.monotonic() - began < 20 and reader.is_alive()
     gate.set()
     await_that("its end", lambda: not reader.is_alive())
+    node.close(1)
 
 
 def test_a_forked_child_reads_no_log_of_its_parent_s(caplog):
-    lines = _log.Lines(ffi.new("struct muster_node_options *"))
+    events = _log.Events(ffi.new("struct muster_node_options *"))
     child = os.fork()
     if child == 0:
-        lines.end()  # does nothing here
-        own = _log.Lines(ffi.new("struct muster_node_options *"))
-        lib.muster_py_log(1, b"of the child", ffi.NULL)
-        own.end()
-        os._exit(0 if "of the child" in caplog.text else 1)
+        events.end()  # does nothing here
+        try:
+            list(events.read(0))
+        except muster.ForkedError:
+            own = _log.Events(ffi.new("struct muster_node_options *"))
+            own.end()
+            os._exit(0 if not own._thread.is_alive() and list(own.read(0)) == [] else 1)
+        os._exit(2)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-    lines.end()
-    assert "of the child" not in caplog.text
+    (reader,) = threads()
+    events.end()
+    assert not reader.is_alive()
+
+
+# --- Node.events ------------------------------------------------------------------------------
+
+
+def test_a_node_tells_notices_and_commits_as_events(alone):
+    with pytest.raises(muster.Preempted):
+        with muster.Node(state=muster.TrainingState(w=numpy.zeros(1)), grace=600) as node:
+            began = time.monotonic()
+            assert list(node.events(timeout=0.3)) == [] and time.monotonic() - began >= 0.3
+            with pytest.raises(ValueError, match="timeout"):
+                list(node.events(timeout=-1))
+            node.step()
+            node.notify("terminate", left=500)
+            told = next(node.events(timeout=60))
+            assert (told.kind, told.notice, told.rank, told.lost) == ("notice", "terminate", 0, 0)
+            assert 0 < told.left <= 500 and (told.step, told.code, told.text) == (None, None, None)
+            seen = []
+            reader = threading.Thread(target=lambda: seen.extend(node.events()))
+            reader.start()
+            node.notify("terminate", left=0)
+            for _ in range(1000):
+                node.step()
+                time.sleep(0.01)
+            raise AssertionError("it was not preempted")
+    reader.join(60)
+    assert not reader.is_alive()  # close ends it
+    assert "commit" in [event.kind for event in seen]
+    assert all(event.step > 0 for event in seen if event.kind == "commit")
+
+
+def test_ctrl_c_ends_a_wait_for_events(world):
+    program = world.directory / "program.py"
+    program.write_text(
+        "import muster, numpy, threading\n"
+        "with muster.Node(state=muster.TrainingState(w=numpy.zeros(1))) as node:\n"
+        "    threading.Timer(0.5, print, ['waits'], {'flush': True}).start()\n"
+        "    try:\n        next(node.events())\n"
+        "    except KeyboardInterrupt:\n        print('told', flush=True)\n"
+    )
+    process = world.python(program)
+    line_with(process, "waits")
+    process.send_signal(signal.SIGINT)
+    began = time.monotonic()
+    assert "told" in line_with(process, "told") and time.monotonic() - began < 5
+    process.communicate(timeout=60)

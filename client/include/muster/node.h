@@ -119,8 +119,9 @@ typedef void muster_exit_fn(int restart_code, void *arg);
  * shares: while either runs, the other waits. */
 typedef void muster_error_fn(const struct muster_error *error, void *arg);
 /* A line for the log. level: 0 error, 1 warning, 2 information, 3 detail.
- * Without this function, errors and warnings go to stderr. The environment's MUSTER_LOG (none,
- * error, warning, info, debug) sets how much is told, here and there.
+ * Without this function, and without option events that keep lines, errors and warnings go to
+ * stderr. The environment's MUSTER_LOG (none, error, warning, info, debug) sets how much is told,
+ * here and there.
  * Runs on the training thread or on on_error's, also on both at once. Return soon: on_error waits
  * behind a log that blocks, and lines beyond 256 are lost. */
 typedef void muster_log_fn(int level, const char *text, void *arg);
@@ -130,6 +131,9 @@ typedef void muster_log_fn(int level, const char *text, void *arg);
  * other ranks are told that this one failed. muster's own reading and writing of files goes on to
  * its end. Must not call muster. */
 typedef bool muster_interrupted_fn(void *arg);
+
+/* What happens at nodes, in a queue that the program reads (see below). */
+typedef struct muster_events muster_events_t;
 
 /* As TensorFlow's TerminationConfig. It stands inside muster_node_options and so never grows: a new
  * member goes to the end of those. */
@@ -205,6 +209,9 @@ struct muster_node_options {
      * Without it another world size is refused (MUSTER_E_RESTORE). */
     bool restore_any_world_size;
     muster_interrupted_fn *interrupted_fn; /* NULL = every wait lasts as long as it must */
+    /* Gets what happens, beside on_error and log; NULL = nobody asks. Borrowed until the node is
+     * open (a manager opens its node in restore), which then holds it until it is closed. */
+    muster_events_t *events;
 };
 #define MUSTER_NODE_OPTIONS_INIT                                                        \
     {                                                                                   \
@@ -328,6 +335,52 @@ struct muster_announced {
  * runs or after it; a local read, never waits. */
 MUSTER_API bool muster_node_announced(const muster_node_t *node,
                                       struct muster_announced *ret_announced, size_t struct_size);
+
+/* --- events ---------------------------------------------------------------------------------- */
+
+/* A queue of what happens at the nodes that have it as option events. A thread of the program's own
+ * reads it, so no thread of muster's has to enter the program's interpreter. No node waits for the
+ * reader: of more than 1024 events the oldest is dropped, and counted. */
+enum muster_event_kind {
+    MUSTER_EVENT_NONE,
+    MUSTER_EVENT_LOG,    /* a line of the log, as muster_log_fn gets it: level, text */
+    MUSTER_EVENT_ERROR,  /* another rank failed, as muster_error_fn gets it: status to text */
+    MUSTER_EVENT_NOTICE, /* what muster_node_announced tells has changed: notice, rank, left_ms */
+    MUSTER_EVENT_COMMIT, /* a checkpoint of the job is on record: step */
+    MUSTER_EVENT_KIND_COUNT
+};
+#define MUSTER_EVENTS_OF(kind) (1u << (kind)) /* kinds is a sum of these */
+#define MUSTER_EVENTS_ALL (~0u)
+
+struct muster_event {
+    enum muster_event_kind kind;
+    int level;
+    enum muster_status status;
+    int rank; /* -1 = of none */
+    int code;
+    enum muster_notice_kind notice; /* NONE: no end is announced any more */
+    int64_t step;                   /* as the program counts; -1 = of none */
+    int64_t left_ms;                /* when it was noted; -1 = not known */
+    uint64_t lost; /* so many events of the kinds asked for were dropped since the last one */
+    char text[MUSTER_ERROR_TEXT_MAX];
+};
+
+/* kinds: what is kept, and nothing else. *ret_events is owned: muster_events_destroy.
+ * MUSTER_E_ARGUMENT, MUSTER_E_NOMEM. */
+MUSTER_API enum muster_status muster_events_create(unsigned kinds, muster_events_t **ret_events,
+                                                   struct muster_error *ret_error);
+/* The oldest event of these kinds; waits for one, at most timeout_ms. struct_size: of *ret_event.
+ * MUSTER_E_TIMEOUT none came · MUSTER_E_CLOSED muster_events_end was called, and none is left ·
+ * MUSTER_E_FORKED the queue is the parent process's · MUSTER_E_ARGUMENT. Any thread. */
+MUSTER_API enum muster_status muster_events_next(muster_events_t *events, unsigned kinds,
+                                                 int64_t timeout_ms, struct muster_event *ret_event,
+                                                 size_t struct_size,
+                                                 struct muster_error *ret_error);
+/* For a reader in muster_events_next: it reads what is there, and waits for no more. Any thread. */
+MUSTER_API void muster_events_end(muster_events_t *events);
+/* Frees it once the last node that has it is closed. No call of muster_events_next may run.
+ * NULL-safe; nulls the handle. */
+MUSTER_API void muster_events_destroy(muster_events_t **events);
 
 /* No save happens between hold and release. They bracket a part that must not be interrupted,
  * inside a step or between two, and count no step. They nest. While the other ranks wait, they are

@@ -48,6 +48,7 @@ from ._manager import (
     SaveShare,
     SaveSteps,
 )
+from ._log import Event
 from ._member import Announced, RestoreContext, SaveContext
 from ._node import Node, Position
 from ._read import Checkpoint, FileInfo, TensorInfo, read
@@ -68,6 +69,7 @@ __all__ = [
     "Coordinator",
     "CorruptError",
     "Error",
+    "Event",
     "FileInfo",
     "ForkedError",
     "Interrupted",

@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Any
 
 from ._errors import Preempted
-from ._log import Lines
+from ._log import Events
 from ._native import ffi, lib
 from ._progress import Progress
 
@@ -48,7 +48,7 @@ class Hooks:
         self.restore = restore
         self.raised: BaseException | None = None
         self.node: Any = ffi.NULL  # once it is open
-        self.lines: Lines | None = None  # of its log
+        self.events: Events | None = None  # of the node
         self.handle = ffi.new_handle(self)
 
 

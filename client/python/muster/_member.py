@@ -10,7 +10,7 @@ import pathlib
 import sys
 import warnings
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from types import TracebackType
 from typing import Any, TypeVar
 
@@ -28,7 +28,7 @@ from ._errors import (
     wrong_type,
 )
 from ._hooks import Hooks
-from ._log import Lines, log
+from ._log import NOTICES, Event, Events, log, notice_name
 from ._native import ffi, lib
 from ._state import TrainingState
 
@@ -38,15 +38,6 @@ _ROLES = {
     "worker": lib.MUSTER_ROLE_WORKER,
     "ps": lib.MUSTER_ROLE_PS,
     "evaluator": lib.MUSTER_ROLE_EVALUATOR,
-}
-_NOTICES = {
-    "preempt": lib.MUSTER_NOTICE_PREEMPT,
-    "terminate": lib.MUSTER_NOTICE_TERMINATE,
-    "stop": lib.MUSTER_NOTICE_STOP,
-    "reboot": lib.MUSTER_NOTICE_REBOOT,
-    "time_limit": lib.MUSTER_NOTICE_TIME_LIMIT,
-    "signal": lib.MUSTER_NOTICE_SIGNAL,
-    "user": lib.MUSTER_NOTICE_USER,
 }
 _SIGNALS_MAX = 8
 
@@ -224,7 +215,7 @@ def node_options(
     if save is not None:
         options.termination.save_fn = lib.muster_py_save
         options.termination.restore_fn = lib.muster_py_restore
-    hooks.lines = Lines(options)
+    hooks.events = Events(options)
     options.interrupted_fn = lib.muster_py_interrupted
     options.arg = hooks.handle
     return options, texts, hooks
@@ -262,16 +253,16 @@ class Member:
         self._at_exit = functools.partial(_close_at_exit, weakref.ref(self))
         atexit.register(self._at_exit)
 
-    def _end_lines(self) -> None:
-        if self._hooks.lines is not None:
-            self._hooks.lines.end()
+    def _end_events(self) -> None:
+        if self._hooks.events is not None:
+            self._hooks.events.end()
 
     def _check_open(self, status: int) -> None:
         """Checks the status of open; a node that was not opened logs nothing more."""
         try:
             self._finish(status, self._error)
         except BaseException:
-            self._end_lines()
+            self._end_events()
             raise
 
     def _joined(self, node: Any) -> None:
@@ -321,7 +312,7 @@ class Member:
         """
         status = lib.muster_node_notify(
             self._handle(),
-            _choice("kind", kind, _NOTICES),
+            _choice("kind", kind, NOTICES),
             milliseconds("left", left, -1),
             ffi.NULL if text is None else text.encode(),
         )
@@ -335,9 +326,19 @@ class Member:
         told = ffi.new("struct muster_announced *")
         if not lib.muster_node_announced(self._handle(), told, ffi.sizeof(told[0])):
             return None
-        kind = next((name for name, value in _NOTICES.items() if value == told.kind), "user")
         left, save_in = (None if ms < 0 else ms / 1000 for ms in (told.left_ms, told.save_ms))
-        return Announced(kind, told.rank, left, save_in)
+        return Announced(notice_name(told.kind), told.rank, left, save_in)
+
+    def events(self, timeout: float | None = None) -> Iterator[Event]:
+        """What happens at this node, the oldest first: errors of other ranks, notices, commits.
+
+        Waits `timeout` seconds for each (None = as long as the node is open), and then ends. Closing
+        the node ends it once all is read. Any thread, as one of the program's own that watches the
+        training. Each event goes to one reader. The newest 1024 are kept for it, with the lines of
+        the log among them; Event.lost counts the others.
+        """
+        events = self._hooks.events  # None: it only reads checkpoints
+        return iter(()) if events is None else events.read(timeout)
 
     def fail(
         self, text: str, code: int = 1, *, suspect: bool = False, wait: float | None = None
@@ -381,7 +382,7 @@ class Member:
             self._finish(self._close_c(box, code, error), error)
         finally:
             self._hooks.node = ffi.NULL
-            self._end_lines()
+            self._end_events()
 
     def __enter__(self: Self) -> Self:
         return self

@@ -56,6 +56,7 @@ try:
         assert node.position == muster.Position()
         node.set_position(epoch=1, step_in_epoch=2)
         node.save_progress(1)
+        assert list(node.events(timeout=0)) == []
         with node.hold():
             pass
         with node.scope():

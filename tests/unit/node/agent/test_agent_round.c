@@ -296,7 +296,11 @@ static void who_closes_inside_a_hold_saves_nothing(void **state)
 
 static void another_ranks_failure_frees_a_blocked_step_and_is_named(void **state)
 {
+    struct muster_event event;
+
     (void)state;
+    assert_int_equal(muster_events_create(MUSTER_EVENTS_ALL, &lone.options.events, NULL),
+                     MUSTER_OK);
     lone_start();
     lone_welcome_and_start();
     atomic_store(&lone.slow, true); /* as in a collective whose partner has died */
@@ -313,6 +317,12 @@ static void another_ranks_failure_frees_a_blocked_step_and_is_named(void **state
     assert_int_equal(lone.run_status, MUSTER_E_PEER);
     assert_int_equal(lone.error.rank, 1);
     assert_non_null(strstr(lone.error.text, "no memory"));
+    assert_int_equal(muster_events_next(lone.options.events, MUSTER_EVENTS_OF(MUSTER_EVENT_ERROR),
+                                        0, &event, sizeof event, NULL),
+                     MUSTER_OK);
+    assert_int_equal(event.rank, 1);
+    assert_non_null(strstr(event.text, "no memory"));
+    muster_events_destroy(&lone.options.events);
 }
 
 static void a_step_that_was_broken_off_is_saved_as_if_it_had_not_begun(void **state)

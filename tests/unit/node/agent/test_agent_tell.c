@@ -42,7 +42,7 @@ static void ends_here(int level, const char *text, void *arg)
 
 static struct tell *start(void (*log)(int, const char *, void *), void *arg)
 {
-    const struct tell_hooks hooks = {.log = log, .log_arg = arg};
+    const struct tell_hooks hooks = {.log = log, .arg = arg};
     struct tell *tell;
 
     atomic_store(&said, 0);
