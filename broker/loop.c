@@ -460,14 +460,14 @@ enum muster_status loop_pass(struct loop *loop, int64_t timeout_ms, bool *ret_st
     return status;
 }
 
-enum muster_status loop_run(struct loop *loop, struct muster_error *err)
+enum muster_status loop_run(struct loop *loop, bool *ret_stop, struct muster_error *err)
 {
-    bool stop = false;
     enum muster_status status = MUSTER_OK;
 
-    while (!stop && status == MUSTER_OK)
-        status = loop_pass(loop, WAIT_MAX_MS, &stop, err);
-    if (stop && loop->blocked)
+    *ret_stop = false;
+    while (!*ret_stop && status == MUSTER_OK)
+        status = loop_pass(loop, WAIT_MAX_MS, ret_stop, err);
+    if (*ret_stop && loop->blocked)
         broker_log(LOG_LEVEL_WARNING, "the last inputs were not written and not answered; their "
                                       "senders repeat them to the next musterd");
     return status;

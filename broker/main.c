@@ -394,12 +394,14 @@ static int main_run(struct program *program)
                    "saves that were "
                    "open in it were given up",
                    program->config.db);
-    status = loop_run(program->loop, &err);
+    status = loop_run(program->loop, &stopped, &err);
     if (status != MUSTER_OK) {
         broker_log(LOG_LEVEL_ERROR, "%s: %s; the next start goes on from what was written",
                    muster_status_name(status), err.text);
-        begin_again(program);
-        _exit(EXIT_FAILED);
+        if (!stopped)
+            begin_again(program);
+        shared_close(&program->shared); /* if the lease is still ours: the next one need not wait */
+        _exit(stopped && program->config.shared != NULL ? EXIT_DONE : EXIT_FAILED);
     }
     service_stopping();
     stop(program, false);

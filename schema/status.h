@@ -26,7 +26,8 @@ enum muster_status {
     4096 /* with the final NUL; a longer text is cut between characters \
           */
 
-/* Caller-owned description of a failure. Untouched on success. */
+/* Caller-owned description of a failure. Untouched on success. It never grows, because no call
+ * takes its size. */
 struct muster_error {
     enum muster_status status; /* the same value that the function returned */
     int rank;                  /* the rank that it is about, or -1 */

@@ -371,6 +371,23 @@ bool tool_node_is_rank(const struct muster_node_row *node)
     return strcmp(node->role, "chief") == 0 || strcmp(node->role, "worker") == 0;
 }
 
+bool tool_end_is_unheard(const char *end_text, int64_t unknown_ranks)
+{
+    return unknown_ranks > 0 &&
+           strstr(end_text, "did not come back to the restarted broker") != NULL;
+}
+
+bool tool_end_is_of(const char *end_text, const char *failure)
+{
+    static const char prefix[] = " could not restore: ";
+    const char *restored = strstr(end_text, prefix);
+    const char *text = restored != NULL ? restored + sizeof prefix - 1 : end_text;
+    const char *cut = strstr(text, " ... (`muster events` has it whole)");
+
+    return failure[0] != '\0' &&
+           strncmp(failure, text, cut != NULL ? (size_t)(cut - text) : SIZE_MAX) == 0;
+}
+
 /* A socket's path where nobody takes connections: there is no answer to wait for. Of other
  * addresses one cannot tell so quickly. */
 static bool nobody_listens(const char *broker)

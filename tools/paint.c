@@ -44,7 +44,7 @@ enum paint_hue paint_of_state(const char *word)
         {"preempted", PAINT_WARN}, {"unchanged", PAINT_DIM}, {"left", PAINT_DIM},
         {"superseded", PAINT_DIM}, {"deleted", PAINT_DIM},   {"preempted, not saved", PAINT_BAD},
         {"lost", PAINT_BAD},       {"fenced", PAINT_BAD},    {"failed", PAINT_BAD},
-        {"aborted", PAINT_BAD},
+        {"aborted", PAINT_BAD},    {"unheard", PAINT_WARN},
     };
     size_t length = strcspn(word, ":");
 

@@ -130,6 +130,11 @@ int64_t tool_now_unix_ms(void);
 bool tool_node_is_live(const struct muster_node_row *node);
 /* Or a parameter server, an evaluator: what they do tells nothing of the ranks. */
 bool tool_node_is_rank(const struct muster_node_row *node);
+/* Did a launch end because the restarted broker heard no rank of it? It may have finished while no
+ * broker ran. */
+bool tool_end_is_unheard(const char *end_text, int64_t unknown_ranks);
+/* Does the end say what this failure says, or the beginning of it? */
+bool tool_end_is_of(const char *end_text, const char *failure);
 /* The one that is named, of the environment, or the default one; NULL: none is known. */
 const char *tool_broker_of(const char *broker, char address[ENDPOINT_MAX + 1]);
 /* Is the job running, and how? False also if no broker answers within a second. */

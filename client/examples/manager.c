@@ -25,7 +25,8 @@ int main(void)
     if (!muster_state_create(&node.state, &err) &&
         !muster_state_add_tensor(node.state, "m", MUSTER_DTYPE_F64, NULL, 0, &model, &err) &&
         !muster_manager_open(&options, &manager, &err) &&
-        muster_manager_restore(manager, MUSTER_STEP_LATEST, &restored, &err) == MUSTER_E_NOT_FOUND)
+        muster_manager_restore(manager, MUSTER_STEP_LATEST, &restored, sizeof restored, &err) ==
+            MUSTER_E_NOT_FOUND)
         err.status = MUSTER_OK; /* the first launch: nothing is saved, restored.step is -1 */
     for (int64_t step = restored.step + 1; !err.status && step < 500; step++) {
         model -= 0.01 * (model - 3); /* gradient descent towards 3 */

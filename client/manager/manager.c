@@ -412,7 +412,8 @@ enum muster_status muster_manager_reload(muster_manager_t *manager, struct muste
 
 enum muster_status muster_manager_all_steps(muster_manager_t *manager,
                                             const struct muster_checkpoint_info **ret_all,
-                                            size_t *ret_count, struct muster_error *ret_error)
+                                            size_t *ret_count, size_t struct_size,
+                                            struct muster_error *ret_error)
 {
     enum muster_status status;
 
@@ -421,11 +422,11 @@ enum muster_status muster_manager_all_steps(muster_manager_t *manager,
     status = manager_read_placed(manager, ret_error);
     if (status != MUSTER_OK)
         return status;
-    if (ret_all != NULL)
-        *ret_all = manager->list.items;
-    if (ret_count != NULL)
+    status = manager_give(manager, manager->list.items, manager->list.count, struct_size, ret_all,
+                          ret_error);
+    if (status == MUSTER_OK && ret_count != NULL)
         *ret_count = manager->list.count;
-    return MUSTER_OK;
+    return status;
 }
 
 enum muster_status muster_manager_latest_step(muster_manager_t *manager, int64_t *ret_step,

@@ -59,12 +59,11 @@ struct muster_manager {
     uint64_t told_start;     /* of the broker that was told the policies */
     int64_t tell_again_ms;   /* CLOCK_MONOTONIC: one that did not answer is not told again before */
     int64_t given;           /* the last step that next_checkpoint gave; -1 = none */
-    struct muster_checkpoint_info shown; /* of muster_manager_metadata */
-    char pin_id[NOTICE_ID_MAX + 1];      /* "" = nothing was pinned yet */
-    pid_t pid;                           /* that opened it */
-    bool closing;                        /* in muster_manager_close */
-    bool keeps_newest;                   /* its close is not the end of the job */
-    struct keep_rules *keep; /* NULL = all is kept, and the broker saves nothing by itself */
+    char pin_id[NOTICE_ID_MAX + 1]; /* "" = nothing was pinned yet */
+    pid_t pid;                      /* that opened it */
+    bool closing;                   /* in muster_manager_close */
+    bool keeps_newest;              /* its close is not the end of the job */
+    struct keep_rules *keep;        /* NULL = all is kept, and the broker saves nothing by itself */
 };
 
 bool manager_is_gone(const struct muster_manager *manager); /* NULL, or a forked child's */
@@ -81,6 +80,12 @@ enum muster_status manager_read_list(struct muster_manager *manager, struct must
  * Waits for that, at most MANIFEST_WAIT_MS. */
 enum muster_status manager_read_placed(struct muster_manager *manager, struct muster_error *err);
 
+/* Copies infos for a program whose structure has struct_size bytes. They live as the list does.
+ * ret_all may be NULL. E_ARGUMENT, E_NOMEM. */
+enum muster_status manager_give(struct muster_manager *manager,
+                                const struct muster_checkpoint_info *own, size_t count,
+                                size_t struct_size, const struct muster_checkpoint_info **ret_all,
+                                struct muster_error *err);
 /* The checkpoint of a step in a list that is read again, or the newest (MUSTER_STEP_LATEST).
  * E_NOT_FOUND says what is known of it. */
 enum muster_status manager_find(struct muster_manager *manager, int64_t step,

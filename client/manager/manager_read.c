@@ -7,6 +7,7 @@
 #include "node/shard/shard.h"
 #include "schema/error.h"
 #include "schema/manifest/metrics.h"
+#include "schema/sized.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -49,6 +50,30 @@ enum muster_status manager_find(struct muster_manager *manager, int64_t step,
         return MUSTER_E_NOT_FOUND;
     }
     *ret_info = info;
+    return MUSTER_OK;
+}
+
+enum muster_status manager_give(struct muster_manager *manager,
+                                const struct muster_checkpoint_info *own, size_t count,
+                                size_t struct_size, const struct muster_checkpoint_info **ret_all,
+                                struct muster_error *err)
+{
+    unsigned char *all = NULL;
+
+    if (struct_size == 0)
+        return error_set(err, MUSTER_E_ARGUMENT,
+                         "struct_size is 0; give sizeof(struct muster_checkpoint_info)");
+    if (ret_all == NULL)
+        return MUSTER_OK;
+    if (count > 0)
+        all = struct_size > SIZE_MAX / count
+                  ? NULL
+                  : arena_alloc(&manager->list.arena, count * struct_size);
+    if (count > 0 && all == NULL)
+        return error_set(err, MUSTER_E_NOMEM, "no memory for %zu checkpoints; free some", count);
+    for (size_t i = 0; i < count; i++)
+        sized_give(all + i * struct_size, struct_size, &own[i], sizeof own[i]);
+    *ret_all = (const void *)all;
     return MUSTER_OK;
 }
 
@@ -141,9 +166,10 @@ enum muster_status muster_manager_metrics(muster_manager_t *manager, int64_t ste
 
 enum muster_status muster_manager_metadata(muster_manager_t *manager, int64_t step,
                                            const struct muster_checkpoint_info **ret_info,
-                                           struct muster_error *ret_error)
+                                           size_t struct_size, struct muster_error *ret_error)
 {
     const struct muster_checkpoint_info *info = NULL;
+    struct muster_checkpoint_info shown;
     struct manifest *manifest = NULL;
     struct muster_error why;
     enum muster_status status;
@@ -159,14 +185,12 @@ enum muster_status muster_manager_metadata(muster_manager_t *manager, int64_t st
     }
     if (manifest == NULL)
         return error_pass(ret_error, status != MUSTER_OK ? status : why.status, &why);
-    manager->shown = *info;
-    manager->shown.custom_metadata = arena_strdup(&manager->list.arena, manifest->custom);
+    shown = *info;
+    shown.custom_metadata = arena_strdup(&manager->list.arena, manifest->custom);
     manifest_destroy(&manifest);
-    if (manager->shown.custom_metadata == NULL)
+    if (shown.custom_metadata == NULL)
         return error_set(ret_error, MUSTER_E_NOMEM, "no memory for custom metadata; free some");
-    if (ret_info != NULL)
-        *ret_info = &manager->shown;
-    return MUSTER_OK;
+    return manager_give(manager, &shown, 1, struct_size, ret_info, ret_error);
 }
 
 /* --- waiting ---------------------------------------------------------------------------------- */

@@ -6,6 +6,7 @@
 #include "node/link_key.h"
 #include "node/shard/shard.h"
 #include "schema/error.h"
+#include "schema/sized.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -157,7 +158,8 @@ static enum muster_status restore_job(struct muster_manager *m, int64_t step,
 static int manager_restore_call_restore_fn(void *arg, const struct shard_found *found)
 {
     const struct muster_manager *m = arg;
-    const struct muster_restore_context context = {.directory = found->dir,
+    const struct muster_restore_context context = {.struct_size = sizeof context,
+                                                   .directory = found->dir,
                                                    .step = found->step,
                                                    .rank = 0,
                                                    .world_size = 1,
@@ -261,7 +263,7 @@ static enum muster_status restore_reader(struct muster_manager *m, int64_t step,
 }
 
 enum muster_status muster_manager_restore(muster_manager_t *manager, int64_t step,
-                                          struct muster_restored *ret_restored,
+                                          struct muster_restored *ret_restored, size_t struct_size,
                                           struct muster_error *ret_error)
 {
     struct muster_restored restored = {
@@ -286,7 +288,7 @@ enum muster_status muster_manager_restore(muster_manager_t *manager, int64_t ste
     while (manager->read_only && status == MUSTER_E_NOT_FOUND && step == MUSTER_STEP_LATEST &&
            manager_try_again(manager, &tries))
         status = restore_reader(manager, step, &restored, &why);
-    if ((status == MUSTER_OK || status == MUSTER_E_NOT_FOUND) && ret_restored != NULL)
-        *ret_restored = restored;
+    if (status == MUSTER_OK || status == MUSTER_E_NOT_FOUND)
+        sized_give(ret_restored, struct_size, &restored, sizeof restored);
     return error_pass(ret_error, status, &why);
 }

@@ -5,6 +5,7 @@
 
 #include "node/notice/signal.h"
 #include "schema/error.h"
+#include "schema/sized.h"
 
 #include <stdatomic.h>
 #include <stdio.h>
@@ -402,9 +403,7 @@ bool muster_node_announced(const muster_node_t *node, struct muster_announced *r
 {
     const struct muster_announced announced = announced_of(node);
 
-    memset(ret_announced, 0, struct_size);
-    memcpy(ret_announced, &announced,
-           struct_size < sizeof announced ? struct_size : sizeof announced);
+    sized_give(ret_announced, struct_size, &announced, sizeof announced);
     return announced.kind != MUSTER_NOTICE_NONE;
 }
 

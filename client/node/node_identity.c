@@ -1,11 +1,11 @@
 /* node_identity - who a node opened here would be: node/notice/identity.h for programs that look
  * before they open one. */
 #include "node/notice/identity.h"
+#include "schema/sized.h"
 
 #include <muster/node.h>
 
 #include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 enum muster_status muster_identity_read(struct muster_identity *ret_identity, size_t struct_size,
@@ -24,7 +24,6 @@ enum muster_status muster_identity_read(struct muster_identity *ret_identity, si
     snprintf(told.job, sizeof told.job, "%s", identity.job);
     snprintf(told.launcher, sizeof told.launcher, "%s", identity.family);
     snprintf(told.note, sizeof told.note, "%s", identity.note);
-    memset(ret_identity, 0, struct_size);
-    memcpy(ret_identity, &told, struct_size < sizeof told ? struct_size : sizeof told);
+    sized_give(ret_identity, struct_size, &told, sizeof told);
     return MUSTER_OK;
 }

@@ -45,7 +45,8 @@ void node_tell_error(struct muster_node *node, const struct muster_error *error)
 static struct muster_save_context save_context(const struct muster_node *node,
                                                const struct save_order *order, const char *dir)
 {
-    return (struct muster_save_context){.directory = dir,
+    return (struct muster_save_context){.struct_size = sizeof(struct muster_save_context),
+                                        .directory = dir,
                                         .step = order->step,
                                         .generation = order->generation,
                                         .round = order->round,
@@ -90,7 +91,8 @@ static void call_release_fn(void *snapshot, void *arg)
 static int node_open_call_restore_fn(void *arg, const struct shard_found *found)
 {
     const struct muster_node *node = arg;
-    const struct muster_restore_context context = {.directory = found->dir,
+    const struct muster_restore_context context = {.struct_size = sizeof context,
+                                                   .directory = found->dir,
                                                    .step = found->step,
                                                    .rank = node->rank,
                                                    .world_size = node->world_size,
@@ -387,7 +389,7 @@ static enum muster_status restore_alone(struct muster_node *node, struct muster_
 }
 
 /* The launch is over for all ranks, whichever of them found its checkpoint gone: what each made in
- * place of the directory is in nobody's way. (They go on without a bystander.) */
+ * place of the directory is in nobody's way. (They go on without an observer.) */
 static void node_open_take_back(struct muster_node *node)
 {
     if (role_is_trainer(node->role))

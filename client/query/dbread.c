@@ -45,8 +45,8 @@ static enum muster_status dbread_failed(const struct dbread *db, int rc, struct 
     default:
         /* Most often the -wal or -shm file beside it may not be read or made by this user. */
         return error_set(err, MUSTER_E_IO,
-                         "the database %s cannot be read (%s): ask the broker instead (--broker "
-                         "ADDRESS), or copy it together with its -wal file to a directory of yours "
+                         "the database %s cannot be read (%s): ask the broker by its "
+                         "address, or copy it together with its -wal file to a directory of yours "
                          "and read the copy",
                          db->path, why);
     }
@@ -59,13 +59,13 @@ static enum muster_status check_file(const char *path, struct muster_error *err)
     if (stat(path, &status) != 0) {
         if (errno == ENOENT || errno == ENOTDIR)
             return error_set_code(err, MUSTER_E_NOT_FOUND, errno,
-                                  "there is no database %s: give the file of a musterd (--db PATH) "
-                                  "or its address (--broker ADDRESS)",
+                                  "there is no database %s: give the file of a musterd, or a "
+                                  "broker's address (tcp://host:port or ipc://path)",
                                   path);
         return error_set_code(
             err, MUSTER_E_IO, errno,
             "the database %s cannot be reached (%s): check the permissions of its "
-            "directories, or ask the broker (--broker ADDRESS)",
+            "directories, or ask the broker by its address",
             path, strerror(errno));
     }
     if (!S_ISREG(status.st_mode))

@@ -2,8 +2,10 @@
 
 #include "schema/arena.h"
 #include "schema/error.h"
+#include "schema/sized.h"
 #include "schema/sql/queries.h"
 
+#include <stdalign.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,81 +18,82 @@ struct shape {
     const struct column *columns;
     size_t columns_count;
     size_t size_bytes; /* of the row's struct */
+    enum muster_row_kind kind;
 };
 
 /* ROW names the struct whose columns follow. */
 #define TEXT(name) {#name, MUSTER_COLUMN_TEXT, offsetof(struct ROW, name)},
 #define INTEGER(name) {#name, MUSTER_COLUMN_INTEGER, offsetof(struct ROW, name)},
 #define BOOLEAN(name) {#name, MUSTER_COLUMN_BOOLEAN, offsetof(struct ROW, name)},
-#define SHAPE(columns)                                                  \
-    {                                                                   \
-        columns, sizeof columns / sizeof columns[0], sizeof(struct ROW) \
+#define SHAPE(columns, kind)                                                  \
+    {                                                                         \
+        columns, sizeof columns / sizeof columns[0], sizeof(struct ROW), kind \
     }
 
 #define ROW muster_job_row
 static const struct column job_columns[] = {COLUMNS_JOB(TEXT, INTEGER, BOOLEAN)};
-static const struct shape shape_job = SHAPE(job_columns);
+static const struct shape shape_job = SHAPE(job_columns, MUSTER_ROW_JOB);
 #undef ROW
 #define ROW muster_node_row
 static const struct column node_columns[] = {COLUMNS_NODE(TEXT, INTEGER, BOOLEAN)};
-static const struct shape shape_node = SHAPE(node_columns);
+static const struct shape shape_node = SHAPE(node_columns, MUSTER_ROW_NODE);
 #undef ROW
 #define ROW muster_round_row
 static const struct column round_columns[] = {COLUMNS_ROUND(TEXT, INTEGER, BOOLEAN)};
-static const struct shape shape_round = SHAPE(round_columns);
+static const struct shape shape_round = SHAPE(round_columns, MUSTER_ROW_ROUND);
 #undef ROW
 #define ROW muster_participant_row
 static const struct column participant_columns[] = {COLUMNS_PARTICIPANT(TEXT, INTEGER, BOOLEAN)};
-static const struct shape shape_participant = SHAPE(participant_columns);
+static const struct shape shape_participant = SHAPE(participant_columns, MUSTER_ROW_PARTICIPANT);
 #undef ROW
 #define ROW muster_checkpoint_row
 static const struct column checkpoint_columns[] = {COLUMNS_CHECKPOINT(TEXT, INTEGER, BOOLEAN)};
-static const struct shape shape_checkpoint = SHAPE(checkpoint_columns);
+static const struct shape shape_checkpoint = SHAPE(checkpoint_columns, MUSTER_ROW_CHECKPOINT);
 #undef ROW
 #define ROW muster_shard_row
 static const struct column shard_columns[] = {COLUMNS_SHARD(TEXT, INTEGER, BOOLEAN)};
-static const struct shape shape_shard = SHAPE(shard_columns);
+static const struct shape shape_shard = SHAPE(shard_columns, MUSTER_ROW_SHARD);
 #undef ROW
 #define ROW muster_file_row
 static const struct column file_columns[] = {COLUMNS_FILE(TEXT, INTEGER, BOOLEAN)};
-static const struct shape shape_file = SHAPE(file_columns);
+static const struct shape shape_file = SHAPE(file_columns, MUSTER_ROW_FILE);
 #undef ROW
 #define ROW muster_event_row
 static const struct column event_columns[] = {COLUMNS_EVENT(TEXT, INTEGER, BOOLEAN)};
-static const struct shape shape_event = SHAPE(event_columns);
+static const struct shape shape_event = SHAPE(event_columns, MUSTER_ROW_EVENT);
 #undef ROW
 #define ROW muster_notice_row
 static const struct column notice_columns[] = {COLUMNS_NOTICE(TEXT, INTEGER, BOOLEAN)};
-static const struct shape shape_notice = SHAPE(notice_columns);
+static const struct shape shape_notice = SHAPE(notice_columns, MUSTER_ROW_NOTICE);
 #undef ROW
 #define ROW muster_generation_row
 static const struct column generation_columns[] = {COLUMNS_GENERATION(TEXT, INTEGER, BOOLEAN)};
-static const struct shape shape_generation = SHAPE(generation_columns);
+static const struct shape shape_generation = SHAPE(generation_columns, MUSTER_ROW_GENERATION);
 #undef ROW
 
 #define ROW muster_task_queue_row
 static const struct column task_queue_columns[] = {COLUMNS_TASK_QUEUE(TEXT, INTEGER, BOOLEAN)};
-static const struct shape shape_task_queue = SHAPE(task_queue_columns);
+static const struct shape shape_task_queue = SHAPE(task_queue_columns, MUSTER_ROW_TASK_QUEUE);
 #undef ROW
 #define ROW muster_task_row
 static const struct column task_columns[] = {COLUMNS_TASK(TEXT, INTEGER, BOOLEAN)};
-static const struct shape shape_task = SHAPE(task_columns);
+static const struct shape shape_task = SHAPE(task_columns, MUSTER_ROW_TASK);
 #undef ROW
 #define ROW muster_task_worker_row
 static const struct column task_worker_columns[] = {COLUMNS_TASK_WORKER(TEXT, INTEGER, BOOLEAN)};
-static const struct shape shape_task_worker = SHAPE(task_worker_columns);
+static const struct shape shape_task_worker = SHAPE(task_worker_columns, MUSTER_ROW_TASK_WORKER);
 #undef ROW
 #define ROW muster_host_row
 static const struct column host_columns[] = {COLUMNS_HOST(TEXT, INTEGER, BOOLEAN)};
-static const struct shape shape_host = SHAPE(host_columns);
+static const struct shape shape_host = SHAPE(host_columns, MUSTER_ROW_HOST);
 #undef ROW
 #define ROW muster_policy_row
 static const struct column policy_columns[] = {COLUMNS_POLICY(TEXT, INTEGER, BOOLEAN)};
-static const struct shape shape_policy = SHAPE(policy_columns);
+static const struct shape shape_policy = SHAPE(policy_columns, MUSTER_ROW_POLICY);
 #undef ROW
 #define ROW muster_broker_row
 static const struct column broker_columns[] = {COLUMNS_BROKER(TEXT, INTEGER, BOOLEAN)};
-static const struct shape shape_broker = SHAPE(broker_columns);
+static const struct shape shape_broker = SHAPE(broker_columns, MUSTER_ROW_BROKER);
 #undef ROW
 
 static const struct {
@@ -122,8 +125,17 @@ static const struct {
     {QUERY_BROKER, &shape_broker},
 };
 
+/* The rows for a program whose structs have another size. */
+struct view {
+    struct view *next;
+    size_t struct_size;
+    size_t count;
+    alignas(max_align_t) unsigned char items[];
+};
+
 struct muster_rows {
     const struct shape *shape;
+    struct view *views;
     struct arena strings;
     unsigned char *items; /* structs of shape->size_bytes */
     size_t count;
@@ -152,6 +164,12 @@ void muster_rows_destroy(muster_rows_t **rows)
     if (rows == NULL || *rows == NULL)
         return;
     arena_free(&(*rows)->strings);
+    while ((*rows)->views != NULL) {
+        struct view *next = (*rows)->views->next;
+
+        free((*rows)->views);
+        (*rows)->views = next;
+    }
     free((*rows)->items);
     free(*rows);
     *rows = NULL;
@@ -242,29 +260,38 @@ size_t muster_rows_count(const muster_rows_t *rows)
     return rows == NULL ? 0 : rows->count;
 }
 
-#define ROWS_AS(plural, singular)                                                         \
-    const struct muster_##singular##_row *muster_rows_##plural(const muster_rows_t *rows) \
-    {                                                                                     \
-        if (rows == NULL || rows->count == 0 || rows->shape != &shape_##singular)         \
-            return NULL;                                                                  \
-        return (const void *)rows->items;                                                 \
-    }
-ROWS_AS(jobs, job)
-ROWS_AS(nodes, node)
-ROWS_AS(rounds, round)
-ROWS_AS(participants, participant)
-ROWS_AS(checkpoints, checkpoint)
-ROWS_AS(shards, shard)
-ROWS_AS(files, file)
-ROWS_AS(events, event)
-ROWS_AS(notices, notice)
-ROWS_AS(generations, generation)
-ROWS_AS(task_queues, task_queue)
-ROWS_AS(tasks, task)
-ROWS_AS(task_workers, task_worker)
-ROWS_AS(hosts, host)
-ROWS_AS(policies, policy)
-ROWS_AS(broker, broker)
+/* Of another size: laid out once for that size. */
+static const unsigned char *view_of(struct muster_rows *rows, size_t struct_size)
+{
+    const size_t own_size = rows->shape->size_bytes;
+    struct view *view = rows->views;
+
+    while (view != NULL && (view->struct_size != struct_size || view->count != rows->count))
+        view = view->next;
+    if (view != NULL)
+        return view->items;
+    if (struct_size == 0 || struct_size > SIZE_MAX / 2 / rows->count)
+        return NULL;
+    view = malloc(sizeof *view + rows->count * struct_size);
+    if (view == NULL)
+        return NULL;
+    *view = (struct view){rows->views, struct_size, rows->count};
+    for (size_t i = 0; i < rows->count; i++)
+        sized_give(view->items + i * struct_size, struct_size, rows->items + i * own_size,
+                   own_size);
+    rows->views = view;
+    return view->items;
+}
+
+const void *muster_rows_array(const muster_rows_t *rows, enum muster_row_kind kind,
+                              size_t struct_size)
+{
+    if (rows == NULL || rows->count == 0 || rows->shape->kind != kind)
+        return NULL;
+    return struct_size == rows->shape->size_bytes
+               ? rows->items
+               : view_of((struct muster_rows *)rows, struct_size);
+}
 
 size_t muster_rows_columns(const muster_rows_t *rows)
 {

@@ -199,7 +199,8 @@ enum muster_status muster_training_state_restore(muster_training_state_t *state,
 
     if (state == NULL)
         return training_refuse(state, "muster_training_state_restore", ret_error);
-    status = muster_manager_restore(state->manager, MUSTER_STEP_LATEST, &restored, &why);
+    status = muster_manager_restore(state->manager, MUSTER_STEP_LATEST, &restored, sizeof restored,
+                                    &why);
     if (status == MUSTER_OK) {
         state->saved_epoch = state->epoch = restored.epoch;
         state->saved_batch = state->batch = restored.step_in_epoch;

@@ -165,7 +165,7 @@ struct member_view {
     struct muster_error refused; /* status != OK: refused, final; open returns it */
     bool refused_retry;          /* refused holds the last "try again" refusal */
     bool resume_known;           /* restore this (checkpoint 0: begin from the start), then feed
-                                   MEMBER_RESTORED or _FAILED; changes to another checkpoint on fallback */
+                                    MEMBER_RESTORED or _FAILED; a fallback changes it */
     uint64_t resume_checkpoint;
     int64_t resume_step;
     char resume_path[PATH_BYTES_MAX + 1];

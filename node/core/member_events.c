@@ -211,7 +211,7 @@ void events_apply(struct member *m, const struct wire_event *event)
         else if (!(event->flags & EVENT_FLAG_RETRY))
             end_with(m, MUSTER_E_RESTORE, event);
         break;
-    case EVENT_BYSTANDER: /* a ps or an evaluator: its own end, nobody else's */
+    case EVENT_OBSERVER: /* a ps or an evaluator: its own end, nobody else's */
         if (event->incarnation == m->options.incarnation && event->code == MUSTER_E_RESTORE)
             end_with(m, MUSTER_E_RESTORE, event);
         break;

@@ -266,7 +266,7 @@ void unheard_tick(struct member *m);
 /* member_events.c */
 void events_apply(struct member *m, const struct wire_event *event);
 void events_snapshot(struct member *m, const struct wire_snapshot *snapshot);
-void restore_refused(struct member *m, const char *text); /* a bystander's: its own end */
+void restore_refused(struct member *m, const char *text); /* an observer's: its own end */
 
 /* member_outcome.c */
 void outcome_captured(struct member *m, uint64_t round, int64_t step);

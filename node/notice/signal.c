@@ -56,7 +56,7 @@ struct signal_entry {
 static pthread_mutex_t table_mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct signal_watch watches[SIGNAL_WATCHES_MAX];
 static struct signal_entry signals[SIGNAL_NUMBER_MAX + 1];
-static bool fork_known;       /* under table_mutex: start_anew is called in forked children */
+static bool fork_known;       /* under table_mutex: start_again is called in forked children */
 static _Atomic int owner_pid; /* 0: nobody of this process watches yet */
 static _Atomic int recording; /* handlers that may be about to write to a watch's descriptor */
 
@@ -288,7 +288,7 @@ static void signal_forget(struct signal_watch *watch)
 /* In a forked child, on its only thread: the watches are the parent's, and so are the threads that
  * were at them, and what they held. Signals are again what they were before; where somebody chains
  * to us, our part of the chain stays. The descriptors are left, as the parent's others are. */
-static void start_anew(void)
+static void start_again(void)
 {
     atomic_store(&owner_pid, 0);
     pthread_mutex_init(&table_mutex, NULL);
@@ -309,7 +309,7 @@ static void start_anew(void)
 /* Under table_mutex. */
 static enum muster_status know_forks(struct muster_error *err)
 {
-    if (!fork_known && pthread_atfork(NULL, NULL, start_anew) != 0)
+    if (!fork_known && pthread_atfork(NULL, NULL, start_again) != 0)
         return error_set(err, MUSTER_E_NOMEM, "no memory for the node; free some");
     fork_known = true;
     return MUSTER_OK;

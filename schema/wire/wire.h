@@ -151,10 +151,10 @@ enum wire_event_kind { /* fields that carry something are named; `round` etc. as
                        EVENT_STUCK,            /* rank, step, text */
                        EVENT_SAVE_SKIPPED,     /* step: a policy save that will not be made, text */
                        EVENT_GENERATION_ENDED, /* generation, text */
-                       EVENT_BYSTANDER, /* incarnation, code, step, text: a ps or evaluator failed,
+                       EVENT_OBSERVER, /* incarnation, code, step, text: a ps or evaluator failed,
                                            could not restore or was lost; the job goes on */
-                       EVENT_ORDER, /* of an operator: text = who, and what; round: the one it is
-                                       answered with */
+                       EVENT_ORDER,    /* of an operator: text = who, and what; round: the one it is
+                                          answered with */
                        EVENT_KIND_COUNT
 };
 #define EVENT_FLAG_ABORT 1u /* FREEZE: run on_error, report with no step in flight */

@@ -37,7 +37,7 @@ NAMES(wire_task_state_name, state, TASK_STATE_COUNT, "none", "queued", "leased",
 NAMES(wire_event_kind_name, kind, EVENT_KIND_COUNT, "none", "generation opened", "resume",
       "started", "termination", "notice cancelled", "freeze", "decision", "commit", "manifest",
       "abort", "unchanged", "not saved", "peer error", "node lost", "rank restarted", "join failed",
-      "restore failed", "stuck", "save skipped", "generation ended", "bystander", "order")
+      "restore failed", "stuck", "save skipped", "generation ended", "observer failed", "order")
 
 unsigned wire_notice_kind_from_name(const char *name)
 {

@@ -85,7 +85,8 @@ static double measure_manager(const char *address)
     options.broker = address;
     options.job = "words";
     if (muster_manager_open(&options, &manager, &err) != MUSTER_OK ||
-        muster_manager_all_steps(manager, &all, &count, &err) != MUSTER_OK || count != CHECKPOINTS)
+        muster_manager_all_steps(manager, &all, &count, sizeof *all, &err) != MUSTER_OK ||
+        count != CHECKPOINTS)
         fail(&err);
     double took = now_ms() - began;
     muster_manager_close(&manager, 0, NULL);

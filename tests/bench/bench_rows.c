@@ -119,7 +119,7 @@ static double list_directory(const char *root)
     options.checkpoint_dir = root;
     must(muster_manager_open(&options, &manager, &err), &err);
     began_ms = now_ms();
-    must(muster_manager_all_steps(manager, &all, &count, &err), &err);
+    must(muster_manager_all_steps(manager, &all, &count, sizeof *all, &err), &err);
     began_ms = now_ms() - began_ms;
     must(muster_manager_close(&manager, 0, &err), &err);
     return began_ms;

@@ -20,7 +20,7 @@ enum { ASK = 1, ANSWER, HELLO };
 
 struct echo {
     char path[64], endpoint[72];
-    void *contexts[3]; /* asker, answerer, router; all the same unless placed */
+    void *contexts[3]; /* asker, answerer, router; one and the same unless placed */
     void *asker;
     pthread_t answerer, router;
     pid_t process; /* the router's; 0: a thread */

@@ -14,6 +14,7 @@ clean_tree() {
     printf '| a | b |\n|---|---|\n| %s | %s |\n' "$(words 20)" "$(words 20)" >"$tree/OTHER.md"
     printf '.TH X 1\n.SH NAME\n.TP\n%s\n%s.\n.EX\n%s\n.EE\n' "$(words 9)" "$(words 12)" "$(words 10)$(words 10)" >"$tree/tools/man/x.1"
     printf '/* Short. */\n' >"$tree/client/include/muster/x.h"
+    printf 'const char *anew = "anew"; /* Short. */\n' >"$tree/client/node.c"
     printf '%s. Anew.\n' "$(words 90)" >"$tree/tests/fuzz/corpus.md"
 }
 
@@ -41,6 +42,8 @@ refuses tools/man/x.1 ".\\\\\" $(words 21)\n" 'long: 10[0-9] columns'
 refuses client/include/muster/x.h "/* $(words 21) */\n" 'long: 111 columns'
 refuses client/include/muster/x.h '/* It begins anew. */\n' 'word: anew'
 refuses tools/man/x.1 'It was put back.\n' 'word: put back'
+refuses client/node.c 'int a; /* Begun\n * anew. */\n' 'word: anew'
+refuses client/node.c "/* $(words 21) */\n" 'long: 11[0-9] columns'
 refuses OTHER.md '\nIt runs all the same.\n' 'word: all the same'
 refuses OTHER.md '\nWho comes first waits for the others.\n' 'headless'
 refuses README.md "$(yes 'Short. ' | head -1200 | tr '\n' ' ')\n" 'size: 9[0-9]* bytes, 8192 at most'

@@ -442,13 +442,14 @@ static void make_killed(struct db_fixture *db)
              " 'rank 1 (process 4102 on h1) was lost at step 43 or later: its process ended'",
              DB_T0 + 4000);
     db_event(db, 12,
-             "kind = 'generation ended', unix_ms = %lld, text = 'rank 1 was lost at step 43 or "
-             "later'",
+             "kind = 'generation ended', unix_ms = %lld, text ="
+             " 'rank 1 (process 4102 on h1) was lost at step 43 or later: its process ended'",
              DB_T0 + 5000);
     db_sql(db, "UPDATE node SET state = 'lost' WHERE rank = 1");
     db_sql(db,
            "UPDATE generation SET state = 'ended', end_status = %d, error_rank = 1,"
-           " end_text = 'rank 1 was lost at step 43 or later',"
+           " end_text = 'rank 1 (process 4102 on h1) was lost at step 43 or later: its process "
+           "ended',"
            " error_text = 'rank 1 (process 4102 on h1) was lost at step 43 or later: its process "
            "ended'",
            MUSTER_E_PEER);

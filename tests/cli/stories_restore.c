@@ -167,6 +167,9 @@ void make_unrestored_damaged(struct db_fixture *db)
                    "checkpoint /ckpt/47 was not restored at rank 1 (MUSTER_E_RESTORE): the "
                    "checkpoint /ckpt/47 is unfinished, or its manifest.json was lost; "
                    "`muster verify` names every damaged file: put them back from a copy");
+    db_sql(db,
+           "UPDATE event SET text = substr(text, 1, 60) || ' ... (`muster events` has it whole)'"
+           " WHERE kind = 'generation ended' AND generation = 2");
 }
 
 /* Two launches could not restore; the third was let take an older one. */

@@ -130,7 +130,7 @@ static void by_reader(const char *of, char ret[2 * SCRATCH_PATH_MAX])
     options.query_timeout_ms = QUERY_MS;
     must(muster_manager_open(&options, &manager, &err), &err);
     must(muster_manager_wait_for_new_checkpoint(manager, -1, QUERY_MS, &step, &err), &err);
-    must(muster_manager_metadata(manager, MUSTER_STEP_LATEST, &info, &err), &err);
+    must(muster_manager_metadata(manager, MUSTER_STEP_LATEST, &info, sizeof *info, &err), &err);
     assert_int_equal(info->step, step); /* its manifest is there, too */
     snprintf(ret, 2 * SCRATCH_PATH_MAX, "%lld %s", (long long)step + 1, info->path);
     muster_manager_close(&manager, 0, &err);

@@ -13,7 +13,7 @@ enum file_call {                            /* bits */
                  FILE_CALL_WRITE = 1 << 1,  /* write, pwrite, ftruncate */
                  FILE_CALL_READ = 1 << 2,   /* pread */
                  FILE_CALL_SYNC = 1 << 3,   /* fsync */
-                 FILE_CALL_CLOSE = 1 << 4,  /* close: the descriptor is gone all the same */
+                 FILE_CALL_CLOSE = 1 << 4,  /* close: the descriptor is gone anyway */
                  FILE_CALL_MAKE = 1 << 5,   /* mkdir, link */
                  FILE_CALL_RENAME = 1 << 6, /* rename, renameat2 */
                  FILE_CALL_REMOVE = 1 << 7, /* unlink, rmdir */

@@ -1,13 +1,14 @@
-/* story - a broker's life, told by broker/core and broker/store while calls fail under them. Three
- * plots: story_preempt   two ranks, `sharded`: a notice, one checkpoint, the next generation
- *   story_keep      the same ranks: a keep policy, two saves by an operator, a pin that holds the
- * older one, its deletion once the pin is gone, a checkpoint of another job that is imported
- *   story_tasks     a coordinator and a worker: a value for each worker, a long result, a loss, an
- * error that is raised, pages, a release, a queue that is begun anew Owns: the driver that stands
- * for broker/loop (write, then tell; keep and retry what had no room; end the process on everything
- * else) and for nodes that repeat until they are answered; and the ledger of all that was told,
- * which no later life may have forgotten. Never: a clock, a socket, a random number; a failure of a
- * fault's choosing is never its own. */
+/* story - a broker's life, told by broker/core and broker/store while calls fail under them. It has
+ * three plots.
+ * story_preempt: two ranks, `sharded`; a notice, one checkpoint, the next generation.
+ * story_keep: the same ranks; a keep policy, two saves by an operator, and a pin that holds the
+ * older one. It is deleted once the pin is gone, and a checkpoint of another job is imported.
+ * story_tasks: a coordinator and a worker; a value for each worker, a long result, a loss, an
+ * error that is raised, pages, a release, a queue that begins again.
+ * Owns: the driver that stands for broker/loop (write, then tell; keep and retry what had no room;
+ * end the process on everything else) and for nodes that repeat until they are answered; and the
+ * ledger of all that was told, which no later life may have forgotten.
+ * Never: a clock, a socket, a random number; a failure of a fault's choosing is never its own. */
 #ifndef TESTS_FAULTS_STORY_H
 #define TESTS_FAULTS_STORY_H
 

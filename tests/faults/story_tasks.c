@@ -418,7 +418,7 @@ static uint64_t id_of(const struct story *story, uint64_t number)
     return story->tasks.queue << 40 | number;
 }
 
-/* Whatever was told: it is there, or it was released, or the queue was begun anew. */
+/* Whatever was told: it is there, or it was released, or the queue was begun again. */
 static void verify_queue(struct story *story)
 {
     const struct story_of_tasks *t = &story->tasks;

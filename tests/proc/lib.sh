@@ -8,6 +8,7 @@ muster=${MUSTER:?}
 fail_points=${MUSTER_FAIL_POINTS_BUILT:-0}
 trainer=${TESTS_DIR:?}/proc/prog_trainer
 sql=$TESTS_DIR/proc/prog_sql
+floor=${MUSTER_TEST_FLOOR:-sqlite} # postgres: each broker here shares a PostgreSQL database (broker_start)
 unset "${!MUSTER_@}" MUSTER # a job's identity comes from here, not from around us
 
 dir=$(mktemp -d "${TMPDIR:-/tmp}/muster proc.XXXXXX") # a space, since paths may have one
@@ -148,9 +149,12 @@ needs_tmpfs() {
 
 # broker_start [NAME=VALUE...] - with those variables, and with the array `broker_options`; leaves its address in $broker.
 broker_start() {
+    local shared_here=()
+
+    [ "$floor" != postgres ] || shared_here=(--shared "$(shared_for "$db")")
     rm -f "$dir/port"
     env "$@" "$musterd" --db "$db" --listen "$listen" --port-file "$dir/port" \
-        ${broker_options[@]+"${broker_options[@]}"} </dev/null >>"$dir/musterd.log" 2>&1 &
+        ${shared_here[@]+"${shared_here[@]}"} ${broker_options[@]+"${broker_options[@]}"} </dev/null >>"$dir/musterd.log" 2>&1 &
     broker_pid=$!
     started+=("$broker_pid")
     await "musterd's port" broker_said_where
@@ -398,3 +402,12 @@ finish() {
         say "proved: $fact"
     done
 }
+
+# Tests of sharing have servers of their own.
+case $floor/${0##*/} in
+postgres/*shared_*) ;;
+postgres/*)
+    . "$(dirname "${BASH_SOURCE[0]}")/lib_shared.sh"
+    postgres_start
+    ;;
+esac

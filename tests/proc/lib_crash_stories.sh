@@ -5,7 +5,7 @@
 . "$(dirname "${BASH_SOURCE[0]}")/lib_tasks.sh"
 
 # those that wait longest come first
-stories='stuck deaf_stuck bystander deaf_bystander failed_save deaf_failed_save peer_error deaf_peer_error withdrawn deaf_withdrawn
+stories='stuck deaf_stuck observer deaf_observer failed_save deaf_failed_save peer_error deaf_peer_error withdrawn deaf_withdrawn
     joining deaf_joining skipped deaf_skipped keep forget hosts import damaged deaf_damaged manager tasks tasks_errors supervised
     deaf_supervised restarted deaf_restarted join_failed deaf_join_failed again past thawed asleep silent'
 
@@ -338,7 +338,7 @@ story_join_failed() { # a rank that never comes
 # The rank gives up by itself, should the broker have died with the word of it.
 joining_is_over() { happened 'join failed' || happened 'generation ended'; }
 
-story_bystander() { # an evaluator dies, the job goes on
+story_observer() { # an evaluator dies, the job goes on
     local first
 
     options=(--say-every 1)
@@ -349,7 +349,7 @@ story_bystander() { # an evaluator dies, the job goes on
     await "the evaluator" rank_said 0 '^at step'
     kill_child "${pids[0]}" "the evaluator"
     pids[0]=$first launch=1
-    await "its loss" happened bystander
+    await "its loss" happened "observer failed"
     order_save 0
     await "a checkpoint without it" committed_beyond 0
     : >"$dir/until-$job"
@@ -453,7 +453,7 @@ story_stuck() { # a step of more than a minute
 
     options=(--say-every 1)
     ranks_start 2 --steps 30 --slow-rank 1 --slow-step 20 --slow-ms 62000
-    await "the word that a rank is stuck" stuck_or_over # a broker that was restarted counts its minute anew
+    await "the word that a rank is stuck" stuck_or_over # a broker that was restarted counts its minute again
     saved=0
     all_finished 30
 }

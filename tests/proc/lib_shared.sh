@@ -27,6 +27,15 @@ postgres() {
         -o "-c listen_addresses='' -k $postgres_dir" "$@") >>"$dir/postgres.log" 2>&1 || fail "pg_ctl $*"
 }
 
+# shared_for DB - the database that is shared by those whose copy this is.
+shared_for() {
+    local name
+
+    name=m$(md5sum <<<"$1" | cut -c 1-16)
+    asked "CREATE DATABASE $name" >/dev/null 2>&1 || true # it is there
+    printf 'postgresql:///%s?host=%s&user=muster\n' "$name" "$postgres_dir"
+}
+
 postgres_stop() {
     [ -z "$postgres_dir" ] || {
         (cd / && as_postgres "$postgres_bin/pg_ctl" -D "$postgres_dir/data" -m immediate stop) >/dev/null 2>&1 || true

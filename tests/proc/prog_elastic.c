@@ -150,7 +150,8 @@ static int read_newest(void)
     if (status == MUSTER_OK)
         status = muster_manager_open(&options, &manager, &error);
     if (status == MUSTER_OK)
-        status = muster_manager_restore(manager, MUSTER_STEP_LATEST, &restored, &error);
+        status =
+            muster_manager_restore(manager, MUSTER_STEP_LATEST, &restored, sizeof restored, &error);
     if (status == MUSTER_OK)
         printf("%" PRId64 " %" PRId64 "\n", restored.step + 1, (int64_t)bits(&part));
     else

@@ -412,7 +412,8 @@ static enum muster_status open_manager(struct program *p, struct muster_error *e
 static enum muster_status restore(struct program *p, struct muster_error *error)
 {
     struct muster_restored restored;
-    enum muster_status status = muster_manager_restore(p->manager, p->restore, &restored, error);
+    enum muster_status status =
+        muster_manager_restore(p->manager, p->restore, &restored, sizeof restored, error);
 
     if (status == MUSTER_E_NOT_FOUND && p->restore == MUSTER_STEP_LATEST) {
         printf("restored nothing: %s\n", error->text);
@@ -448,14 +449,15 @@ static void look_at(struct program *p, int64_t step)
     char custom[64], manifest[4200];
     size_t count = 0;
 
-    if (muster_manager_metadata(p->manager, step, &info, &error) != MUSTER_OK) {
+    if (muster_manager_metadata(p->manager, step, &info, sizeof *info, &error) != MUSTER_OK) {
         printf("WRONG: no metadata of step %" PRId64 ": %s\n", step, error.text);
         return;
     }
     snprintf(custom, sizeof custom, "step %" PRId64, step);
     if (strstr(info->custom_metadata, custom) == NULL)
         printf("WRONG: step %" PRId64 " has %s\n", step, info->custom_metadata);
-    if (muster_manager_all_steps(p->manager, &all, &count, &error) != MUSTER_OK || count == 0) {
+    if (muster_manager_all_steps(p->manager, &all, &count, sizeof *all, &error) != MUSTER_OK ||
+        count == 0) {
         printf("WRONG: no list with step %" PRId64 ": %s\n", step, error.text);
         return;
     }
@@ -583,7 +585,7 @@ static void list(struct program *p)
     struct muster_error error;
     size_t count = 0;
 
-    if (muster_manager_all_steps(p->manager, &all, &count, &error) != MUSTER_OK) {
+    if (muster_manager_all_steps(p->manager, &all, &count, sizeof *all, &error) != MUSTER_OK) {
         complain(p, &error);
         return;
     }

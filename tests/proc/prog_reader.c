@@ -1,7 +1,7 @@
 /* prog_reader - a read-only manager: reads the state that prog_manager saves. Its first argument
  * says what: list | best least|greatest | restore STEP | unlike missing|type|shape STEP | slowly
  * STEP FILE | metadata STEP | hold STEP LEASE-MS FILE | follow COUNT | latest | metric STEP NAME |
- * wait AFTER-STEP MS | twice STEP: pins, lists, lets go, reads anew and lists | fork STEP: pins,
+ * wait AFTER-STEP MS | twice STEP: pins, lists, lets go, reads again and lists | fork STEP: pins,
  * lets a forked child call in vain and close, and lists Where it looks: MUSTER_JOB with
  * MUSTER_BROKER, or MUSTER_CHECKPOINT_DIR alone if there is no job. */
 #include "tests/support/storm.h"
@@ -59,7 +59,7 @@ static int list(struct muster_error *error)
 {
     const struct muster_checkpoint_info *all = NULL;
     size_t count = 0;
-    enum muster_status status = muster_manager_all_steps(manager, &all, &count, error);
+    enum muster_status status = muster_manager_all_steps(manager, &all, &count, sizeof *all, error);
 
     for (size_t i = 0; i < count; i++)
         printf("%s%" PRId64 "%s", i > 0 ? " " : "", all[i].step, all[i].pinned ? "*" : "");
@@ -70,7 +70,8 @@ static int list(struct muster_error *error)
 static int restore(int64_t step, struct muster_error *error)
 {
     struct muster_restored restored;
-    enum muster_status status = muster_manager_restore(manager, step, &restored, error);
+    enum muster_status status =
+        muster_manager_restore(manager, step, &restored, sizeof restored, error);
 
     if (status == MUSTER_OK)
         printf("restored %" PRId64 " %s\n", restored.step,
@@ -81,7 +82,7 @@ static int restore(int64_t step, struct muster_error *error)
 static int metadata(int64_t step, struct muster_error *error)
 {
     const struct muster_checkpoint_info *info = NULL;
-    enum muster_status status = muster_manager_metadata(manager, step, &info, error);
+    enum muster_status status = muster_manager_metadata(manager, step, &info, sizeof *info, error);
 
     if (status == MUSTER_OK)
         printf("%s %s epoch=%" PRId64 "\n", info->metrics, info->custom_metadata, info->epoch);
@@ -186,9 +187,10 @@ static int calls_in_vain(struct muster_error *error)
     int64_t step = -1;
 
     alarm(20);
-    if (muster_manager_all_steps(manager, &all, &count, error) != MUSTER_E_FORKED ||
+    if (muster_manager_all_steps(manager, &all, &count, sizeof *all, error) != MUSTER_E_FORKED ||
         muster_manager_latest_step(manager, &step, error) != MUSTER_E_FORKED ||
-        muster_manager_restore(manager, MUSTER_STEP_LATEST, &restored, error) != MUSTER_E_FORKED ||
+        muster_manager_restore(manager, MUSTER_STEP_LATEST, &restored, sizeof restored, error) !=
+            MUSTER_E_FORKED ||
         muster_manager_wait_for_new_checkpoint(manager, -1, -1, &step, error) != MUSTER_E_FORKED ||
         muster_manager_pin(manager, MUSTER_STEP_LATEST, 1000, &step, error) != MUSTER_E_FORKED ||
         muster_manager_unpin(manager, MUSTER_STEP_LATEST, error) != MUSTER_E_FORKED ||

@@ -364,7 +364,7 @@ static void so_does_one_that_is_forked_as_a_manager_closes(void **state)
     options.node = &f->options;
     options.query_timeout_ms = 20;
     assert_int_equal(muster_manager_open(&options, &closed_manager, NULL), MUSTER_OK);
-    assert_int_equal(muster_manager_restore(closed_manager, MUSTER_STEP_LATEST, NULL, NULL),
+    assert_int_equal(muster_manager_restore(closed_manager, MUSTER_STEP_LATEST, NULL, 0, NULL),
                      MUSTER_E_NOT_FOUND);
     assert_int_equal(muster_manager_save(closed_manager, 0, NULL, NULL, NULL), MUSTER_OK);
     assert_int_equal(

@@ -129,7 +129,7 @@ static void subscribe(struct broker *b, struct link *link)
     assert_memory_equal(frame, "\1words", 7);
 }
 
-/* One that is not known to stand is begun anew after HANDSHAKE_MS (5 s). */
+/* One that is not known to stand is begun again after HANDSHAKE_MS (5 s). */
 static void a_connection_that_stands_is_known_and_kept(void **state)
 {
     struct broker *b = *state;

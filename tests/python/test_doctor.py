@@ -43,18 +43,18 @@ def test_where_all_is_well_nothing_is_to_be_mended(world):
     assert lines["directory"].endswith("GB free; it will be made")
     assert "outlives a group's SIGTERM" in lines["shield"]
     assert not (world.directory / "checkpoints").exists()
-    code, lines = doctor(world.env, "--directory", str(world.directory))
-    assert code == 1 and mends(lines) == {"identity"}
+    _, lines = doctor(world.env, "--directory", str(world.directory))
+    assert mends(lines) == set()
+    assert lines["identity"].endswith("`muster run --job` or MUSTER_JOB gives one")
     assert [path for path in world.directory.iterdir() if "doctor" in path.name] == []
 
 
 def test_what_is_missing_is_named_with_what_mends_it(tmp_path):
     nobody = {"MUSTER_BROKER": f"ipc://{tmp_path}/nobody"}  # test_place.py has where none is named
     code, lines = doctor({"PYTHONPATH": os.environ["PYTHONPATH"], **nobody}, path="/nowhere")
-    assert code == 1 and mends(lines) == {"programs", "broker", "identity", "directory"}
+    assert code == 1 and mends(lines) == {"programs", "broker", "directory"}
     assert "muster and musterd not found: install muster" in lines["programs"]
     assert "nobody answers at ipc:" in lines["broker"] and "start `musterd" in lines["broker"]
-    assert "set MUSTER_JOB" in lines["identity"]
     assert "set MUSTER_CHECKPOINT_DIR" in lines["directory"]
 
 
@@ -71,6 +71,8 @@ def test_contradictions_and_dead_brokers_are_named(world, tmp_path):
     assert f"nobody answers at ipc://{tmp_path}/nobody" in lines["broker"]
     assert "torchrun says rank 1 of 2" in lines["identity"]
     assert "cannot hold a checkpoint (Not a directory)" in lines["directory"]
+    _, lines = doctor({**world.env, **torchrun})
+    assert mends(lines) == {"identity"} and "set MUSTER_JOB" in lines["identity"]
     _, lines = doctor({**world.env, **torchrun, "MUSTER_JOB": "words"})
     assert lines["identity"].endswith("rank 1 of 2, job words, by torchrun")
 

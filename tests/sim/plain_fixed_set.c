@@ -83,7 +83,7 @@ static void expect_everything(const struct sim_stats *s)
     sim_expect_often("thaw", "", s->thaws);
     sim_expect_often("world", "of several jobs", s->shared);
     sim_expect_often("job", "with uneven loops", s->uneven);
-    sim_expect_often("job", "with bystanders", s->bystanders);
+    sim_expect_often("job", "with observers", s->observers);
     sim_expect_often("job", "with several steps a call", s->strides);
     sim_expect_often("save", "due in the middle of a call", s->between_strides);
     for (unsigned i = 0; i < MOMENT_LEAVING; i++)

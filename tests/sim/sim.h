@@ -259,7 +259,7 @@ struct sim_stats {
     uint64_t steps_short, steps_long, jobs_large; /* of 1 ms or less, of a minute; 64 ranks */
     uint64_t shared;                              /* worlds of several jobs */
     uint64_t strides, uneven; /* jobs: several steps in a call; ranks that finish early */
-    uint64_t bystanders;
+    uint64_t observers;
     uint64_t between_strides; /* saves that were due in the middle of such a call */
     uint64_t noticed[MOMENT_COUNT];
     uint64_t holds;

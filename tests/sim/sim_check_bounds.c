@@ -1,5 +1,5 @@
 /* sim_check_bounds - I5 in every phase of a world: a round ends by its own bounds, and a closed
- * gate opens by its own. A bound counts while the broker's loop goes round; it begins anew when
+ * gate opens by its own. A bound counts while the broker's loop goes round; it begins again when
  * that was away (LOOP_GAP_MS), for then the broker lets it last longer. A deadline may end a round
  * before them. */
 #include "tests/sim/sim_world.h"
@@ -115,8 +115,8 @@ static void check_saving(struct sim *sim, const struct sim_job *job, const struc
                U(round->round), job->name, (long long)(took_us / 1000000), U(part->rank));
 }
 
-/* The way to S begins anew with each step that a member tells of. One whose steps were not measured
- * has longer, until it tells of one, or is there. */
+/* The way to S begins again with each step that a member tells of. One whose steps were not
+ * measured has longer, until it tells of one, or is there. */
 static void check_way(struct sim *sim, const struct sim_job *job, const struct record_round *round,
                       int64_t way_ms, int64_t advanced_us)
 {
@@ -201,7 +201,7 @@ static void check_rounds_of(struct sim *sim, const struct sim_job *job)
 /* --- a gate ----------------------------------------------------------------------------------- */
 
 /* Closed for a freeze, and no decision was heard. What was heard since (another try of that round)
- * closes it anew. */
+ * closes it again. */
 static bool is_frozen(const struct sim *sim, const struct sim_proc *proc)
 {
     const struct record_generation *gen =

@@ -197,7 +197,7 @@ static unsigned attempts_in_a_row(const struct sim *sim, const struct record_rou
 }
 
 /* A cause gets three rounds; one that a termination joined, or that is owed still when its notice
- * was withdrawn, counts anew from where that had come to (R5.14). */
+ * was withdrawn, counts again from where that had come to (R5.14). */
 static void check_attempts(struct sim *sim, const struct record_round *row)
 {
     if (attempts_in_a_row(sim, row) > 3)
@@ -317,7 +317,7 @@ static bool node_of(const struct sim *sim, const struct sim_proc *proc)
     return row != NULL && row->state == NODE_LOST && proc->given_up_in == sim->batches;
 }
 
-/* For one that came later a freeze is planned anew. */
+/* For one that came later a freeze is planned again. */
 static bool is_noticed(const struct sim *sim, const struct record_generation *gen,
                        const struct record_round *round)
 {

@@ -1,6 +1,6 @@
-/* sim_copy - a copy of the broker's database that an operator made, and that is put back later: all
+/* sim_copy - a copy of the broker's database that an operator made, and that is restored later: all
  * that happened in between is forgotten by the broker alone. What nodes know, what shards hold and
- * what was said before stays; checks against what was once written begin anew. */
+ * what was said before stays; checks against what was once written begin again. */
 #include "tests/sim/sim_world.h"
 
 static void copy_disk(struct sim_disk *to, const struct sim_disk *from)
@@ -24,7 +24,7 @@ void copy_take(struct sim *sim)
 }
 
 /* A launch that is opened by the database as it is now has no history but this. Its number is above
- * all that were in use: one that is given anew is taken for the former one, of which nodes and
+ * all that were in use: one that is given again is taken for the former one, of which nodes and
  * files may tell. */
 bool is_of_lost_history(const struct sim_job *job, uint64_t generation)
 {

@@ -339,8 +339,8 @@ void fs_discard(struct sim *sim, struct sim_proc *proc, uint64_t generation, uin
         shard->deleted = sim->unchecked = true;
 }
 
-/* Is this shard one that its round decided on? What was told before the database was put back to a
- * copy is no row any more, and is on disk all the same. */
+/* Is this shard one that its round decided on? What was told before the database was restored from
+ * a copy is no row any more, and is on disk anyway. */
 static bool is_decided(const struct sim *sim, const struct sim_job *job,
                        const struct sim_shard *shard)
 {

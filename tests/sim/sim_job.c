@@ -129,7 +129,7 @@ void job_plan(struct sim *sim)
         keeps_plan_job(sim, &sim->jobs[i]);
         sim->stats->strides += sim->jobs[i].stride > 1;
         sim->stats->uneven += is_uneven(&sim->jobs[i]);
-        sim->stats->bystanders += sim->jobs[i].extras;
+        sim->stats->observers += sim->jobs[i].extras;
     }
 }
 

@@ -199,7 +199,7 @@ static void add_some(struct sim *sim, const enum sim_fault *kinds, size_t count,
 
 #define SOME(kinds, from, to) add_some(sim, kinds, sizeof kinds / sizeof kinds[0], from, to)
 
-/* A copy is made, something happens that it does not hold, it is put back, something else happens
+/* A copy is made, something happens that it does not hold, it is restored, something else happens
  * under the same numbers while ranks are not heard, and the broker dies once more. */
 static void add_put_back(struct sim *sim, int64_t work)
 {

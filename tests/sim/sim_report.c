@@ -148,11 +148,11 @@ static void print_moves(const struct sim_stats *s, FILE *out)
 static void print_worlds(const struct sim_stats *s, FILE *out)
 {
     fprintf(out,
-            "\nworlds of several jobs %" PRIu64 ", uneven loops %" PRIu64 ", bystanders %" PRIu64
+            "\nworlds of several jobs %" PRIu64 ", uneven loops %" PRIu64 ", observers %" PRIu64
             ", jobs of 64 ranks %" PRIu64 ", with steps of 1 ms %" PRIu64 ", of a minute %" PRIu64
             ", jobs with several steps a call %" PRIu64 " (saves due in the middle of one %" PRIu64
             ")\nnotices:",
-            s->shared, s->uneven, s->bystanders, s->jobs_large, s->steps_short, s->steps_long,
+            s->shared, s->uneven, s->observers, s->jobs_large, s->steps_short, s->steps_long,
             s->strides, s->between_strides);
     for (unsigned i = 0; i < MOMENT_COUNT; i++)
         fprintf(out, "%s %s %" PRIu64, i > 0 ? "," : "", moment_names[i], s->noticed[i]);

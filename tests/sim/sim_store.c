@@ -33,7 +33,7 @@ void sim_store_create(struct sim *sim)
     s->disk = mem_vfs_create("muster-sim", next_random, sim);
     s->faults = fault_vfs_create(mem_vfs_sqlite(s->disk), s->disk);
     fault_vfs_choose(s->faults, store_fault_choose, sim);
-    sqlite3_randomness(0, NULL); /* its own generator begins anew, from this seed */
+    sqlite3_randomness(0, NULL); /* its own generator begins again, from this seed */
 }
 
 bool sim_store_is_dead(const struct sim *sim)

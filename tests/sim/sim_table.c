@@ -1,5 +1,5 @@
 /* sim_table - rows of one kind, found by their key. A row is where it was added until one is
- * removed; the index is made when somebody looks, and made anew after a removal. */
+ * removed; the index is made when somebody looks, and made again after a removal. */
 #include "tests/sim/sim_world.h"
 #include "tests/support/record_key.h"
 

@@ -30,7 +30,7 @@ struct sim_tasks_stats {
 /* Worlds differ by their seed: in every second one the coordinator blocks in schedule (a queue of
  * 6) and in join, in every third one the broker's queue is full when it has a few tasks' bytes, and
  * in the one behind it there are parameter servers, in every fourth one three threads share the
- * coordinator, in every fifth one the coordinator may begin its queue anew. */
+ * coordinator, in every fifth one the coordinator may begin its queue again. */
 
 /* Fails the test (cmocka) where an invariant does not hold; names the seed. */
 void sim_tasks_run(uint64_t seed, struct sim_tasks_stats *stats);

@@ -1,5 +1,5 @@
 /* sim_tasks_coordinator - the life of a coordinator in a world of tasks: it opens its queue, dies,
- * and another attaches or begins anew. */
+ * and another attaches or begins again. */
 #include "tests/sim/sim_tasks_private.h"
 
 #include <string.h>

@@ -393,9 +393,9 @@ struct sim {
     struct sim_disk disk;
     uint64_t batches;     /* that were written */
     struct sim_disk undo; /* MUTANT_LOSES_BATCH: before the last transaction */
-    struct sim_disk copy; /* of an operator, to be put back */
+    struct sim_disk copy; /* of an operator, to be restored later */
     uint64_t copy_boot, copy_epoch;
-    bool copied, put_back; /* put back at the next start */
+    bool copied, put_back; /* put_back: restored at the next start */
     bool lost_history;     /* it was, once */
     int64_t lost_us;       /* when it was the last time */
     struct sim_shard *shards;
@@ -684,7 +684,7 @@ void job_launch(struct sim *sim, struct sim_job *job);
 /* The process of a slot in a generation: the one that lives, else the one that came furthest. */
 struct sim_proc *job_peer(const struct sim_job *job, unsigned slot, uint64_t generation);
 bool job_slot_lives(const struct sim_job *job, unsigned slot);
-/* Whoever is told that a rank is stuck ends a launch whose database was put back, if it gets no
+/* Whoever is told that a rank is stuck ends a launch whose database was restored, if it gets no
  * further: two lives of a rank may have taken part in it, and who lives waits for steps that only
  * the other took. */
 void job_told_stuck(struct sim *sim, const struct record_event *row);

@@ -157,7 +157,7 @@ static void a_deletion_whose_end_is_never_said_is_seen(void **state)
     expect_broken(FAITHFUL, MUTANT_NEVER_DELETED, 60, "deletion");
 }
 
-/* What the policies decided is decided anew once the broker is back: only what a person dropped is
+/* What the policies decided is decided again once the broker is back: only what a person dropped is
  * lost, and a lasting world has more of that. */
 static void a_decision_that_a_start_takes_back_is_seen(void **state)
 {

@@ -58,7 +58,7 @@ struct fault_vfs *fault_vfs_create(sqlite3_vfs *below, struct mem_vfs *disk);
 void fault_vfs_destroy(struct fault_vfs **faults);
 
 /* Fails the at-th of these calls from now on (1 = the next), with `sticky` every one after it too.
- * The counts begin anew. at = 0: nothing fails, calls are only counted. */
+ * The counts begin again. at = 0: nothing fails, calls are only counted. */
 void fault_vfs_plan(struct fault_vfs *faults, unsigned calls, enum fault fault, uint64_t at,
                     bool sticky);
 uint64_t fault_vfs_calls(const struct fault_vfs *faults); /* of those planned for */

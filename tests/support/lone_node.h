@@ -51,7 +51,7 @@ struct lone {
     struct muster_error on_error_seen;
 };
 
-extern struct lone lone; /* made anew by lone_setup */
+extern struct lone lone; /* made again by lone_setup */
 
 int lone_setup(void **state);
 int lone_teardown(void **state);

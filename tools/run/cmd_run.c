@@ -378,9 +378,13 @@ static int program_look(const char *program)
     return code;
 }
 
-/* As muster_status_exit_code has it, also where the program exits with a code of its own. */
+/* As muster_status_exit_code has it, also where the program exits with a code of its own; and a
+ * directory in which this user may not write: no restart changes its rights. */
 static bool is_incurable(const struct files_error *error)
 {
+    if (strcmp(error->status, "MUSTER_E_IO") == 0 && error->step < 0 &&
+        (error->code == EACCES || error->code == EPERM || error->code == EROFS))
+        return true;
     for (int i = 0; i < MUSTER_STATUS_COUNT; i++)
         if (strcmp(muster_status_name((enum muster_status)i), error->status) == 0)
             return muster_status_exit_code((enum muster_status)i) == EXIT_CODE_NO_RESTART;

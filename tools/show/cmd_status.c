@@ -32,6 +32,8 @@ const char *status_outcome(const struct muster_job_row *job)
         return job->started_unix_ms > 0 ? "finished" : "ended, never started";
     if (job->end_status == MUSTER_E_NOT_SAVED)
         return "preempted, not saved";
+    if (tool_end_is_unheard(job->end_text, job->unknown_ranks))
+        return "unheard"; /* it may have finished */
     return job->end_status == MUSTER_PREEMPTED ? "preempted" : "failed";
 }
 
@@ -527,7 +529,9 @@ static void print_job(struct tool *tool, const struct muster_job_row *job,
     print_failed_saves(out, job, rounds);
     if (job->error_rank >= 0)
         print_error(out, job);
-    if (job->end_text[0] != '\0')
+    if (strcmp(status_outcome(job), "unheard") == 0)
+        fprintf(out, "  finished?     not known here: `muster run` said it where it was started\n");
+    if (job->end_text[0] != '\0' && !tool_end_is_of(job->end_text, job->error_text))
         fprintf(out, "  end           %s\n", job->end_text);
 }
 

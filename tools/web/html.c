@@ -137,6 +137,7 @@ static const char *html_tone(const char *word)
         {"writing", "busy"},  {"ending", "busy"},    {"joining", "busy"},
         {"joined", "busy"},   {"active", "busy"},    {"silent", "bad"},
         {"training", "go"},   {"in a save", "busy"}, {"not there", "busy"},
+        {"unheard", "busy"},
     };
 
     for (size_t i = 0; i < sizeof tones / sizeof *tones; i++)

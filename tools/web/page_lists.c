@@ -204,6 +204,8 @@ static const char *lists_launch_end(const struct muster_generation_row *launch)
         return "imported";
     if (launch->end_status == MUSTER_OK)
         return "finished";
+    if (tool_end_is_unheard(launch->end_text, launch->unknown_ranks))
+        return "unheard";
     return launch->end_status == MUSTER_PREEMPTED ? "preempted" : "failed";
 }
 

@@ -2,6 +2,7 @@
 #include "tools/why/story_internal.h"
 
 #include "schema/limits.h"
+#include "tools/tool.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -358,6 +359,23 @@ static bool is_in_a_round(const struct story *story, const struct muster_event_r
     return false;
 }
 
+/* What a failure said before is not said again. */
+static void tell_end(struct story *story, const struct muster_event_row *end, int64_t from_unix_ms)
+{
+    const struct muster_event_row *event = muster_rows_events(story->incidents);
+    struct shown time = story_at(story, end->unix_ms);
+
+    for (; event < end; event++)
+        if (event->unix_ms >= from_unix_ms && event->rank >= 0 &&
+            tool_end_is_of(end->text, event->text)) {
+            story_say(story, "At %s generation %" PRId64 " ended because of rank %" PRId64 ".",
+                      time.text, end->generation, event->rank);
+            return;
+        }
+    story_say_text(story, end->text, "At %s generation %" PRId64 " ended: ", time.text,
+                   end->generation);
+}
+
 /* Incidents of [from, until), each with the broker's own words. */
 static void tell_incidents(struct story *story, int64_t from_unix_ms, int64_t until_unix_ms)
 {
@@ -383,8 +401,7 @@ static void tell_incidents(struct story *story, int64_t from_unix_ms, int64_t un
         else if (strcmp(event[i].kind, "order") == 0)
             story_say_text(story, text, "At %s an operator gave an order: ", time.text);
         else if (strcmp(event[i].kind, "generation ended") == 0)
-            story_say_text(story, text, "At %s generation %" PRId64 " ended: ", time.text,
-                           event[i].generation);
+            tell_end(story, &event[i], from_unix_ms);
         else if (event[i].rank >= 0)
             story_say_text(story, text, "At %s, %s (rank %" PRId64 "): ", time.text,
                            shown_kind(&event[i]), event[i].rank);

@@ -3,6 +3,7 @@
 #include "tools/why/story_internal.h"
 
 #include "schema/limits.h"
+#include "tools/tool.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -317,13 +318,6 @@ static struct from resumes_from(const struct muster_checkpoint_row *latest)
     return from;
 }
 
-/* Nobody heard its ranks again after a broker's restart. */
-static bool may_have_finished(const struct muster_generation_row *generation)
-{
-    return generation->unknown_ranks > 0 &&
-           strstr(generation->end_text, "did not come back to the restarted broker") != NULL;
-}
-
 static void tell_goes_on(struct story *story, const struct muster_checkpoint_row *latest)
 {
     const char *on = story_trains_on(story).text;
@@ -376,7 +370,7 @@ void story_cost(struct story *story)
         return;
     }
     if (ends) {
-        if (may_have_finished(generation))
+        if (tool_end_is_unheard(generation->end_text, generation->unknown_ranks))
             story_say(story, "Whether the job finished while no broker ran is not known here: "
                              "`muster run` said it where it was started. If it did not finish:");
         tell_lost(story, generation, latest == NULL ? 0 : latest->step, resumes_from(latest).text);

@@ -32,10 +32,10 @@ void pins_load(struct core *core, const struct record_pin *row);
 
 /* registry.c */
 void registry_drop(struct job *job, uint64_t round); /* out of memory, not of the database */
-/* What a process that joins now is to restore: the launch's choice; for a bystander, once that is
+/* What a process that joins now is to restore: the launch's choice; for an observer, once that is
  * deleted, the newest. */
 const struct checkpoint *registry_resume_of(struct job *job, struct peer *peer);
-/* A bystander whose launch's choice was deleted, and there is nothing else to read: it begins from
+/* An observer whose launch's choice was deleted, and there is nothing else to read: it begins from
  * nothing. */
 bool registry_lets_begin(const struct job *job, const struct peer *peer);
 void registry_add(struct job *job, const struct record_checkpoint *row);

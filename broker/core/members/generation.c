@@ -134,8 +134,8 @@ static bool others_are_to_come(const struct job *job)
     return finished > 0 && finished < job->gen.world_size;
 }
 
-/* No round is open: it needs somebody who lives, or it were over, and who leaves or is lost ends
- * each that needs it. (One that is still open would end by its bounds, or when the next
+/* No round is open: a round needs a member that lives, and a member that leaves or is lost ends
+ * each round that needs it. (One that is still open would end by its bounds, or when the next
  * launch is opened.) */
 void generation_end(struct core *core, struct job *job)
 {

@@ -57,11 +57,11 @@ struct answer restore_take_failed(struct core *core, struct peer *peer,
 void servers_keep(struct core *core, struct job *job);
 void servers_kept(struct core *core, struct job *job); /* in the launch that follows */
 
-/* bystander.c */
-void bystander_lost(struct core *core, struct peer *peer, const char *why);
-void bystander_failed(struct core *core, struct peer *peer, int64_t step, const char *why);
-struct answer bystander_restore_failed(struct core *core, struct peer *peer, int64_t step,
-                                       const char *why);
+/* observer.c */
+void observer_lost(struct core *core, struct peer *peer, const char *why);
+void observer_failed(struct core *core, struct peer *peer, int64_t step, const char *why);
+struct answer observer_restore_failed(struct core *core, struct peer *peer, int64_t step,
+                                      const char *why);
 
 /* asleep.c */
 void asleep_tick(struct core *core);

@@ -49,8 +49,8 @@ struct answer restore_take_done(struct core *core, struct peer *peer, const stru
     if (peer->reads_any && is_at_step(job, m->checkpoint, m->step))
         wrong = false; /* by the broker's start before this one */
     if (wrong && !role_is_trainer(peer->role))
-        return bystander_restore_failed(core, peer, m->step,
-                                        "it restored another checkpoint than the job's");
+        return observer_restore_failed(core, peer, m->step,
+                                       "it restored another checkpoint than the job's");
     if (wrong)
         return wrong_restore(core, peer, m->checkpoint, m->step);
     peer_move(peer, NODE_RESTORED);
@@ -96,7 +96,7 @@ struct answer restore_take_failed(struct core *core, struct peer *peer,
     bool given_up = joining && job->gen.fallback && m->checkpoint != job->gen.resume_checkpoint;
     if (!role_is_trainer(peer->role) &&
         !given_up) /* what it was told may be another one than theirs */
-        return bystander_restore_failed(core, peer, m->step, m->text);
+        return observer_restore_failed(core, peer, m->step, m->text);
     if (job->gen.state != GENERATION_JOINING || m->checkpoint != job->gen.resume_checkpoint)
         return ok; /* of a choice that was given up already */
     event.rank = (int64_t)peer->rank;

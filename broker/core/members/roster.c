@@ -179,8 +179,8 @@ struct answer roster_leave(struct core *core, struct peer *peer, const struct wi
     if (role_is_trainer(peer->role) && peer->leave_why != LEAVE_FINISHED)
         left_early(core, peer, peer->leave_why == LEAVE_FAILED);
     if (!role_is_trainer(peer->role) && leave->why == LEAVE_FAILED && !peer->failed)
-        bystander_failed(core, peer, leave->done,
-                         out_printf(core, "it left with exit code %lld", (long long)leave->code));
+        observer_failed(core, peer, leave->done,
+                        out_printf(core, "it left with exit code %lld", (long long)leave->code));
     return ok;
 }
 
@@ -190,7 +190,7 @@ struct answer roster_error(struct core *core, struct peer *peer, const struct wi
     struct wire_event event = event_make(job, EVENT_PEER_ERROR);
 
     if (!role_is_trainer(peer->role)) {
-        bystander_failed(core, peer, error->step, error->text);
+        observer_failed(core, peer, error->step, error->text);
         return (struct answer){MUSTER_OK, "", 0};
     }
     peer->failed = job->moved = true;
@@ -217,7 +217,7 @@ void roster_lost(struct core *core, struct peer *peer, const char *why)
     if (state != GENERATION_JOINING) /* what it did after it was last heard is not known */
         persist_progress(core, peer);
     if (!role_is_trainer(peer->role))
-        bystander_lost(core, peer, why);
+        observer_lost(core, peer, why);
     snprintf(text, sizeof text, "rank %llu (process %llu on %s) was lost at step %lld or later: %s",
              (unsigned long long)peer->rank, (unsigned long long)peer->pid, peer->host,
              registry_shown(job, peer->done), why);

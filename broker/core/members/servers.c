@@ -1,4 +1,4 @@
-/* servers - the parameter servers that a job has: tasks need them, steps do not (bystander.c). One
+/* servers - the parameter servers that a job has: tasks need them, steps do not (observer.c). One
  * that was lost, was preempted or failed took what it had with it: it is missed until it is back,
  * also by the launches that follow: it stands among their nodes, with its old row, until its rank
  * is taken again. So is one that lived when its launch was over and does not follow into the next:

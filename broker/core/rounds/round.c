@@ -452,8 +452,8 @@ static int64_t laggard(const struct job *job, const struct round *round)
     return -1;
 }
 
-/* All have reported, and what they wait for is another round's save of the same step: no later one
- * is being written. It lacks somebody's save, else it were committed. */
+/* All have reported, and they wait for another round's save of the same step: no later one is being
+ * written. That round lacks a member's save, or it would be committed. */
 static int64_t writing_laggard(const struct job *job)
 {
     const struct round *newest = NULL;

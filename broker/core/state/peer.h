@@ -35,8 +35,8 @@ struct peer { /* one incarnation of the newest generation */
     uint64_t step_p95_ms;
     uint64_t applied_seq;
     uint64_t named_round; /* the round that its last HELLO spoke of */
-    uint64_t told_resume; /* a bystander: what it was told to restore */
-    bool reads_any;       /* a bystander of before this start: what it was told is in no row */
+    uint64_t told_resume; /* an observer: what it was told to restore */
+    bool reads_any;       /* an observer of before this start: what it was told is in no row */
     int64_t heard_boot_ms;
     int64_t heard_unix_ms;
     int64_t advanced_boot_ms; /* when begun last changed, or its save came on */

@@ -462,24 +462,55 @@ MUSTER_API enum muster_status muster_client_broker(muster_client_t *client,
 MUSTER_API void muster_rows_destroy(muster_rows_t **rows);
 MUSTER_API size_t muster_rows_count(const muster_rows_t *rows); /* 0 for NULL */
 
-/* The rows as an array of muster_rows_count structs, borrowed; NULL if there are none or they are
- * of another question. */
-MUSTER_API const struct muster_job_row *muster_rows_jobs(const muster_rows_t *rows);
-MUSTER_API const struct muster_node_row *muster_rows_nodes(const muster_rows_t *rows);
-MUSTER_API const struct muster_round_row *muster_rows_rounds(const muster_rows_t *rows);
-MUSTER_API const struct muster_participant_row *muster_rows_participants(const muster_rows_t *rows);
-MUSTER_API const struct muster_checkpoint_row *muster_rows_checkpoints(const muster_rows_t *rows);
-MUSTER_API const struct muster_shard_row *muster_rows_shards(const muster_rows_t *rows);
-MUSTER_API const struct muster_file_row *muster_rows_files(const muster_rows_t *rows);
-MUSTER_API const struct muster_event_row *muster_rows_events(const muster_rows_t *rows);
-MUSTER_API const struct muster_notice_row *muster_rows_notices(const muster_rows_t *rows);
-MUSTER_API const struct muster_generation_row *muster_rows_generations(const muster_rows_t *rows);
-MUSTER_API const struct muster_task_queue_row *muster_rows_task_queues(const muster_rows_t *rows);
-MUSTER_API const struct muster_task_row *muster_rows_tasks(const muster_rows_t *rows);
-MUSTER_API const struct muster_task_worker_row *muster_rows_task_workers(const muster_rows_t *rows);
-MUSTER_API const struct muster_host_row *muster_rows_hosts(const muster_rows_t *rows);
-MUSTER_API const struct muster_policy_row *muster_rows_policies(const muster_rows_t *rows);
-MUSTER_API const struct muster_broker_row *muster_rows_broker(const muster_rows_t *rows);
+/* What the rows of a question are. */
+enum muster_row_kind {
+    MUSTER_ROW_NONE,
+    MUSTER_ROW_JOB,
+    MUSTER_ROW_NODE,
+    MUSTER_ROW_ROUND,
+    MUSTER_ROW_PARTICIPANT,
+    MUSTER_ROW_CHECKPOINT,
+    MUSTER_ROW_SHARD,
+    MUSTER_ROW_FILE,
+    MUSTER_ROW_EVENT,
+    MUSTER_ROW_NOTICE,
+    MUSTER_ROW_GENERATION,
+    MUSTER_ROW_TASK_QUEUE,
+    MUSTER_ROW_TASK,
+    MUSTER_ROW_TASK_WORKER,
+    MUSTER_ROW_HOST,
+    MUSTER_ROW_POLICY,
+    MUSTER_ROW_BROKER,
+    MUSTER_ROW_KIND_COUNT
+};
+/* The rows as an array of muster_rows_count structs, borrowed; NULL if there are none, if they are
+ * of another kind, or without memory. struct_size: of one of them, at least 1. A member that this
+ * library does not know is 0 or NULL. One thread at a time asks the same rows. */
+MUSTER_API const void *muster_rows_array(const muster_rows_t *rows, enum muster_row_kind kind,
+                                         size_t struct_size);
+#define MUSTER_ROWS_AS(rows, kind, type) \
+    ((const struct type *)muster_rows_array(rows, kind, sizeof(struct type)))
+#define muster_rows_jobs(rows) MUSTER_ROWS_AS(rows, MUSTER_ROW_JOB, muster_job_row)
+#define muster_rows_nodes(rows) MUSTER_ROWS_AS(rows, MUSTER_ROW_NODE, muster_node_row)
+#define muster_rows_rounds(rows) MUSTER_ROWS_AS(rows, MUSTER_ROW_ROUND, muster_round_row)
+#define muster_rows_participants(rows) \
+    MUSTER_ROWS_AS(rows, MUSTER_ROW_PARTICIPANT, muster_participant_row)
+#define muster_rows_checkpoints(rows) \
+    MUSTER_ROWS_AS(rows, MUSTER_ROW_CHECKPOINT, muster_checkpoint_row)
+#define muster_rows_shards(rows) MUSTER_ROWS_AS(rows, MUSTER_ROW_SHARD, muster_shard_row)
+#define muster_rows_files(rows) MUSTER_ROWS_AS(rows, MUSTER_ROW_FILE, muster_file_row)
+#define muster_rows_events(rows) MUSTER_ROWS_AS(rows, MUSTER_ROW_EVENT, muster_event_row)
+#define muster_rows_notices(rows) MUSTER_ROWS_AS(rows, MUSTER_ROW_NOTICE, muster_notice_row)
+#define muster_rows_generations(rows) \
+    MUSTER_ROWS_AS(rows, MUSTER_ROW_GENERATION, muster_generation_row)
+#define muster_rows_task_queues(rows) \
+    MUSTER_ROWS_AS(rows, MUSTER_ROW_TASK_QUEUE, muster_task_queue_row)
+#define muster_rows_tasks(rows) MUSTER_ROWS_AS(rows, MUSTER_ROW_TASK, muster_task_row)
+#define muster_rows_task_workers(rows) \
+    MUSTER_ROWS_AS(rows, MUSTER_ROW_TASK_WORKER, muster_task_worker_row)
+#define muster_rows_hosts(rows) MUSTER_ROWS_AS(rows, MUSTER_ROW_HOST, muster_host_row)
+#define muster_rows_policies(rows) MUSTER_ROWS_AS(rows, MUSTER_ROW_POLICY, muster_policy_row)
+#define muster_rows_broker(rows) MUSTER_ROWS_AS(rows, MUSTER_ROW_BROKER, muster_broker_row)
 
 /* The same rows without their structs, for printing: columns have the structs' member names. */
 enum muster_column_kind {

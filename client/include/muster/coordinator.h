@@ -174,7 +174,8 @@ MUSTER_API enum muster_status muster_remote_value_fetch(muster_remote_value_t *v
                                                         size_t *ret_size,
                                                         struct muster_error *ret_error);
 
-/* One place of a structure of results: a remote value, a plain one, or a list of places. */
+/* One place of a structure of results: a remote value, a plain one, or a list of places. It never
+ * grows, because a list's stride is its program's. */
 enum muster_place_kind { MUSTER_PLACE_PLAIN, MUSTER_PLACE_VALUE, MUSTER_PLACE_LIST };
 struct muster_place {
     enum muster_place_kind kind;

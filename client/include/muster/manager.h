@@ -127,14 +127,16 @@ struct muster_restored {
  * as wanted. Of a sharded checkpoint the state's tensors get the wholes of what its ranks split;
  * restore_fn cannot. The checkpoint is pinned while it is read. A reader that dies holds it for a
  * minute.
- * ret_restored may be NULL. */
+ * ret_restored may be NULL. struct_size: of *ret_restored, of which no byte beyond is written. */
 MUSTER_API enum muster_status muster_manager_restore(muster_manager_t *manager, int64_t step,
                                                      struct muster_restored *ret_restored,
+                                                     size_t struct_size,
                                                      struct muster_error *ret_error);
 
 /* --- saving
  * ---------------------------------------------------------------------------------------- */
 
+/* It stands in a list and so never grows: a list's stride is its program's. */
 struct muster_metric {
     const char *name; /* at most 63 letters, digits and . _ - / */
     double value;     /* one that is not finite is left out, and the log says so */
@@ -238,10 +240,11 @@ struct muster_checkpoint_info {
  * directory. Right after a save that takes up to 2 s more: a checkpoint gets its manifest and final
  * name a moment after its commit. If it cannot get them, as on a full disk, the path is where it
  * was written, in .muster. *ret_all is borrowed until the next call of the manager. An empty list
- * is MUSTER_OK. */
+ * is MUSTER_OK. struct_size: of one of *ret_all, at least 1. A member that this library does not
+ * know is 0 or NULL. */
 MUSTER_API enum muster_status
 muster_manager_all_steps(muster_manager_t *manager, const struct muster_checkpoint_info **ret_all,
-                         size_t *ret_count, struct muster_error *ret_error);
+                         size_t *ret_count, size_t struct_size, struct muster_error *ret_error);
 /* The newest. MUSTER_E_NOT_FOUND: nothing is saved. Asks as all_steps. */
 MUSTER_API enum muster_status muster_manager_latest_step(muster_manager_t *manager,
                                                          int64_t *ret_step,
@@ -258,10 +261,10 @@ MUSTER_API enum muster_status muster_manager_metrics(muster_manager_t *manager, 
                                                      const char *metric, double *ret_value,
                                                      struct muster_error *ret_error);
 /* All about one step, with the custom metadata of its manifest. Borrowed until the next call.
- * MUSTER_E_NOT_FOUND. Asks as all_steps. */
+ * MUSTER_E_NOT_FOUND. Asks as all_steps; struct_size, of **ret_info, counts as there. */
 MUSTER_API enum muster_status
 muster_manager_metadata(muster_manager_t *manager, int64_t step,
-                        const struct muster_checkpoint_info **ret_info,
+                        const struct muster_checkpoint_info **ret_info, size_t struct_size,
                         struct muster_error *ret_error);
 
 /* For readers: waits until there is a checkpoint of a step above after_step (-1 = of any), at most

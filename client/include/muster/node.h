@@ -65,7 +65,10 @@ enum muster_notice_kind {
     MUSTER_NOTICE_USER
 };
 
+/* The library makes this structure and the next. They grow at their ends, so a program that runs
+ * with an older library asks before it reads a newer member: MUSTER_HAS(context, member). */
 struct muster_save_context {
+    size_t struct_size;    /* that the library filled */
     const char *directory; /* empty, own to this rank and round; write only inside it; borrowed */
     int64_t step;          /* the agreed save step: so many steps are done */
     uint64_t generation;
@@ -77,6 +80,7 @@ struct muster_save_context {
     void *snapshot; /* what snapshot_fn gave; NULL inside snapshot_fn, and without one */
 };
 struct muster_restore_context {
+    size_t struct_size; /* that the library filled */
     /* The files that save_fn wrote (a rank's own, or the one writer's). NULL if fewer ranks saved
      * the checkpoint than this rank's number asks for (restore_any_world_size). */
     const char *directory;
@@ -87,6 +91,9 @@ struct muster_restore_context {
     const char *checkpoint_directory; /* the whole checkpoint: the directories of all its ranks */
     int saved_world_size;             /* as many ranks saved it */
 };
+/* Does the library that made *given know this member? given: a structure with a struct_size. */
+#define MUSTER_HAS(given, member) \
+    ((const char *)(&(given)->member + 1) <= (const char *)(given) + (given)->struct_size)
 
 /* One step of training. Returns 0, or a code of its own: the step failed and left the state as it
  * was before. Runs on the thread that called muster_node_run. */
@@ -124,7 +131,8 @@ typedef void muster_log_fn(int level, const char *text, void *arg);
  * its end. Must not call muster. */
 typedef bool muster_interrupted_fn(void *arg);
 
-/* As TensorFlow's TerminationConfig. */
+/* As TensorFlow's TerminationConfig. It stands inside muster_node_options and so never grows: a new
+ * member goes to the end of those. */
 struct muster_termination_config {
     muster_termination_watcher_fn *termination_watcher_fn; /* NULL = none; signals stay watched */
     int64_t watcher_period_ms;                             /* 0 = 1000 */

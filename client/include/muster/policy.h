@@ -52,6 +52,8 @@ enum muster_keep_kind {
     MUSTER_KEEP_KIND_COUNT
 };
 
+/* This structure and muster_save_policy stand in lists and so never grow: a list's stride is its
+ * program's. A kind that needs more gets a list of its own at the end of muster_policies. */
 struct muster_keep_policy {
     enum muster_keep_kind kind;
     int64_t number;

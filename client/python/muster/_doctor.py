@@ -89,7 +89,9 @@ def _identity() -> Finding:
     text = f"rank {told.rank} of {told.world_size}, job {job or 'without a name'}, by {launcher}"
     if launcher == "single":
         text = f"no launcher, so rank 0 of 1, job {job or 'without a name'}"
-    if not job:
+        if not job:  # nothing runs yet that would need one
+            text = f"{text}; `muster run --job` or MUSTER_JOB gives one"
+    elif not job:
         return Finding("identity", text, "set MUSTER_JOB, or start it by `muster run`")
     return Finding("identity", text)
 

@@ -191,6 +191,9 @@ def _json(text: Any) -> Any:
     return json.loads(raw) if raw else None
 
 
+_INFO_SIZE = ffi.sizeof("struct muster_checkpoint_info")
+
+
 def _info(info: Any) -> CheckpointInfo:
     return CheckpointInfo(
         checkpoint=int(info.checkpoint),
@@ -289,7 +292,11 @@ class Manager(Member):
         """
         found = ffi.new("struct muster_restored *")
         status = lib.muster_manager_restore(
-            self._manager(), lib.MUSTER_STEP_LATEST if step is None else step, found, self._error
+            self._manager(),
+            lib.MUSTER_STEP_LATEST if step is None else step,
+            found,
+            ffi.sizeof(found[0]),
+            self._error,
         )
         node = lib.muster_manager_node(self._manager())
         if node != ffi.NULL:
@@ -399,7 +406,10 @@ class Manager(Member):
         found = ffi.new("struct muster_checkpoint_info const **")
         count = ffi.new("size_t *")
         self._finish(
-            lib.muster_manager_all_steps(self._manager(), found, count, self._error), self._error
+            lib.muster_manager_all_steps(
+                self._manager(), found, count, _INFO_SIZE, self._error
+            ),
+            self._error,
         )
         return [_info(found[0][at]) for at in range(count[0])]
 
@@ -422,7 +432,8 @@ class Manager(Member):
         """The checkpoint of one step, with its metadata."""
         found = ffi.new("struct muster_checkpoint_info const **")
         self._finish(
-            lib.muster_manager_metadata(self._manager(), step, found, self._error), self._error
+            lib.muster_manager_metadata(self._manager(), step, found, _INFO_SIZE, self._error),
+            self._error,
         )
         return _info(found[0])
 

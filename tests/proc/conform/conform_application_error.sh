@@ -1,6 +1,6 @@
 #!/bin/bash
 # An application error on a random rank: every rank raises it (theirs broadcasts only the framework's own errors); without
-# a checkpoint the restart begins anew and still ends with the whole sum.
+# a checkpoint the restart begins again and still ends with the whole sum.
 . "$(dirname "$0")/../lib.sh"
 . "$(dirname "$0")/../lib_conform.sh"
 

@@ -1,4 +1,5 @@
-/* A signal that comes again once its burst is over: told anew, or joined to the notice that stands.
+/* A signal that comes again once its burst is over: told again, or joined to the notice that
+ * stands.
  */
 #include "node/notice/signal.h"
 #include "tests/support/lone_node.h"

@@ -1,5 +1,5 @@
 #!/bin/bash
-# The broker's database is lost and nobody has run `muster import` yet: a launch does not begin anew beside the job's
+# The broker's database is lost and nobody has run `muster import` yet: a launch does not begin again beside the job's
 # checkpoints. It ends, all ranks say what to do, nothing is touched, and what they say helps. What the broker knows, in
 # whatever state, holds nobody up; nor do another job's files, or a directory without a checkpoint.
 # Rules: R11.6.
@@ -29,7 +29,7 @@ for launch_of in 3 1; do
     done
     same "the directory of a launch that was refused" "$(files)" "$before"
 done
-says "$("$muster" why --job "$job" --broker "$broker")" "rank 0 could not restore: .muster import .*is to be run first"
+says "$("$muster" why --job "$job" --broker "$broker")" "restore failed .rank 0.: .muster import .*is to be run first"
 import_as_told 2
 ranks_start 3 --steps 60
 saved=40

@@ -15,6 +15,7 @@ active=a standby=b epoch=0
 
 # active_now - which of both has the lease; the row names its process.
 owner() { asked "SELECT owner FROM muster_lease WHERE ends > clock_timestamp()"; }
+has_active() { [ -n "$(owner)" ]; }
 lease_epoch() { asked "SELECT epoch FROM muster_lease"; }
 is_taken() { [ "$(lease_epoch)" -gt "$epoch" ] && [ -n "$(owner)" ]; }
 is_ready() { [ "$(times_said "$1" 'is ready')" -gt "$2" ]; }
@@ -64,7 +65,7 @@ one_take_over() { # CAUSE
         ;;
     esac
     # Whoever it is by now: one of them is active, and the other one a standby.
-    await "an active broker" test -n "$(owner)"
+    await "an active broker" has_active
     case $(owner) in *"process ${broker_pids[$standby]} on"*) swap && db=$dir/$active/muster.db ;; esac
 }
 

@@ -1,6 +1,6 @@
 #!/bin/bash
 # What the same start would meet again is not restarted, whatever code the program exits with: a missing option, another
-# job's directory, one below a file. The box says once what all ranks say. What a restart may cure is restarted.
+# job's directory, one below a file, one without rights. The box says once what all ranks say. What a restart may cure is restarted.
 . "$(dirname "$0")/../lib.sh"
 
 as_others='"$0"; [ $? = 0 ] || exit 1' # a program that knows no code 93
@@ -31,6 +31,11 @@ export MUSTER_CHECKPOINT_DIR=$dir/other/.muster/JOB/no # a part of the path is a
 running misplaced 93
 same "restarts below a file" "$(launches)" 0
 says "$(box)" 'with MUSTER_E_ARGUMENT the same start would fail again' 'a part of the path is a file'
+
+export MUSTER_CHECKPOINT_DIR=/sys/none # not even root may make it
+running without_rights 93
+same "restarts without rights" "$(launches)" 0
+says "$(box)" 'with MUSTER_E_IO the same start would fail again' 'cannot create the directory /sys/none'
 
 export MUSTER_CHECKPOINT_DIR=/proc/none/yet # a disk that is not mounted yet looks like that
 running later 1

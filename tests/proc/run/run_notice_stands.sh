@@ -1,5 +1,5 @@
 #!/bin/bash
-# A notice that leaves half an hour stands before the job's first launch: the job trains to its end all the same. One early
+# A notice that leaves half an hour stands before the job's first launch: the job trains to its end anyway. One early
 # save measures what a save takes; nobody leaves for it, whether the ranks begin at once or after some seconds.
 . "$(dirname "$0")/../lib.sh"
 

@@ -247,7 +247,7 @@ static int renew(muster_task_t *task, void *arg)
     return 0;
 }
 
-/* A result that is one byte too long; whoever does not look at the answer fails all the same. */
+/* A result that is one byte too long; whoever does not look at the answer fails anyway. */
 static int too_big(muster_task_t *task, void *arg)
 {
     size_t size = ((size_t)16 << 20) + 1;

@@ -79,7 +79,7 @@ await "steps without it" is_at_step 60
 is_lost 1 || fail "the steps went on and worker 1 is not lost"
 one_starts worker 1
 
-# Then the coordinator's process: `muster run` begins it anew, from the newest checkpoint.
+# Then the coordinator's process: `muster run` begins it again, from the newest checkpoint.
 pkill -KILL -P "${one[coordinator]}" || fail "the coordinator's process is not there"
 job_ends
 says "$(tail -n 1 "$dir/killed.log")" 'job killed finished \(2 launches, 0 preemptions, 1 failure\)'

@@ -300,7 +300,7 @@ class Page:
         return self.script(painted)
 
     def update(self):
-        """Main thread of the next update that changes all that can change, and of a grid that is painted anew."""
+        """Main thread of the next update that changes all that can change, and of a grid that is painted again."""
         return self.driver.execute_async_script(
             """
             const done = arguments[0];

@@ -167,8 +167,7 @@ static void a_loss_or_failure_of_who_captured_leaves_it_as_it_is(void **state)
     opens_no_other(f);
     replicate(f);
     join(f);
-    core_error(f, 0, 6,
-               "its step"); /* the writer: what it writes behind may be whole all the same */
+    core_error(f, 0, 6, "its step"); /* the writer: what it writes behind may be whole anyway */
     assert_int_equal(core_event(f, EVENT_PEER_ERROR)->flags, EVENT_FLAG_ROUND_FOLLOWS);
     opens_no_other(f);
 }

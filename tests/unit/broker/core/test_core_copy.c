@@ -132,7 +132,7 @@ static void so_does_one_of_which_a_rank_is_in_no_row(void **state)
 }
 
 /* An observer of it, too. */
-static void so_does_a_bystander_of_it(void **state)
+static void so_does_a_observer_of_it(void **state)
 {
     struct core_fixture *f = *state;
 
@@ -206,7 +206,7 @@ static void one_that_has_left_ends_nothing(void **state)
     assert_int_equal(core_job(f)->gen.state, GENERATION_RUNNING);
 }
 
-/* A second WELCOME let it into this launch, where its numbers begin anew, and is lost. */
+/* A second WELCOME let it into this launch, where its numbers begin again, and is lost. */
 static void what_was_answered_in_another_launch_is_not_compared(void **state)
 {
     struct core_fixture *f = *state;
@@ -259,7 +259,7 @@ static void a_stranger_in_the_place_of_a_rank_that_is_to_come_back_ends_nothing(
     assert_int_equal(core_job(f)->gen.state, GENERATION_RUNNING);
 }
 
-/* A copy of before it was let in anew. */
+/* A copy of before it was let in again. */
 static void one_that_is_known_and_of_a_later_launch_takes_its_own_row_along(void **state)
 {
     struct core_fixture *f = *state;
@@ -326,7 +326,7 @@ int main(void)
         T(so_does_one_that_was_answered_more),
         T(so_does_one_that_its_database_does_not_know),
         T(so_does_one_of_which_a_rank_is_in_no_row),
-        T(so_does_a_bystander_of_it),
+        T(so_does_a_observer_of_it),
         T(a_launch_that_speaks_is_ended_by_no_process_of_another),
         T(what_was_heard_before_the_copy_is_known),
         T(who_was_away_for_many_starts_is_known),

@@ -559,7 +559,7 @@ static void a_fallback_that_finds_none_whole_changes_nothing(void **state)
     core_hello(f, 0);
     core_hello(f, 1);
     assert_int_equal(core_job(f)->gen.resume_checkpoint, 2);
-    core_restored(f, 0, 2, 20); /* it was put back meanwhile */
+    core_restored(f, 0, 2, 20); /* the database was restored meanwhile */
     core_restored(f, 1, 2, 20);
     assert_events(f, "started");
     assert_int_equal(core_job(f)->checkpoints_count, 2);

@@ -73,7 +73,7 @@ static void what_a_plan_moved_by_since_it_was_shown_is_told_with_its_freeze(void
     core_notice(f, 1, "n1", 60000);
     assert_events(f, "termination rank 1");
     plan_saves_add(&core_job(f)->saves,
-                   240); /* 200 ms more than the longest: nothing is shown anew */
+                   240); /* 200 ms more than the longest: nothing is shown again */
     assert_freezes_after(f, 60000 - RESERVE_MS - 200, "freeze r2 termination m0,1,2");
     assert_string_equal(core_row(f, RECORD_ROUND)->u.round.plan,
                         "6.8 s before the deadline of notice n1, which gave 60.0 s (step p95 100 "

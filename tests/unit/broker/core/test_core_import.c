@@ -423,7 +423,7 @@ static void a_launch_that_is_found_has_nothing_of_the_one_before(void **state)
     assert_int_equal(core_job(f)->gen.resume_step, 5);
 }
 
-/* A database was put back or lost while the job ran, and `muster import` came before its processes
+/* A database was restored or lost while the job ran, and `muster import` came before its processes
  * did: they leave, and nothing of it changes. */
 static void a_launch_that_was_found_is_over_for_who_lives_in_it(void **state)
 {
@@ -489,7 +489,7 @@ static void what_a_later_launch_gave_up_stays_given_up(void **state)
     struct core_fixture *f = *state;
 
     import_two_launches(f, 2, 4,
-                        false); /* step 4 was saved anew: nobody could have resumed from it */
+                        false); /* step 4 was saved again: nobody could have resumed from it */
     assert_counted(f, " 1 2 3 6");
     core_restart(f, false);
     for (int n = 0; n < 2; n++)

@@ -218,7 +218,7 @@ static void a_rank_that_knows_no_number_of_its_directory_is_let_in(void **state)
     assert_int_equal(core_job(f)->gen.directory, 17);
 }
 
-/* The directory was made anew, and the launch before is not known to be lost yet. */
+/* The directory was made again, and the launch before is not known to be lost yet. */
 static void another_directory_of_the_next_launch_is_not_compared_with_the_dead_one(void **state)
 {
     struct core_fixture *f = *state;
@@ -379,7 +379,7 @@ static void a_held_rank_is_free_after_two_seconds_of_silence_to_a_ping(void **st
     core_pass(f, TAKEOVER_MS - 1);
     core_hello(f, 2);
     assert_answers(f, "0:PING; 2:refused MUSTER_E_RANK_TAKEN retry");
-    core_heartbeat(f, 0); /* it lives: the count begins anew */
+    core_heartbeat(f, 0); /* it lives: the count begins again */
     core_hello(f, 2);
     core_pass(f, TAKEOVER_MS - 1);
     core_hello(f, 2);

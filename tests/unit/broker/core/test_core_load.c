@@ -1,5 +1,5 @@
-/* The broker's core: killed and started anew, from the rows that it wrote. What was decided stands,
- * what was not begins again. RECOVERY.md R9, and the invariants I4, I12. */
+/* The broker's core: killed and started again, from the rows that it wrote. What was decided
+ * stands, what was not begins again. RECOVERY.md R9, and the invariants I4, I12. */
 #include "tests/support/core_fixture.h"
 
 #include <setjmp.h>

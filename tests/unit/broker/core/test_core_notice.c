@@ -363,7 +363,7 @@ static void a_node_that_tells_without_end_is_answered_and_the_withdrawn_go_first
     assert_int_equal(count, NOTICES_JOB_MAX);
 }
 
-/* Who misses the event, for it came below what the journal keeps, hears of it all the same. */
+/* Who misses the event, for it came below what the journal keeps, hears of it anyway. */
 static void a_snapshot_tells_a_node_which_of_its_notices_an_operator_took_back(void **state)
 {
     struct core_fixture *f = *state;
@@ -377,7 +377,7 @@ static void a_snapshot_tells_a_node_which_of_its_notices_an_operator_took_back(v
     core_notice(f, 2, "of rank 2", 60000);
     tool_cancels(f, "n1", 7);
     tool_cancels(f, "of rank 2", 8);
-    core_cancel(f, 1, "n2"); /* its own: it knows, and may have issued it anew */
+    core_cancel(f, 1, "n2"); /* its own: it knows, and may have issued it again */
     for (int start = 0; start < 2; start++) {
         core_restart(f, false);
         f->nodes[1].applied_seq = 0;

@@ -102,7 +102,7 @@ static void what_is_being_restored_stays(void **state)
 
 /* It was told the choice without a path, failed to restore it, came back, and so on until somebody
  * saved (R12.12). */
-static void a_bystander_that_finds_all_deleted_begins_from_nothing(void **state)
+static void a_observer_that_finds_all_deleted_begins_from_nothing(void **state)
 {
     struct core_fixture *f = *state;
 
@@ -120,7 +120,7 @@ static void a_bystander_that_finds_all_deleted_begins_from_nothing(void **state)
     assert_int_equal(core_ack_code(f, 1), MUSTER_OK);
 }
 
-/* What a bystander was told to restore is in no row: after a start of the broker it may be any. */
+/* What an observer was told to restore is in no row: after a start of the broker it may be any. */
 static void what_is_being_restored_stays_over_a_start(void **state)
 {
     struct core_fixture *f = *state;
@@ -250,7 +250,7 @@ int main(void)
         ONE(a_lease_falls_and_is_prolonged),
         ONE(pins_of_what_is_not_there_are_refused),
         ONE(what_is_being_restored_stays),
-        ONE(a_bystander_that_finds_all_deleted_begins_from_nothing),
+        ONE(a_observer_that_finds_all_deleted_begins_from_nothing),
         ONE(what_is_being_restored_stays_over_a_start),
         ONE(who_is_told_again_reads_the_same),
         THREE(nothing_goes_while_ranks_restore),

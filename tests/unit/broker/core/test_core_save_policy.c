@@ -320,7 +320,7 @@ static void a_first_save_that_failed_is_made_later(void **state)
     stands(f, 5, 4);
     assert_int_equal(opens_after(f, 70000), -1);
     registry_drop(core_job(f), registry_newest(core_job(f))->row.round);
-    assert_null(registry_newest(core_job(f))); /* it was saved all the same */
+    assert_null(registry_newest(core_job(f))); /* it was saved anyway */
     assert_int_equal(opens_after(f, 5000), -1);
 }
 

@@ -114,7 +114,7 @@ static void a_launch_that_was_found_on_disk_replaces_none_that_is_here(void **st
     assert_int_equal(fixture_look(f, "SELECT count(*) FROM generation"), 2);
 }
 
-/* A launch that a broker took over from a database put back does not know when it was opened. */
+/* A launch that a broker took over from a restored database does not know when it was opened. */
 static void a_launch_that_was_found_on_disk_replaces_none_that_was_taken_over(void **state)
 {
     struct fixture *f = *state;
@@ -411,7 +411,7 @@ static void held_progress_is_written_at_close_and_sync_is_full_again(void **stat
     assert_int_equal(fixture_look(f, "SELECT done FROM progress"), 6000);
 }
 
-/* As when memory was out just then: the next batch that matters is synced all the same. */
+/* As when memory was out just then: the next batch that matters is synced anyway. */
 static void commits_are_synced_again_before_the_next_batch(void **state)
 {
     struct fixture *f = *state;

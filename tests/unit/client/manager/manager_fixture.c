@@ -62,7 +62,8 @@ int64_t managed_begin(void)
     enum muster_status status;
 
     managed_open();
-    status = muster_manager_restore(managed.manager, MUSTER_STEP_LATEST, &restored, &managed.error);
+    status = muster_manager_restore(managed.manager, MUSTER_STEP_LATEST, &restored, sizeof restored,
+                                    &managed.error);
     if (status != MUSTER_OK && status != MUSTER_E_NOT_FOUND)
         fail_msg("%s", managed.error.text);
     return restored.step;
@@ -84,8 +85,9 @@ const char *managed_steps(void)
     const struct muster_checkpoint_info *all;
     size_t count, used = 0;
 
-    assert_int_equal(muster_manager_all_steps(managed.manager, &all, &count, &managed.error),
-                     MUSTER_OK);
+    assert_int_equal(
+        muster_manager_all_steps(managed.manager, &all, &count, sizeof *all, &managed.error),
+        MUSTER_OK);
     text[0] = '\0';
     for (size_t i = 0; i < count; i++)
         used += (size_t)snprintf(text + used, sizeof text - used, "%s%d", i > 0 ? " " : "",

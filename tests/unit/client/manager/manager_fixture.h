@@ -21,7 +21,7 @@ struct managed {
     struct muster_error error;
 };
 
-extern struct managed managed; /* made anew by managed_setup */
+extern struct managed managed; /* made again by managed_setup */
 
 int managed_setup(void **state);
 int managed_teardown(void **state);

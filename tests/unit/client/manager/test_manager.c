@@ -70,15 +70,96 @@ static void where_nothing_is_there_is_no_latest_step(void **state)
     managed_open();
     assert_int_equal(muster_manager_latest_step(managed.manager, NULL, &managed.error),
                      MUSTER_E_NOT_FOUND);
-    assert_int_equal(muster_manager_restore(managed.manager, 3, &restored, &managed.error),
-                     MUSTER_E_NOT_FOUND);
+    assert_int_equal(
+        muster_manager_restore(managed.manager, 3, &restored, sizeof restored, &managed.error),
+        MUSTER_E_NOT_FOUND);
     assert_non_null(strstr(managed.error.text, "no checkpoint of step 3"));
     assert_string_equal(managed_steps(), "");
-    assert_int_equal(
-        muster_manager_restore(managed.manager, MUSTER_STEP_LATEST, &restored, &managed.error),
-        MUSTER_E_NOT_FOUND);
+    assert_int_equal(muster_manager_restore(managed.manager, MUSTER_STEP_LATEST, &restored,
+                                            sizeof restored, &managed.error),
+                     MUSTER_E_NOT_FOUND);
     assert_int_equal(restored.step, -1); /* the first one is restored.step + 1 */
-    assert_true(managed_save(0));        /* and training begins all the same */
+    assert_true(managed_save(0));        /* and training begins anyway */
+}
+
+/* --- programs of another muster --------------------------------------------------------------- */
+
+struct sized_restored {
+    struct muster_restored own;
+    unsigned char behind[16];
+};
+
+static void check_filled(const unsigned char *bytes, size_t from, size_t to, int value)
+{
+    for (size_t i = from; i < to; i++)
+        assert_int_equal(bytes[i], value);
+}
+
+static struct sized_restored restore_with(size_t struct_size)
+{
+    struct sized_restored given;
+
+    memset(&given, 0x5a, sizeof given);
+    managed_open();
+    assert_int_equal(muster_manager_restore(managed.manager, MUSTER_STEP_LATEST, &given.own,
+                                            struct_size, &managed.error),
+                     MUSTER_OK);
+    assert_int_equal(given.own.step, 1);
+    check_filled((const void *)&given, struct_size, sizeof given, 0x5a);
+    assert_int_equal(muster_manager_close(&managed.manager, 1, NULL), MUSTER_OK);
+    return given;
+}
+
+static void what_was_restored_has_the_size_that_the_program_knows(void **state)
+{
+    struct sized_restored given;
+
+    (void)state;
+    managed.save.number = 1;
+    managed_begin();
+    managed_save(0);
+    managed_save(1);
+    assert_int_equal(muster_manager_close(&managed.manager, 1, NULL), MUSTER_OK);
+    restore_with(offsetof(struct muster_restored, epoch)); /* an older program */
+    given = restore_with(sizeof given);                    /* a newer one */
+    assert_int_equal(given.own.epoch, -1);
+    check_filled(given.behind, 0, sizeof given.behind, 0);
+}
+
+static void checkpoints_have_the_size_that_the_program_knows(void **state)
+{
+    enum {
+        OLD = offsetof(struct muster_checkpoint_info, bytes),
+        NEW = sizeof(struct muster_checkpoint_info) + 16
+    };
+    const struct muster_checkpoint_info *all = NULL, *info = NULL;
+    struct muster_checkpoint_info last;
+    size_t count = 0;
+
+    (void)state;
+    managed.save.number = 1;
+    managed_begin();
+    managed_save(0);
+    managed_save(1);
+    assert_int_equal(muster_manager_all_steps(managed.manager, &all, &count, OLD, NULL), MUSTER_OK);
+    assert_int_equal(count, 2);
+    memcpy(&last, (const char *)all + OLD, OLD);
+    assert_int_equal(last.step, 1);
+    assert_int_equal(muster_manager_all_steps(managed.manager, &all, &count, NEW, NULL), MUSTER_OK);
+    memcpy(&last, (const char *)all + NEW, sizeof last);
+    assert_int_equal(last.step, 1);
+    assert_true(last.bytes > 0);
+    check_filled((const unsigned char *)all + NEW, sizeof last, NEW, 0);
+    assert_int_equal(muster_manager_metadata(managed.manager, 1, &info, OLD, NULL), MUSTER_OK);
+    assert_int_equal(info->step, 1);
+    assert_int_equal(muster_manager_metadata(managed.manager, 1, &info, NEW, NULL), MUSTER_OK);
+    assert_string_equal(info->custom_metadata, "");
+    check_filled((const unsigned char *)info, sizeof *info, NEW, 0);
+    assert_int_equal(muster_manager_metadata(managed.manager, 1, &info, 0, &managed.error),
+                     MUSTER_E_ARGUMENT);
+    assert_non_null(strstr(managed.error.text, "sizeof"));
+    assert_int_equal(muster_manager_all_steps(managed.manager, &all, &count, 0, &managed.error),
+                     MUSTER_E_ARGUMENT);
 }
 
 static void should_save_is_binding_and_the_same_when_asked_again(void **state)
@@ -167,7 +248,7 @@ static void names_have_prefix_and_digits(void **state)
     managed_close();
     assert_true(is_there("step_0"));
     managed.options.name_prefix = NULL;
-    managed.options.name_digits = 4; /* another way to name: what was there is found all the same */
+    managed.options.name_digits = 4; /* another way to name: what was there is found anyway */
     assert_int_equal(managed_begin(), 0);
     managed_save(1);
     assert_true(managed_save(2));
@@ -188,7 +269,8 @@ static void the_position_comes_back(void **state)
     assert_int_equal(muster_manager_save(managed.manager, 0, &request, NULL, NULL), MUSTER_OK);
     managed_close();
     managed_open();
-    assert_int_equal(muster_manager_restore(managed.manager, MUSTER_STEP_LATEST, &restored, NULL),
+    assert_int_equal(muster_manager_restore(managed.manager, MUSTER_STEP_LATEST, &restored,
+                                            sizeof restored, NULL),
                      MUSTER_OK);
     assert_int_equal(restored.epoch, 3);
     assert_int_equal(restored.step_in_epoch, 7);
@@ -294,13 +376,15 @@ static void a_reader_lists_and_restores_any_step(void **state)
     managed_open_reader();
     assert_string_equal(managed_steps(), "0 2 4");
     for (int step = 0; step < 5; step += 2) {
-        assert_int_equal(muster_manager_restore(managed.manager, step, &restored, &managed.error),
+        assert_int_equal(muster_manager_restore(managed.manager, step, &restored, sizeof restored,
+                                                &managed.error),
                          MUSTER_OK);
         assert_int_equal(managed.value, step);
         assert_int_equal(restored.step, step);
     }
-    assert_int_equal(muster_manager_restore(managed.manager, 3, &restored, &managed.error),
-                     MUSTER_E_NOT_FOUND);
+    assert_int_equal(
+        muster_manager_restore(managed.manager, 3, &restored, sizeof restored, &managed.error),
+        MUSTER_E_NOT_FOUND);
     assert_int_equal(save_fails(5, false), MUSTER_E_UNSUPPORTED);
     assert_non_null(strstr(managed.error.text, "read-only"));
 }
@@ -362,32 +446,32 @@ static void falls_back_only_when_asked_and_says_so(void **state)
     managed_close();
     damage("4");
     managed_open();
-    assert_int_equal(
-        muster_manager_restore(managed.manager, MUSTER_STEP_LATEST, &restored, &managed.error),
-        MUSTER_E_RESTORE);
+    assert_int_equal(muster_manager_restore(managed.manager, MUSTER_STEP_LATEST, &restored,
+                                            sizeof restored, &managed.error),
+                     MUSTER_E_RESTORE);
     assert_non_null(strstr(managed.error.text, "/4"));
     managed_close();
     managed.options.fallback = true;
     managed_open();
-    assert_int_equal(
-        muster_manager_restore(managed.manager, MUSTER_STEP_LATEST, &restored, &managed.error),
-        MUSTER_OK);
+    assert_int_equal(muster_manager_restore(managed.manager, MUSTER_STEP_LATEST, &restored,
+                                            sizeof restored, &managed.error),
+                     MUSTER_OK);
     assert_int_equal(restored.step, 2);
     assert_true(restored.fell_back);
     assert_int_equal(managed.value, 2);
     managed_close();
     managed_open_reader(); /* a reader too */
-    assert_int_equal(
-        muster_manager_restore(managed.manager, MUSTER_STEP_LATEST, &restored, &managed.error),
-        MUSTER_OK);
+    assert_int_equal(muster_manager_restore(managed.manager, MUSTER_STEP_LATEST, &restored,
+                                            sizeof restored, &managed.error),
+                     MUSTER_OK);
     assert_int_equal(restored.step, 2);
     assert_true(restored.fell_back);
     managed_close();
     managed.options.fallback = false;
     managed_open_reader();
-    assert_int_equal(
-        muster_manager_restore(managed.manager, MUSTER_STEP_LATEST, &restored, &managed.error),
-        MUSTER_E_CORRUPT);
+    assert_int_equal(muster_manager_restore(managed.manager, MUSTER_STEP_LATEST, &restored,
+                                            sizeof restored, &managed.error),
+                     MUSTER_E_CORRUPT);
 }
 
 static void leftovers_are_never_listed(void **state)
@@ -443,8 +527,8 @@ static void bad_steps_and_requests_are_refused(void **state)
     managed_open();
     assert_int_equal(save_fails(0, false), MUSTER_E_ARGUMENT); /* before the restore */
     assert_non_null(strstr(managed.error.text, "muster_manager_restore"));
-    assert_int_equal(muster_manager_restore(managed.manager, -2, NULL, NULL), MUSTER_E_ARGUMENT);
-    assert_int_equal(muster_manager_restore(managed.manager, MUSTER_STEP_LATEST, NULL, NULL),
+    assert_int_equal(muster_manager_restore(managed.manager, -2, NULL, 0, NULL), MUSTER_E_ARGUMENT);
+    assert_int_equal(muster_manager_restore(managed.manager, MUSTER_STEP_LATEST, NULL, 0, NULL),
                      MUSTER_E_NOT_FOUND);
     assert_int_equal(save_fails(-1, true), MUSTER_E_ARGUMENT);
     assert_int_equal(save_fails(INT64_MAX, true), MUSTER_E_ARGUMENT);
@@ -466,11 +550,11 @@ static void bad_steps_and_requests_are_refused(void **state)
                      MUSTER_E_ARGUMENT);
     assert_int_equal(muster_manager_wait_until_finished(managed.manager, -2, NULL),
                      MUSTER_E_ARGUMENT);
-    assert_int_equal(muster_manager_restore(managed.manager, 0, NULL, &managed.error),
+    assert_int_equal(muster_manager_restore(managed.manager, 0, NULL, 0, &managed.error),
                      MUSTER_E_ARGUMENT);
     assert_true(managed_save(4));
     assert_int_equal(muster_manager_save(NULL, 0, NULL, NULL, NULL), MUSTER_E_ARGUMENT);
-    assert_int_equal(muster_manager_restore(NULL, 0, NULL, NULL), MUSTER_E_ARGUMENT);
+    assert_int_equal(muster_manager_restore(NULL, 0, NULL, 0, NULL), MUSTER_E_ARGUMENT);
     assert_false(muster_manager_is_saving_in_progress(NULL));
     assert_null(muster_manager_node(NULL));
     assert_int_equal(muster_manager_close(NULL, 0, NULL), MUSTER_OK);
@@ -556,11 +640,12 @@ static void going_back_without_a_broker_is_refused(void **state)
         managed_save(step);
     managed_close();
     managed_open();
-    assert_int_equal(muster_manager_restore(managed.manager, 2, NULL, &managed.error),
+    assert_int_equal(muster_manager_restore(managed.manager, 2, NULL, 0, &managed.error),
                      MUSTER_E_UNSUPPORTED);
     managed_close();
     managed_open(); /* nothing was changed by it */
-    assert_int_equal(muster_manager_restore(managed.manager, 4, NULL, &managed.error), MUSTER_OK);
+    assert_int_equal(muster_manager_restore(managed.manager, 4, NULL, 0, &managed.error),
+                     MUSTER_OK);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, managed_setup, managed_teardown)
@@ -570,6 +655,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(saves_by_interval_and_goes_on_behind_the_last),
         TEST(where_nothing_is_there_is_no_latest_step),
+        TEST(what_was_restored_has_the_size_that_the_program_knows),
+        TEST(checkpoints_have_the_size_that_the_program_knows),
         TEST(should_save_is_binding_and_the_same_when_asked_again),
         TEST(a_forced_save_needs_no_policy_also_after_a_no),
         TEST(a_save_that_the_program_decides_begins_whatever_the_policies_say),

@@ -329,14 +329,17 @@ static void custom_metadata_comes_back_with_its_own_step(void **state)
     managed_begin();
     assert_int_equal(save_with(0, 0, "{\"note\": [1, \"two\"]}"), MUSTER_OK);
     managed_save(1);
-    assert_int_equal(muster_manager_metadata(managed.manager, 0, &info, NULL), MUSTER_OK);
+    assert_int_equal(muster_manager_metadata(managed.manager, 0, &info, sizeof *info, NULL),
+                     MUSTER_OK);
     assert_non_null(strstr(info->custom_metadata, "two"));
     assert_int_equal(info->step, 0);
     assert_true(info->bytes > 0);
-    assert_int_equal(muster_manager_metadata(managed.manager, 1, &info, NULL), MUSTER_OK);
+    assert_int_equal(muster_manager_metadata(managed.manager, 1, &info, sizeof *info, NULL),
+                     MUSTER_OK);
     assert_string_equal(info->custom_metadata, "");
     assert_string_equal(info->metrics, "");
-    assert_int_equal(muster_manager_metadata(managed.manager, 2, &info, NULL), MUSTER_E_NOT_FOUND);
+    assert_int_equal(muster_manager_metadata(managed.manager, 2, &info, sizeof *info, NULL),
+                     MUSTER_E_NOT_FOUND);
 }
 
 static void bad_metrics_are_refused_and_leave_nothing(void **state)
@@ -368,7 +371,7 @@ static void bad_metrics_are_refused_and_leave_nothing(void **state)
     assert_true(managed_save(0));
 }
 
-/* The state of a training that goes wrong is saved all the same, and is not among the best. */
+/* The state of a training that goes wrong is saved anyway, and is not among the best. */
 static void a_metric_that_is_no_number_is_left_out(void **state)
 {
     const struct muster_metric metrics[] = {{"loss", NAN}, {"rate", 0.25}, {"norm", INFINITY}};
@@ -382,12 +385,14 @@ static void a_metric_that_is_no_number_is_left_out(void **state)
     request.metrics_count = 3;
     assert_int_equal(muster_manager_save(managed.manager, 0, &request, &saved, NULL), MUSTER_OK);
     assert_true(saved);
-    assert_int_equal(muster_manager_metadata(managed.manager, 0, &info, NULL), MUSTER_OK);
+    assert_int_equal(muster_manager_metadata(managed.manager, 0, &info, sizeof *info, NULL),
+                     MUSTER_OK);
     assert_string_equal(info->metrics, "{\"rate\":0.25}");
     request.metrics_count = 1;
     assert_int_equal(muster_manager_save(managed.manager, 1, &request, NULL, NULL), MUSTER_OK);
     assert_int_equal(muster_manager_save(managed.manager, 2, &request, NULL, NULL), MUSTER_OK);
-    assert_int_equal(muster_manager_metadata(managed.manager, 2, &info, NULL), MUSTER_OK);
+    assert_int_equal(muster_manager_metadata(managed.manager, 2, &info, sizeof *info, NULL),
+                     MUSTER_OK);
     assert_string_equal(info->metrics, "");
 }
 

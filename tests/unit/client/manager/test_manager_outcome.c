@@ -150,7 +150,7 @@ static void a_broker_that_starts_again_meanwhile_is_waited_for(void **state)
     assert_int_equal(manager.pending_count, 0);
 }
 
-/* It was not found out: each look began to be patient anew. Seconds of a condition of the other
+/* It was not found out: each look began to be patient again. Seconds of a condition of the other
  * clock are over at once. */
 static void a_node_thread_that_hangs_is_found_at_the_end_as_well(void **state)
 {

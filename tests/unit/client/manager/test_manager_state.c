@@ -53,9 +53,9 @@ static void what_is_given_is_saved_and_nothing_else(void **state)
     assert_true(managed_save(2)); /* without one it is the node's again */
     managed_close();
     managed_open_reader();
-    assert_int_equal(muster_manager_restore(managed.manager, 0, NULL, NULL), MUSTER_OK);
+    assert_int_equal(muster_manager_restore(managed.manager, 0, NULL, 0, NULL), MUSTER_OK);
     assert_int_equal(managed.value, 1000);
-    assert_int_equal(muster_manager_restore(managed.manager, 2, NULL, NULL), MUSTER_OK);
+    assert_int_equal(muster_manager_restore(managed.manager, 2, NULL, 0, NULL), MUSTER_OK);
     assert_int_equal(managed.value, 2);
 }
 

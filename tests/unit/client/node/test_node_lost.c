@@ -133,6 +133,8 @@ static int pause_once(const struct timespec *pause, struct timespec *left)
 #define clock_ms now_ms
 #define nanosleep pause_once
 #define muster_rows_count answer_count
+#undef muster_rows_checkpoints
+#undef muster_rows_rounds
 #define muster_rows_checkpoints answer_checkpoints
 #define muster_rows_rounds answer_rounds
 #include "client/node/node_lost.c" /* NOLINT(bugprone-suspicious-include) */

@@ -61,6 +61,7 @@ static void an_init_function_gives_what_the_macro_gives_and_no_more_bytes(void *
     SAME_AS_THE_MACRO(coordinator_options, MUSTER_COORDINATOR_OPTIONS_INIT);
     SAME_AS_THE_MACRO(call, MUSTER_CALL_INIT);
     SAME_AS_THE_MACRO(worker_options, MUSTER_WORKER_OPTIONS_INIT);
+    SAME_AS_THE_MACRO(read_options, MUSTER_READ_OPTIONS_INIT);
 }
 
 /* --- taking ----------------------------------------------------------------------------------- */
@@ -101,6 +102,7 @@ static void a_structure_of_an_older_or_newer_caller_is_taken(void **state)
     TAKES_EVERY_SIZE(coordinator_options, MUSTER_COORDINATOR_OPTIONS_INIT, max_queued);
     TAKES_EVERY_SIZE(call, MUSTER_CALL_INIT, per_worker);
     TAKES_EVERY_SIZE(worker_options, MUSTER_WORKER_OPTIONS_INIT, prefetch);
+    TAKES_EVERY_SIZE(read_options, MUSTER_READ_OPTIONS_INIT, rank);
 }
 
 static void the_library_tells_its_version(void **state)

@@ -322,6 +322,44 @@ static void job_has_its_generation_round_and_checkpoint(void **state)
     assert_null(client);
 }
 
+/* A program of another muster has rows of another size. */
+static void rows_have_the_size_that_the_program_knows(void **state)
+{
+    enum {
+        OLD = offsetof(struct muster_node_row, role),
+        NEW = sizeof(struct muster_node_row) + 16
+    };
+    muster_client_t *client = open_file();
+    muster_rows_t *rows = NULL;
+    const struct muster_node_row *all;
+    const unsigned char *old, *new;
+    struct muster_node_row one = {.rank = -1};
+
+    (void)state;
+    assert_int_equal(muster_client_nodes(client, "words", 0, &rows, NULL), MUSTER_OK);
+    all = muster_rows_nodes(rows);
+    old = muster_rows_array(rows, MUSTER_ROW_NODE, OLD);
+    new = muster_rows_array(rows, MUSTER_ROW_NODE, NEW);
+    assert_non_null(old);
+    assert_non_null(new);
+    for (size_t i = 0; i < 2; i++) {
+        assert_memory_equal(old + i * OLD, &all[i], OLD);
+        memcpy(&one, new + i *NEW, sizeof one);
+        assert_string_equal(one.role, all[i].role);
+        assert_int_equal(one.rank, (int)i);
+        for (size_t k = sizeof one; k < NEW; k++)
+            assert_int_equal(new[i * NEW + k], 0);
+    }
+    assert_ptr_equal(old, muster_rows_array(rows, MUSTER_ROW_NODE, OLD)); /* made once */
+    assert_ptr_equal(all, muster_rows_nodes(rows));
+    assert_null(muster_rows_array(rows, MUSTER_ROW_NODE, 0));
+    assert_null(muster_rows_array(rows, MUSTER_ROW_NODE, SIZE_MAX));
+    assert_null(muster_rows_array(rows, MUSTER_ROW_JOB, OLD));
+    assert_null(muster_rows_array(NULL, MUSTER_ROW_NODE, OLD));
+    muster_rows_destroy(&rows);
+    muster_client_close(&client, NULL);
+}
+
 static void each_question_gives_its_rows(void **state)
 {
     muster_client_t *client = open_file();
@@ -632,6 +670,7 @@ int main(void)
         cmocka_unit_test(tasks_of_all_queues_of_a_job_come_in_order),
         cmocka_unit_test(a_list_misses_none_though_others_are_removed_meanwhile),
         cmocka_unit_test(job_has_its_generation_round_and_checkpoint),
+        cmocka_unit_test(rows_have_the_size_that_the_program_knows),
         cmocka_unit_test(each_question_gives_its_rows),
         cmocka_unit_test(steps_are_those_of_the_ranks),
         cmocka_unit_test(long_lists_come_whole_and_in_order),

@@ -14,7 +14,7 @@
 #include <stdio.h>
 
 #define ROUNDS 3
-#define TOLD_BYTES 1000 /* by the program in its snapshot; in its save it counts anew */
+#define TOLD_BYTES 1000 /* by the program in its snapshot; in its save it counts again */
 
 struct seen { /* what a heartbeat would have told */
     uint64_t round, bytes;
@@ -39,6 +39,7 @@ static int takes;
 /* The first one fails: what round 1 saves is written by the training thread itself. */
 static int take(const struct muster_save_context *context, void **ret_snapshot)
 {
+    assert_int_equal(context->struct_size, sizeof *context);
     if (takes++ == 0)
         return 1;
     at_snapshot[context->round - 1] = look();

@@ -368,8 +368,8 @@ static void the_answer_to_saved_is_waited_for_while_others_wait_for_leave(void *
     assert_int_equal(f->m->leave_request, 0);
 }
 
-/* R8.5: a database put back to a copy may have ended the round before this node was there again; of
- * one that the snapshot names as decided the end will be told. */
+/* R8.5: a database restored from a copy may have ended the round before this node was there again;
+ * of one that the snapshot names as decided the end will be told. */
 static void an_outcome_is_waited_for_unless_a_snapshot_does_not_tell_of_it(void **state)
 {
     static const struct {

@@ -500,14 +500,14 @@ struct end_case {
 static void an_evaluator_ends_by_its_own_restore_and_by_no_other(void **state)
 {
     struct member_fixture *f = *state;
-    struct wire_event event = member_event(f, EVENT_BYSTANDER);
+    struct wire_event event = member_event(f, EVENT_OBSERVER);
 
     event.code = MUSTER_E_RESTORE;
     event.text = "evaluator 0 could not restore";
     event.incarnation = 5;
     member_tell(f, event);
     assert_int_equal(member_seen(f)->mode, VIEW_OPEN);
-    event = member_event(f, EVENT_BYSTANDER);
+    event = member_event(f, EVENT_OBSERVER);
     event.code = MUSTER_E_RESTORE;
     event.text = "evaluator 0 could not restore";
     event.incarnation = MEMBER_INCARNATION;
@@ -528,7 +528,7 @@ static void events_that_end_the_generation_end_the_node(void **state)
         {"an older one follows", EVENT_RESTORE_FAILED, EVENT_FLAG_RETRY, MUSTER_OK, false},
         {"rank 0 imports", EVENT_RESTORE_FAILED, EVENT_FLAG_IMPORTS, MUSTER_PREEMPTED, true},
         {"stuck", EVENT_STUCK, 0, MUSTER_OK, false},
-        {"of an evaluator", EVENT_BYSTANDER, 0, MUSTER_OK, false},
+        {"of an evaluator", EVENT_OBSERVER, 0, MUSTER_OK, false},
         {"a kind that is not known here", EVENT_KIND_COUNT, 0, MUSTER_OK, false},
     };
 

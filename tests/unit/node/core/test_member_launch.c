@@ -37,7 +37,7 @@ static void what_the_next_launch_does_moves_nobody_of_this_one(void **state)
             assert_int_equal(member_seen(&f)->started, started);
             assert_null(member_did(&f, MEMBER_CLOSE_GATE));
             assert_null(member_did(&f, MEMBER_ON_ERROR));
-            assert_int_equal(f.m->applied_seq, f.seq); /* it was heard all the same */
+            assert_int_equal(f.m->applied_seq, f.seq); /* it was heard anyway */
             member_fixture_close(&f);
         }
 }

@@ -56,7 +56,7 @@ static void the_manifest_is_fetched_in_chunks_each_asked_for_until_it_comes(void
     member_feed(f, (struct member_input){
                        .kind = MEMBER_MANIFEST_WRITTEN, .checkpoint = 1, .text = "/ckpt/step-5"});
     assert_string_equal(member_sent(f, WIRE_MANIFEST_DONE)->u.manifest_done.path, "/ckpt/step-5");
-    member_pass(f, MANIFEST_WAIT_MS, true); /* its event is lost: it leaves all the same */
+    member_pass(f, MANIFEST_WAIT_MS, true); /* its event is lost: it leaves anyway */
     assert_int_equal(member_seen(f)->mode, VIEW_END);
 }
 

@@ -57,7 +57,7 @@ static void a_notice_that_was_cancelled_unheard_is_forgotten_by_the_snapshot(voi
 
     member_notice(f, "n1", 5000);
     member_ack_all(f);
-    member_notice(f, "n2", 9000); /* issued anew: the broker has not taken it yet */
+    member_notice(f, "n2", 9000); /* issued again: the broker has not taken it yet */
     f->seq += 3;
     snapshot = member_snapshot_made(f);
     snapshot.withdrawn.items = ids;
@@ -157,7 +157,7 @@ static void a_notice_that_ends_nothing_may_become_one_that_does(void **state)
     assert_int_equal(notice_own_deadline(f->m), f->now + 9000);
 }
 
-/* The event of the own CANCEL may come after the same notice was issued anew. */
+/* The event of the own CANCEL may come after the same notice was issued again. */
 static void a_notice_issued_anew_outlives_the_event_of_its_own_withdrawal(void **state)
 {
     struct member_fixture *f = *state;

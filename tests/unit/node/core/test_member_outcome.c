@@ -207,7 +207,7 @@ static void a_snapshot_tells_what_was_not_heard(void **state)
     }
 }
 
-/* As many as the broker keeps active: one more makes room all the same. */
+/* As many as the broker keeps active: one more makes room anyway. */
 static void one_more_than_are_remembered_takes_the_place_of_an_older_one(void **state)
 {
     struct member_fixture *f = *state;

@@ -208,7 +208,7 @@ static void no_answer_to_a_policy_save_opens_the_gate_of_a_committed_termination
     }
 }
 
-/* No broker of ours decides before the start; the start lets go all the same. */
+/* No broker of ours decides before the start; the start lets go anyway. */
 static void the_start_lets_go_whom_no_round_holds(void **state)
 {
     struct member_fixture *f = *state;

@@ -65,7 +65,7 @@ static void evaluator_fails(struct member_fixture *f)
 }
 
 /* A job that is over has no events any more: the answer is all that an evaluator hears. */
-static void a_bystander_that_cannot_restore_ends_with_the_answer(void **state)
+static void a_observer_that_cannot_restore_ends_with_the_answer(void **state)
 {
     struct member_fixture *f = *state;
     struct wire_msg ack = member_down(f, WIRE_ACK);
@@ -173,7 +173,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         T(an_older_choice_is_restored_instead, joining),
-        T(a_bystander_that_cannot_restore_ends_with_the_answer, joining),
+        T(a_observer_that_cannot_restore_ends_with_the_answer, joining),
         T(and_also_if_the_answer_was_lost_with_the_broker, joining),
         T(a_choice_that_cannot_be_repaired_is_a_failed_restore, joining),
         T(no_manifest_is_lost_when_many_wait_for_a_slow_disk, member_set_up),

@@ -17,7 +17,7 @@ static void a_freeze_closes_the_gate_and_reports_what_the_closing_gave(void **st
 {
     struct member_fixture *f = *state;
 
-    member_in_step(f, 8); /* deep in a step: it answers all the same */
+    member_in_step(f, 8); /* deep in a step: it answers anyway */
     member_freeze(f, 1, CAUSE_TERMINATION, false);
     assert_member(f, "close; view wait; REPORT r1 8/7");
     assert_int_equal(member_seen(f)->round, 1);
@@ -29,7 +29,7 @@ static void a_freeze_closes_the_gate_and_reports_what_the_closing_gave(void **st
     assert_int_equal(member_phase(f->m), PHASE_FROZEN);
 }
 
-/* Its round was given up, and the next one asks it: it stands in its save all the same. */
+/* Its round was given up, and the next one asks it: it stands in its save anyway. */
 static void who_does_not_come_out_of_a_save_says_so_whatever_is_asked(void **state)
 {
     struct member_fixture *f = *state;
@@ -529,7 +529,7 @@ static void the_way_to_the_save_step_is_waited_for_as_long_as_steps_take(void **
     int64_t bound = GIVE_UP_MS + 3 * 3 * 30000 - STUCK_MS;
     member_pass(f, bound - 1, true);
     assert_int_equal(member_seen(f)->mode, VIEW_STEP_TO);
-    member_in_step(f, 3); /* it came on: the wait begins anew */
+    member_in_step(f, 3); /* it came on: the wait begins again */
     member_tick_at(f, f->now);
     member_pass(f, 60000, true);
     assert_int_equal(member_seen(f)->mode, VIEW_STEP_TO);

@@ -313,6 +313,8 @@ static int save_fn(const struct muster_save_context *context)
     char path[4096];
     FILE *file;
 
+    assert_int_equal(context->struct_size, sizeof *context);
+    assert_true(MUSTER_HAS(context, snapshot));
     f.call_arg_seen = context->call_arg != NULL ? *(int64_t *)context->call_arg : 0;
     if (f.fail_at != 0)
         return f.fail_at;
@@ -330,6 +332,8 @@ static int restore_fn(const struct muster_restore_context *context)
     long long value = 0;
     FILE *file;
 
+    assert_int_equal(context->struct_size, sizeof *context);
+    assert_true(MUSTER_HAS(context, saved_world_size));
     snprintf(path, sizeof path, "%s/mine", context->directory);
     file = fopen(path, "r");
     if (file == NULL || fscanf(file, "%lld", &value) != 1)
@@ -433,7 +437,7 @@ static void a_damaged_manifest_is_an_error_or_with_fallback_the_older_is_taken(v
     muster_node_close(&node, 0, NULL);
 }
 
-/* The only one of its launch: the next launch is another all the same, and gives it up. */
+/* The only one of its launch: the next launch is another anyway, and gives it up. */
 static void a_damaged_checkpoint_takes_its_launchs_number_with_it(void **state)
 {
     muster_node_t *node;

@@ -33,7 +33,7 @@ void fixture_all_garbage(struct provider_fixture *f, provider_parse_fn *parser,
 bool fixture_next(struct provider_fixture *f);
 /* Fails if this path is not the next. */
 void fixture_asks(struct provider_fixture *f, unsigned path);
-/* The reply to `slot`; true: `set` is said. `status` is read anew. */
+/* The reply to `slot`; true: `set` is said. `status` is read again. */
 bool fixture_give(struct provider_fixture *f, int status, const char *body);
 bool fixture_fail(struct provider_fixture *f, enum http_result result);
 /* In how many ms this path is asked. */

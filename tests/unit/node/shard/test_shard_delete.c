@@ -130,7 +130,7 @@ static void a_directory_that_is_called_as_the_hidden_one_is_a_directory(void **s
     assert_int_equal(scratch_count(scratch_path(f->root, "in")), 1);
 }
 
-/* The folder outlived the job's records, whose numbers began anew. */
+/* The folder outlived the job's records, whose numbers began again. */
 static void one_of_its_name_in_the_users_folder_stays_beside_it(void **state)
 {
     struct shard_job *f = *state;

@@ -110,7 +110,7 @@ static void what_two_ranks_made_is_taken_back_in_any_order(void **state)
     }
 }
 
-/* A rank made .muster anew in the root of another, which leaves before it: however long it stays,
+/* A rank made .muster again in the root of another, which leaves before it: however long it stays,
  * it takes root with it. */
 static void who_leaves_last_takes_back_what_another_made_first(void **state)
 {

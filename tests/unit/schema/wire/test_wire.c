@@ -1,6 +1,6 @@
 /* The codec against golden frames, random messages, damaged frames and hostile ones.
  * With MUSTER_WRITE_VECTORS=1 in the environment the program writes schema/vectors/ and the
- * fuzzer's corpus anew instead of testing; look at the difference before you keep it. */
+ * fuzzer's corpus again instead of testing; look at the difference before you keep it. */
 #include "schema/wire/wire.h"
 #include "tests/unit/schema/wire/wire_samples.h"
 

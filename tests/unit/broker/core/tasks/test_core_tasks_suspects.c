@@ -84,8 +84,7 @@ static void one_that_waited_behind_another_is_not_counted(void **state)
     assert_int_equal(losses_of(f, 1), 1);
     assert_int_equal(losses_of(f, 2), 0);
     tasks_worker_begin(f, 1, 2, 2);
-    assert_sent(f,
-                "w1:welcome; w1:work 1.2 2.2"); /* it may have begun all the same: another number */
+    assert_sent(f, "w1:welcome; w1:work 1.2 2.2"); /* it may have begun anyway: another number */
     tasks_done(f, 1, 1, 2);
     for (int w = 1; w < 4; w++) {
         is_lost(f, w);

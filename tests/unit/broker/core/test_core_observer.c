@@ -58,7 +58,7 @@ static void restore_failed(struct core_fixture *f, int node)
 
 static void assert_only_told(struct core_fixture *f, unsigned code, const char *text)
 {
-    const struct wire_event *event = core_event(f, EVENT_BYSTANDER);
+    const struct wire_event *event = core_event(f, EVENT_OBSERVER);
 
     assert_non_null(event);
     assert_int_equal(event->code, code);
@@ -119,7 +119,7 @@ static void an_evaluator_of_a_job_that_is_over_is_answered_that_it_could_not_res
     core_leave(f, 1, LEAVE_FINISHED, 0);
     assert_int_equal(core_job(f)->gen.state, GENERATION_ENDED);
     restore_failed(f, EVALUATOR);
-    assert_null(core_event(f, EVENT_BYSTANDER));
+    assert_null(core_event(f, EVENT_OBSERVER));
     assert_answers(f, "5:ack #1 MUSTER_E_RESTORE");
 }
 
@@ -307,5 +307,5 @@ int main(void)
         T(an_evaluator_outlives_a_job_that_finished, running),
     };
 
-    return cmocka_run_group_tests_name("core_bystander", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("core_observer", tests, NULL, NULL);
 }
