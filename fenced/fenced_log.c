@@ -46,17 +46,25 @@ static enum muster_status fenced_make_tables(struct fenced_log *log, struct must
         "version bigint NOT NULL, id text NOT NULL, epoch bigint NOT NULL, seq bigint NOT NULL, "
         "snapshot_epoch bigint NOT NULL, snapshot bigint NOT NULL, owner text NOT NULL, "
         "ends timestamptz NOT NULL)",
-        "INSERT INTO muster_lease VALUES (true, 1, gen_random_uuid()::text, 0, 0, 0, -1, '', "
-        "'-infinity') ON CONFLICT DO NOTHING",
+        "INSERT INTO muster_lease SELECT true, 1, gen_random_uuid()::text, 0, 0, 0, -1, '', "
+        "'-infinity' WHERE NOT EXISTS (SELECT FROM muster_batch) "
+        "AND NOT EXISTS (SELECT FROM muster_snapshot) ON CONFLICT DO NOTHING",
+        "SELECT 1 FROM muster_lease",
     };
     enum muster_status status = MUSTER_OK;
-    int rows;
+    int rows = 0;
 
     for (size_t i = 0; i < sizeof made / sizeof *made && status == MUSTER_OK; i++) {
         struct question ask = {.sql = made[i], .doing = "make muster's tables"};
 
         status = fenced_do(log, &ask, &rows, err);
     }
+    if (status == MUSTER_OK && rows == 0)
+        status = error_set(err, MUSTER_E_ARGUMENT,
+                           "the shared database %s has records, and its table muster_lease has no "
+                           "row: only a part of it was restored; restore the whole of it, or drop "
+                           "the three tables muster_* to begin with the records of --db",
+                           fenced_log_name(log));
     return status;
 }
 

@@ -4,7 +4,8 @@
  *
  * SQLite's session extension says what a transaction changed, and applies it to another copy; it
  * looks at what the rows were before, so a copy that is not the same is found. The copy itself need
- * not survive anything: each take-over makes it from the snapshot and the batches after it. */
+ * not survive anything: each take-over makes it from the snapshot and the batches after it. So its
+ * commits are not synced, but for the row that shows that it is a copy. */
 #define SQLITE_ENABLE_SESSION 1
 #define SQLITE_ENABLE_PREUPDATE_HOOK 1
 #include "broker/store/shared.h"
@@ -565,6 +566,8 @@ enum muster_status shared_begin(struct store *store, struct muster_error *err)
     mark_sql(shared, sql); /* only now: until then these records may be nowhere else */
     if (status == MUSTER_OK)
         status = store_exec(store, sql, err);
+    if (status == MUSTER_OK)
+        status = store_unsync(store, err); /* ... but for this row: see mark_sql */
     if (status == MUSTER_OK)
         keeper_start(shared); /* the core reads it all */
     return status;

@@ -2,7 +2,8 @@
  *
  * Durability: WAL with synchronous=FULL syncs the log in each COMMIT before it returns. Progress
  * alone is committed with synchronous=NORMAL: a power cut may take it, never the file's integrity,
- * and the next FULL commit syncs it along. */
+ * and the next FULL commit syncs it along. With a shared log, which is synced before each COMMIT,
+ * all are: this file is a copy of it. */
 #include "broker/store/shared_internal.h"
 #include "broker/store/store_internal.h"
 
@@ -208,6 +209,8 @@ static enum muster_status sync_again(struct store *store, struct muster_error *e
 {
     enum muster_status status = MUSTER_OK;
 
+    if (store->shared != NULL)
+        return MUSTER_OK;
     if (store->unsynced)
         status = set_synchronous(store, "PRAGMA synchronous=FULL", 2, err);
     if (status == MUSTER_OK)
@@ -215,15 +218,19 @@ static enum muster_status sync_again(struct store *store, struct muster_error *e
     return status;
 }
 
+enum muster_status store_unsync(struct store *store, struct muster_error *err)
+{
+    store->unsynced = true; /* from here on, whatever of the next line succeeds */
+    return set_synchronous(store, "PRAGMA synchronous=NORMAL", 1, err);
+}
+
 static enum muster_status flush_held(struct store *store, int64_t now_boot_ms,
                                      struct muster_error *err)
 {
     static const struct actions nothing;
-    enum muster_status status;
+    enum muster_status status = store_unsync(store, err);
     enum muster_status restored;
 
-    store->unsynced = true; /* from here on, whatever of the next line succeeds */
-    status = set_synchronous(store, "PRAGMA synchronous=NORMAL", 1, err);
     if (status != MUSTER_OK)
         return status;
     status = store_write_all(store, &nothing, now_boot_ms, err);

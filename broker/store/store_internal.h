@@ -78,7 +78,7 @@ struct store {
         uint64_t salt; /* of the log's present beginning */
     } synced;
 
-    bool unsynced; /* commits are not synced: only while held progress is written */
+    bool unsynced; /* commits are not synced: while held progress is written, and of a copy */
     sqlite3_stmt *begin, *commit, *rollback;
     sqlite3_stmt *writes[RECORD_KIND_COUNT];
     sqlite3_stmt *files_gone; /* with writes[RECORD_SHARDS_GONE] */
@@ -115,6 +115,8 @@ enum muster_status store_failed(struct store *store, int result, const char *doi
                                 struct muster_error *err);
 enum muster_status store_prepare(struct store *store, const char *sql, sqlite3_stmt **ret_statement,
                                  struct muster_error *err);
+/* From now on commits are not synced, until the store syncs them again. */
+enum muster_status store_unsync(struct store *store, struct muster_error *err);
 enum muster_status store_exec(struct store *store, const char *sql, struct muster_error *err);
 /* A statement that gives no row, once. */
 enum muster_status store_step(struct store *store, sqlite3_stmt *statement, const char *doing,

@@ -77,7 +77,10 @@ struct bench {
  *   keys     the same with keys: CURVE, and each message's authority; _join is from the first
  *            connection until all nodes have joined, so it has two handshakes a node
  *   disk     musterd with its database in DIRECTORY (default: the build tree)
- *   relayed  the same through relays of SWARM_RELAY_RANKS nodes each, all on this host */
+ *   relayed  the same through relays of SWARM_RELAY_RANKS nodes each, all on this host
+ *
+ * With BENCH_SHARED=postgresql://... in the environment (bench_shared.sh) it prints disk and, of
+ * musterd --shared there, shared, each twice, and the ratio of their times alone. */
 int bench_main(const struct bench *bench, int argc, char **argv);
 
 __attribute__((noreturn, format(printf, 1, 2))) void bench_die(const char *format, ...);

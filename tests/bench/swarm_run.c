@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <libpq-fe.h>
 #include <limits.h>
 #include <math.h>
 #include <poll.h>
@@ -26,6 +27,8 @@
 #define PATIENCE_MS 30000
 #define COUNTS_MAX 16
 #define TMPFS 0x01021994
+#define MEMORY "/dev/shm"
+#define SHARED_ADDRESS "BENCH_SHARED"
 
 static sqlite3 *floor_db; /* of the floor's process, if it has one */
 
@@ -237,7 +240,20 @@ static void make_key(const char *db, struct key_file *ret_key)
     write_secret(db, ".keys", line);
 }
 
-enum measured { MEASURED_PLAIN, MEASURED_KEYS, MEASURED_RELAYED };
+enum measured { MEASURED_PLAIN, MEASURED_KEYS, MEASURED_RELAYED, MEASURED_SHARED };
+
+/* As nobody has written into it. */
+static void empty_shared(const char *address)
+{
+    PGconn *conn = PQconnectdb(address);
+    PGresult *result =
+        PQexec(conn, "DROP TABLE IF EXISTS muster_lease, muster_batch, muster_snapshot");
+
+    if (PQresultStatus(result) != PGRES_COMMAND_OK)
+        bench_die("the shared database: %s", PQerrorMessage(conn));
+    PQclear(result);
+    PQfinish(conn);
+}
 
 static struct figure measure_broker(const struct bench *bench, const char *parent, size_t count,
                                     size_t rounds, enum measured what)
@@ -255,6 +271,8 @@ static struct figure measure_broker(const struct bench *bench, const char *paren
     snprintf(port, sizeof port, "%s/port", dir);
     if (what == MEASURED_KEYS)
         make_key(db, &key);
+    if (what == MEASURED_SHARED)
+        empty_shared(getenv(SHARED_ADDRESS));
     if (inotify_add_watch(watch, dir, IN_CLOSE_WRITE | IN_MOVED_TO) < 0)
         bench_die("cannot watch %s: %s", dir, strerror(errno));
     bench_server = fork();
@@ -263,7 +281,7 @@ static struct figure measure_broker(const struct bench *bench, const char *paren
 
         dup2(null, STDERR_FILENO); /* its log: one line a join */
         execl(musterd, musterd, "--listen", "tcp://127.0.0.1:*", "--db", db, "--port-file", port,
-              (char *)NULL);
+              what == MEASURED_SHARED ? "--shared" : NULL, getenv(SHARED_ADDRESS), (char *)NULL);
         _exit(127);
     }
     await_port_file(watch, bench_server, port, &doors[0]);
@@ -335,11 +353,45 @@ static size_t bench_read_counts(int argc, char **argv, size_t *ret_counts)
     return count;
 }
 
+static void bench_print_all(const struct bench *bench, const char *disk, size_t count,
+                            size_t rounds)
+{
+    print_figure("floor", measure_floor(bench, NULL, count, rounds));
+    fflush(stdout);
+    print_figure("commit", measure_floor(bench, disk, count, rounds));
+    fflush(stdout);
+    print_broker("memory", measure_broker(bench, MEMORY, count, rounds, MEASURED_PLAIN));
+    fflush(stdout);
+    print_broker("keys", measure_broker(bench, MEMORY, count, rounds, MEASURED_KEYS));
+    fflush(stdout);
+    print_broker("disk", measure_broker(bench, disk, count, rounds, MEASURED_PLAIN));
+    fflush(stdout);
+    print_broker("relayed", measure_broker(bench, disk, count, rounds, MEASURED_RELAYED));
+}
+
+/* Twice in turn, so that a load that comes or goes falls on both. */
+static void bench_print_shared(const struct bench *bench, const char *disk, size_t count,
+                               size_t rounds)
+{
+    struct figure alone[2], shared[2];
+
+    for (size_t i = 0; i < 2; i++) {
+        alone[i] = measure_broker(bench, disk, count, rounds, MEASURED_PLAIN);
+        shared[i] = measure_broker(bench, disk, count, rounds, MEASURED_SHARED);
+    }
+    print_broker("disk", alone[0]);
+    print_broker("shared", shared[0]);
+    print_broker("disk_again", alone[1]);
+    print_broker("shared_again", shared[1]);
+    printf(", \"ratio\": %.2f",
+           (shared[0].median + shared[1].median) / (alone[0].median + alone[1].median));
+}
+
 int bench_main(const struct bench *bench, int argc, char **argv)
 {
     size_t counts[COUNTS_MAX] = {4, 64, 256};
     size_t counts_count = argc > 3 ? bench_read_counts(argc - 3, argv + 3, counts) : 3;
-    const char *memory = "/dev/shm", *disk = argc > 2 ? argv[2] : bench->directory;
+    const char *memory = MEMORY, *disk = argc > 2 ? argv[2] : bench->directory;
     size_t rounds = argc > 1 ? (size_t)strtoul(argv[1], NULL, 10) : ROUNDS_DEFAULT;
     struct rlimit files;
 
@@ -359,17 +411,10 @@ int bench_main(const struct bench *bench, int argc, char **argv)
     for (size_t i = 0; i < counts_count; i++) {
         printf("%s{\"nodes\": %zu", i > 0 ? ", " : "", counts[i]);
         fflush(stdout); /* a child must not have it too */
-        print_figure("floor", measure_floor(bench, NULL, counts[i], rounds));
-        fflush(stdout);
-        print_figure("commit", measure_floor(bench, disk, counts[i], rounds));
-        fflush(stdout);
-        print_broker("memory", measure_broker(bench, memory, counts[i], rounds, MEASURED_PLAIN));
-        fflush(stdout);
-        print_broker("keys", measure_broker(bench, memory, counts[i], rounds, MEASURED_KEYS));
-        fflush(stdout);
-        print_broker("disk", measure_broker(bench, disk, counts[i], rounds, MEASURED_PLAIN));
-        fflush(stdout);
-        print_broker("relayed", measure_broker(bench, disk, counts[i], rounds, MEASURED_RELAYED));
+        if (getenv(SHARED_ADDRESS) != NULL)
+            bench_print_shared(bench, disk, counts[i], rounds);
+        else
+            bench_print_all(bench, disk, counts[i], rounds);
         printf("}");
         fflush(stdout);
     }

@@ -37,6 +37,7 @@ for control in bounds claims power_cuts relays shared; do
     insists sim.$control "$(number tests/sim/plain_$control.c 'define BUGS_MIN [0-9]+')"
 done
 insists model.round "$(number tests/model/round.sh '^verdict [0-9]+')"
+insists model.lease "$(number tests/model/lease.sh '^verdict [0-9]+')"
 insists proc.slow_crash "$(grep -ho '^kills_min=[0-9]*' tests/proc/recovery/slow_crash_*.sh | awk -F= '{ sum += $2 } END { print sum + 0 }')"
 insists proc.crash_stories "$(number tests/proc/recovery/crash_stories.sh '^points_min=[0-9]+')"
 insists proc.slow_node_faults_more "$(number tests/proc/recovery/slow_node_faults_more.sh '^faults_min=[0-9]+')"

@@ -1,5 +1,5 @@
 #!/bin/bash
-# lib - searches tests/model/round.pml with Debian's spin, one configuration after the other, and prints a line for each.
+# lib - searches tests/model/round.pml, or what $model names, with Debian's spin, one configuration after the other, and prints a line for each.
 #
 #   must_hold NAME -D...            every state is searched and no assertion fails
 #   must_end NAME -D...             no cycle: what the model's head says about progress stands on that

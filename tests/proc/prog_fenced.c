@@ -2,6 +2,7 @@
  * never meet in a musterd that asks before it writes: each promise of fenced_log.h, broken off
  * where it hurts. */
 #include "broker/store/shared.h"
+#include "broker/store/store_internal.h"
 #include "fenced/fenced_log.h"
 
 #include <libpq-fe.h>
@@ -257,12 +258,23 @@ static void the_next_one_reads_the_newest_snapshot_and_what_follows(void **state
     assert_string_equal(batches.text, "two three ");
 }
 
+static void unlink_all(const char *path)
+{
+    static const char *const suffixes[] = {"", "-wal", "-shm", ".mark", ".lock"};
+    char name[80];
+
+    for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++) {
+        snprintf(name, sizeof name, "%s%s", path, suffixes[i]);
+        unlink(name);
+    }
+}
+
 /* Of a large database the start works longer than a lease lasts: it is renewed meanwhile. */
 static void a_start_that_takes_long_keeps_the_lease(void **state)
 {
     struct two *two = *state;
     struct shared *shared;
-    char directory[] = "/tmp/muster-fenced.XXXXXX", path[64], lock[80];
+    char directory[] = "/tmp/muster-fenced.XXXXXX", path[64];
     int renewals = 0;
 
     fenced_log_release(two->a);
@@ -280,8 +292,42 @@ static void a_start_that_takes_long_keeps_the_lease(void **state)
     shared_close(&shared);
     assert_int_equal(ask_sql("SELECT count(*) FROM muster_lease WHERE ends = '-infinity'"), 1);
     do_sql("DROP TABLE was");
-    snprintf(lock, sizeof lock, "%s.lock", path);
-    assert_int_equal(unlink(lock), 0); /* the store's, from shared_take on */
+    unlink_all(path);
+    assert_int_equal(rmdir(directory), 0);
+}
+
+/* What is synced is the log; but before that the records may be in the file alone. */
+static void a_copy_is_not_synced_with_each_batch(void **state)
+{
+    struct two *two = *state;
+    struct shared *shared;
+    struct store *store;
+    struct store_options options = {.shared = NULL};
+    char directory[] = "/tmp/muster-fenced.XXXXXX", path[64];
+    const struct actions nothing = {.count = 0};
+    int64_t synced = 0, marks = 0;
+
+    fenced_log_release(two->a);
+    assert_non_null(mkdtemp(directory));
+    snprintf(path, sizeof path, "%s/muster.db", directory);
+    assert_int_equal(store_open(path, &options, &store, &why), MUSTER_OK);
+    assert_int_equal(store_get_int(store, "PRAGMA synchronous", &synced, &why), MUSTER_OK);
+    assert_int_equal(synced, 2);
+    store_close(&store);
+    assert_int_equal(shared_open(address, path, "c", true, &shared, &why), MUSTER_OK);
+    assert_int_equal(shared_take(shared, &why), MUSTER_OK);
+    options.shared = shared;
+    assert_int_equal(store_open(path, &options, &store, &why), MUSTER_OK);
+    assert_int_equal(store_apply(store, &nothing, 0, &why), MUSTER_OK);
+    assert_int_equal(store_get_int(store, "PRAGMA synchronous", &synced, &why), MUSTER_OK);
+    assert_int_equal(synced, 1);
+    assert_int_equal(
+        store_get_int(store, "SELECT count(*) FROM meta WHERE key = 'shared'", &marks, &why),
+        MUSTER_OK);
+    assert_int_equal(marks, 1);
+    store_close(&store);
+    shared_close(&shared);
+    unlink_all(path);
     assert_int_equal(rmdir(directory), 0);
 }
 
@@ -299,6 +345,7 @@ int main(int argc, char **argv)
         T(a_batch_whose_answer_is_lost_is_not_written_again),
         T(a_log_that_was_put_back_is_seen),
         T(a_lease_by_a_clock_that_was_set_back_ends),
+        T(a_copy_is_not_synced_with_each_batch),
         T(a_start_that_takes_long_keeps_the_lease),
         T(the_next_one_reads_the_newest_snapshot_and_what_follows),
     };
