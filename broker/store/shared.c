@@ -113,7 +113,7 @@ static void *keeper_run(void *arg)
     pthread_mutex_lock(&keeper->lock);
     while (!keeper->stop && clock_ms(CLOCK_BOOTTIME) < until_ms &&
            (status == MUSTER_OK || status == MUSTER_E_STORAGE)) {
-        int64_t at_ms = clock_ms(CLOCK_REALTIME) + KEEPER_LOOK_MS;
+        int64_t at_ms = clock_ms(CLOCK_MONOTONIC) + KEEPER_LOOK_MS;
         struct timespec at = {.tv_sec = at_ms / 1000, .tv_nsec = at_ms % 1000 * 1000000};
 
         pthread_cond_timedwait(&keeper->wakes, &keeper->lock, &at);
@@ -125,6 +125,17 @@ static void *keeper_run(void *arg)
     }
     pthread_mutex_unlock(&keeper->lock);
     return NULL;
+}
+
+static void keeper_init(struct keeper *keeper)
+{
+    pthread_condattr_t attributes;
+
+    pthread_mutex_init(&keeper->lock, NULL);
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC); /* the wall clock may jump */
+    pthread_cond_init(&keeper->wakes, &attributes);
+    pthread_condattr_destroy(&attributes);
 }
 
 /* Without a thread the lease ends by its time, which is only slower. */
@@ -611,6 +622,7 @@ enum muster_status shared_open(const char *uri, const char *path, const char *ow
         return error_set(err, MUSTER_E_NOMEM, "no memory for the shared database");
     }
     shared->lock_fd = -1;
+    keeper_init(&shared->keeper);
     status =
         fenced_log_open(uri, owner, &(struct postgres_use){.option = "--shared", .known = known},
                         &shared->log, err);
