@@ -26,7 +26,8 @@ static double launch_once(struct swarm *swarm, uint64_t launch)
     error.u.error.step = 1;
     error.u.error.text = "as planned";
     began_ms = swarm_begin(swarm);
-    swarm_say(swarm, &swarm->nodes[launch % swarm->count], &error);
+    if (swarm->mine == 0)
+        swarm_say(swarm, &swarm->nodes[launch % swarm->count], &error);
     swarm_await(swarm, &swarm->decided, "for the error");
     took_ms = swarm_end(swarm, began_ms);
     swarm_leave(swarm, LEAVE_ERROR);

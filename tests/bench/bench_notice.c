@@ -42,15 +42,17 @@ static double launch_once(struct swarm *swarm, uint64_t launch)
     notice.u.notice.flags = NOTICE_FLAG_AT_ONCE;
     notice.u.notice.rank = (int64_t)(launch % swarm->count);
     began_ms = swarm_begin(swarm);
-    swarm_say(swarm, &swarm->nodes[launch % swarm->count], &notice);
+    if (swarm->mine == 0)
+        swarm_say(swarm, &swarm->nodes[launch % swarm->count], &notice);
     swarm_await(swarm, &swarm->decided, "for the decision");
     took_ms = swarm_end(swarm, began_ms);
 
     failed.u.save_failed.round = swarm->round;
-    failed.u.save_failed.step = 10 + (swarm->count > 2 ? 2 : (int64_t)swarm->count - 1);
+    failed.u.save_failed.step = 10 + (swarm->total > 2 ? 2 : (int64_t)swarm->total - 1);
     failed.u.save_failed.code = MUSTER_E_STORAGE; /* is not tried again */
     failed.u.save_failed.text = "as planned";
-    swarm_say(swarm, &swarm->nodes[0], &failed);
+    if (swarm->mine == 0)
+        swarm_say(swarm, &swarm->nodes[0], &failed);
     swarm_await(swarm, &swarm->ended, "for the end of the launch");
     swarm_leave(swarm, LEAVE_PREEMPTED);
     return took_ms;

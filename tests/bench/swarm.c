@@ -73,10 +73,28 @@ double swarm_begin(struct swarm *swarm)
     return bench_now_ms();
 }
 
+void swarm_meet(struct swarm *swarm)
+{
+    if (swarm->mates == NULL)
+        return;
+    swarm->mates->arrived++;
+    swarm->turns++;
+    while (swarm->mates->arrived < swarm->turns * swarm->mates->count)
+        swarm_pump(swarm, 1);
+}
+
 double swarm_end(struct swarm *swarm, double began_ms)
 {
+    double last_ms = swarm->decided_ms;
+
     swarm->cpu_ms = server_cpu_ms() - swarm->cpu_from_ms;
-    return swarm->decided_ms - began_ms;
+    if (swarm->mates != NULL) {
+        swarm->mates->decided_ms[swarm->mine] = swarm->decided_ms;
+        swarm_meet(swarm);
+        for (size_t i = 0; i < swarm->mates->count; i++)
+            last_ms = fmax(last_ms, swarm->mates->decided_ms[i]);
+    }
+    return last_ms - began_ms;
 }
 
 /* --- the swarm: sockets ----------------------------------------------------------------------- */
@@ -102,12 +120,13 @@ static void *connected(void *context, int type, const char *endpoint, const stru
     return socket;
 }
 
-void swarm_open(struct swarm *swarm, size_t count, const struct door *doors, size_t each,
-                const struct key_file *key)
+void swarm_open(struct swarm *swarm, size_t first, size_t count, const struct door *doors,
+                size_t each, const struct key_file *key)
 {
     memset(swarm, 0, sizeof *swarm);
     arena_init(&swarm->arena, 0);
-    swarm->count = count;
+    swarm->count = swarm->total = count;
+    swarm->first = first;
     swarm->opened_ms = bench_now_ms();
     swarm->context = zmq_ctx_new();
     swarm->nodes = calloc(count, sizeof *swarm->nodes);
@@ -118,9 +137,11 @@ void swarm_open(struct swarm *swarm, size_t count, const struct door *doors, siz
     for (size_t i = 0; i < count; i++) {
         struct node *node = &swarm->nodes[i];
 
-        node->rank = i;
-        node->dealer = connected(swarm->context, ZMQ_DEALER, doors[i / each].commands, key);
-        node->sub = connected(swarm->context, ZMQ_SUB, doors[i / each].events, key);
+        const struct door *door = &doors[(first + i) / each];
+
+        node->rank = first + i;
+        node->dealer = connected(swarm->context, ZMQ_DEALER, door->commands, key);
+        node->sub = connected(swarm->context, ZMQ_SUB, door->events, key);
         if (zmq_setsockopt(node->sub, ZMQ_SUBSCRIBE, "bench", sizeof "bench") != 0)
             bench_die("cannot subscribe: %s", zmq_strerror(errno));
         swarm->items[2 * i] = (zmq_pollitem_t){.socket = node->dealer, .events = ZMQ_POLLIN};
@@ -338,7 +359,7 @@ static void hello(struct swarm *swarm, struct node *node, uint64_t launch)
     node->generation = node->request = node->applied_seq = 0;
     node->joined = node->restored = false;
     message.u.hello.nonce = node->incarnation;
-    message.u.hello.world_size = swarm->count;
+    message.u.hello.world_size = swarm->total;
     message.u.hello.host = "bench";
     message.u.hello.pid = (uint64_t)getpid();
     message.u.hello.layout = LAYOUT_REPLICATED;
@@ -371,13 +392,16 @@ void swarm_quiet(struct swarm *swarm)
 void swarm_join(struct swarm *swarm, uint64_t launch)
 {
     swarm->started = swarm->decided = swarm->ended = swarm->left = 0;
+    swarm_meet(swarm); /* nobody is in the launch before */
     for (size_t i = 0; i < swarm->count; i++)
         hello(swarm, &swarm->nodes[i], launch);
     swarm_await(swarm, &swarm->started, "for all ranks to be restored");
     await_topic(swarm);
     if (swarm->join_ms == 0)
         swarm->join_ms = bench_now_ms() - swarm->opened_ms;
+    swarm_meet(swarm);
     swarm_quiet(swarm);
+    swarm_meet(swarm);
 }
 
 void swarm_leave(struct swarm *swarm, enum wire_leave_why why)

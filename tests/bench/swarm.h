@@ -1,7 +1,8 @@
 /* swarm - N simulated nodes of one process against a real musterd over TCP on this host, for
  * benchmarks of how fast something reaches all of them; and the floor beside it: messages of the
  * same number and size through a bare ROUTER and PUB. One thread serves all nodes, so its work is
- * part of the time. */
+ * part of the time. More than SWARM_PROCESS_NODES are several swarms, each in its process, which
+ * take the same path and meet at its turns. */
 #ifndef TESTS_BENCH_SWARM_H
 #define TESTS_BENCH_SWARM_H
 
@@ -13,7 +14,10 @@
 
 #define HEAD_BYTES 60
 #define SWARM_ENDPOINT_BYTES 128
-#define SWARM_RELAY_RANKS 8 /* of a host */
+#define SWARM_RELAY_RANKS 8      /* of a host */
+#define SWARM_PROCESS_NODES 2500 /* a node has four descriptors; more nodes are several processes \
+                                  */
+#define SWARM_DIRECT_NODES 4500  /* more than these only through relays: a broker has two each */
 
 struct node {
     void *dealer;
@@ -31,11 +35,21 @@ struct node {
 
 struct bench;
 
+/* What the processes of one launch share; they are there before it is. */
+struct swarm_mates {
+    size_t count;
+    _Atomic size_t arrived; /* at any turn, ever */
+    double decided_ms[(WORLD_SIZE_MAX + SWARM_PROCESS_NODES - 1) / SWARM_PROCESS_NODES];
+};
+
 struct swarm {
     void *context;
     struct node *nodes;
     size_t count;
-    zmq_pollitem_t *items; /* each node's DEALER, then its SUB */
+    size_t first, total;       /* the rank of its first node; nodes of the launch */
+    struct swarm_mates *mates; /* NULL: it is alone */
+    size_t mine, turns;        /* which of them it is, 0 leads; turns at which they met */
+    zmq_pollitem_t *items;     /* each node's DEALER, then its SUB */
     void (*take)(struct swarm *swarm, struct node *node, const uint8_t *frame, size_t size);
     const struct bench *bench;
     struct arena arena;
@@ -77,7 +91,8 @@ struct bench {
  *   keys     the same with keys: CURVE, and each message's authority; _join is from the first
  *            connection until all nodes have joined, so it has two handshakes a node
  *   disk     musterd with its database in DIRECTORY (default: the build tree)
- *   relayed  the same through relays of SWARM_RELAY_RANKS nodes each, all on this host
+ *   relayed  the same through relays of SWARM_RELAY_RANKS nodes each, all on this host; alone for
+ *            more than SWARM_DIRECT_NODES
  *
  * With BENCH_SHARED=postgresql://... in the environment (bench_shared.sh) it prints disk and, of
  * musterd --shared there, shared, each twice, and the ratio of their times alone. */
@@ -95,6 +110,7 @@ void swarm_await(struct swarm *swarm, const size_t *counter, const char *what); 
 double swarm_begin(struct swarm *swarm);
 double swarm_end(struct swarm *swarm, double began_ms);
 void swarm_leave(struct swarm *swarm, enum wire_leave_why why);
+void swarm_meet(struct swarm *swarm); /* waits for its mates, while its nodes live */
 
 /* Parts of the floor. */
 void floor_publish(void *pub, char kind, size_t size);
@@ -107,9 +123,10 @@ void bench_stop_server(int signo);
 struct door { /* where nodes connect to */
     char commands[SWARM_ENDPOINT_BYTES], events[SWARM_ENDPOINT_BYTES];
 };
-/* each: so many nodes go to one door, one after the other. key: NULL, or what all nodes show. */
-void swarm_open(struct swarm *swarm, size_t count, const struct door *doors, size_t each,
-                const struct key_file *key);
+/* Ranks first to first + count - 1 of a launch of total. each: so many ranks go to one door, one
+ * after the other. key: NULL, or what all nodes show. */
+void swarm_open(struct swarm *swarm, size_t first, size_t count, const struct door *doors,
+                size_t each, const struct key_file *key);
 void swarm_close(struct swarm *swarm);
 void swarm_take_frame(struct swarm *swarm, struct node *node, const uint8_t *frame, size_t size);
 bool swarm_pump(struct swarm *swarm, long timeout_ms);

@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/inotify.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/statfs.h>
 #include <sys/syscall.h>
@@ -201,7 +202,7 @@ static struct figure measure_floor(const struct bench *bench, const char *parent
         snprintf(db, sizeof db, "%s/floor.db", dir);
     }
     echo_start(bench, count, parent != NULL ? db : NULL, &door);
-    swarm_open(&swarm, count, &door, count, NULL);
+    swarm_open(&swarm, 0, count, &door, count, NULL);
     swarm.take = take_floor;
     swarm.bench = bench;
     figure = run_rounds(&swarm, rounds, floor_once);
@@ -255,6 +256,62 @@ static void empty_shared(const char *address)
     PQfinish(conn);
 }
 
+struct place {
+    const struct door *doors;
+    size_t each; /* so many ranks a door */
+    const struct key_file *key;
+};
+
+/* One process of a launch; `mates` NULL: the only one. */
+static struct figure run_swarm(const struct bench *bench, size_t count, size_t rounds,
+                               const struct place *place, struct swarm_mates *mates, size_t mine)
+{
+    size_t processes = mates == NULL ? 1 : mates->count;
+    size_t first = count * mine / processes, end = count * (mine + 1) / processes;
+    struct swarm swarm;
+    struct figure figure;
+
+    swarm_open(&swarm, first, end - first, place->doors, place->each, place->key);
+    swarm.total = count;
+    swarm.mates = mates;
+    swarm.mine = mine;
+    swarm.take = swarm_take_frame;
+    swarm.bench = bench;
+    figure = run_rounds(&swarm, rounds, bench->once);
+    swarm_close(&swarm);
+    return figure;
+}
+
+static struct figure run_swarms(const struct bench *bench, size_t count, size_t rounds,
+                                const struct place *place)
+{
+    size_t processes = (count + SWARM_PROCESS_NODES - 1) / SWARM_PROCESS_NODES;
+    struct swarm_mates *mates;
+    struct figure figure;
+    pid_t pids[sizeof mates->decided_ms / sizeof *mates->decided_ms];
+    int status;
+
+    if (processes == 1 || count <= SWARM_DIRECT_NODES)
+        return run_swarm(bench, count, rounds, place, NULL, 0);
+    mates = mmap(NULL, sizeof *mates, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (mates == MAP_FAILED)
+        bench_die("no memory");
+    mates->count = processes;
+    for (size_t i = 1; i < processes; i++) {
+        pids[i] = fork();
+        if (pids[i] == 0) {
+            run_swarm(bench, count, rounds, place, mates, i);
+            _exit(EXIT_SUCCESS);
+        }
+    }
+    figure = run_swarm(bench, count, rounds, place, mates, 0);
+    for (size_t i = 1; i < processes; i++)
+        if (waitpid(pids[i], &status, 0) < 0 || status != 0)
+            bench_die("a process of the swarm failed; what it said is above");
+    munmap(mates, sizeof *mates);
+    return figure;
+}
+
 static struct figure measure_broker(const struct bench *bench, const char *parent, size_t count,
                                     size_t rounds, enum measured what)
 {
@@ -262,7 +319,6 @@ static struct figure measure_broker(const struct bench *bench, const char *paren
     char dir[PATH_MAX], db[PATH_MAX + 16], port[PATH_MAX + 16];
     static struct door doors[WORLD_SIZE_MAX];
     struct key_file key;
-    struct swarm swarm;
     struct figure figure;
     int watch = inotify_init1(IN_CLOEXEC);
 
@@ -288,12 +344,11 @@ static struct figure measure_broker(const struct bench *bench, const char *paren
     close(watch);
     if (what == MEASURED_RELAYED)
         relays_start(musterd, dir, doors[0].commands, count, doors);
-    swarm_open(&swarm, count, doors, what == MEASURED_RELAYED ? SWARM_RELAY_RANKS : count,
-               what == MEASURED_KEYS ? &key : NULL);
-    swarm.take = swarm_take_frame;
-    swarm.bench = bench;
-    figure = run_rounds(&swarm, rounds, bench->once);
-    swarm_close(&swarm);
+    figure =
+        run_swarms(bench, count, rounds,
+                   &(struct place){.doors = doors,
+                                   .each = what == MEASURED_RELAYED ? SWARM_RELAY_RANKS : count,
+                                   .key = what == MEASURED_KEYS ? &key : NULL});
     bench_stop_server(SIGTERM);
     nftw(dir, remove_one, 8, FTW_DEPTH | FTW_PHYS);
     return figure;
@@ -356,6 +411,10 @@ static size_t bench_read_counts(int argc, char **argv, size_t *ret_counts)
 static void bench_print_all(const struct bench *bench, const char *disk, size_t count,
                             size_t rounds)
 {
+    if (count > SWARM_DIRECT_NODES) {
+        print_broker("relayed", measure_broker(bench, disk, count, rounds, MEASURED_RELAYED));
+        return;
+    }
     print_figure("floor", measure_floor(bench, NULL, count, rounds));
     fflush(stdout);
     print_figure("commit", measure_floor(bench, disk, count, rounds));
