@@ -189,6 +189,12 @@ int main(int argc, char **argv)
     while (!is_over(slow ? 1000 : 0))
         act(what, argv[4]);
     printf("%s %llu\n", what, done);
+    if (strcmp(what, "endless") == 0) {
+        /* libzmq 4.3.4 asserts (session_base.cpp:260) when a socket is closed that is in the middle
+         * of a message of many parts. */
+        fflush(stdout);
+        _exit(0);
+    }
     for (size_t i = 0; i < count; i++)
         zmq_close(sockets[i]);
     zmq_ctx_term(context);
