@@ -22,10 +22,12 @@
 #define UP_UNREAD_MAX 1000
 #define UP_LINGER_MS 200
 #define UP_NEXT_MS (4 * RECONNECT_MS) /* for a first answer, if there is another address */
+#define UP_TOPICS_MAX (16 * GUARD_TOPICS_MAX)
 
 struct up_topic {
     char name[JOB_NAME_MAX + 1];
     bool wanted;
+    bool said; /* over `sub`'s connection, or when there is one */
 };
 
 struct bus_up {
@@ -34,9 +36,9 @@ struct bus_up {
     char *key_file;
     int epoll_fd;
     void *dealer, *sub; /* NULL: not there, see bus_up_tick; the sub: not known where, either */
-    char events[ENDPOINT_MAX + 1];            /* where `sub` is connected to */
-    struct up_topic topics[GUARD_TOPICS_MAX]; /* said over `sub`'s connection */
-    size_t topics_count;
+    char events[ENDPOINT_MAX + 1]; /* where `sub` is connected to */
+    struct up_topic topics[UP_TOPICS_MAX];
+    size_t topics_count, topics_said; /* at most GUARD_TOPICS_MAX are said */
     bool reached;
     int64_t heard_ms; /* or when the sockets were opened */
     zmq_msg_t message;
@@ -141,13 +143,17 @@ static enum muster_status up_open_socket(struct bus_up *up, int type, const char
 
 /* --- events ----------------------------------------------------------------------------------- */
 
-static bool up_say_topic(const struct bus_up *up, const char *name)
+static void up_say_topic(struct bus_up *up, struct up_topic *topic)
 {
-    return up->sub == NULL || zmq_setsockopt(up->sub, ZMQ_SUBSCRIBE, name, strlen(name) + 1) == 0;
+    if (topic->said || up->topics_said == GUARD_TOPICS_MAX)
+        return;
+    topic->said = up->sub == NULL ||
+                  zmq_setsockopt(up->sub, ZMQ_SUBSCRIBE, topic->name, strlen(topic->name) + 1) == 0;
+    up->topics_said += topic->said;
 }
 
-/* Another connection, which says only what is wanted now. What is published meanwhile is lost, as
- * any event may be: nodes ask for what they lack. */
+/* Another connection, which says only what is wanted now, the oldest first. What is published
+ * meanwhile is lost, as any event may be: nodes ask for what they lack. */
 static enum muster_status up_listen_again(struct bus_up *up, struct muster_error *err)
 {
     size_t kept = 0;
@@ -158,17 +164,21 @@ static enum muster_status up_listen_again(struct bus_up *up, struct muster_error
         if (up->topics[i].wanted)
             up->topics[kept++] = up->topics[i];
     up->topics_count = kept;
+    up->topics_said = 0;
     if (up->events[0] != '\0')
         status = up_open_socket(up, ZMQ_SUB, up->events, &up->sub, err);
-    for (size_t i = 0; i < kept && status == MUSTER_OK; i++)
-        up_say_topic(up, up->topics[i].name);
+    for (size_t i = 0; i < kept; i++) {
+        up->topics[i].said = false;
+        up_say_topic(up, &up->topics[i]);
+    }
     return status;
 }
 
-static bool up_has_old_topics(const struct bus_up *up)
+/* Is there a topic that is `wanted`, or not, and `said`, or not? */
+static bool up_has_topic(const struct bus_up *up, bool wanted, bool said)
 {
     for (size_t i = 0; i < up->topics_count; i++)
-        if (!up->topics[i].wanted)
+        if (up->topics[i].wanted == wanted && up->topics[i].said == said)
             return true;
     return false;
 }
@@ -186,20 +196,23 @@ bool bus_up_topic(struct bus_up *up, const char *topic, bool wanted)
     struct up_topic *known = up_find_topic(up, topic);
     struct muster_error err;
 
-    if (known != NULL) {
-        known->wanted = wanted;
-        return true;
+    if (known == NULL && wanted && strlen(topic) <= JOB_NAME_MAX &&
+        up->topics_count < UP_TOPICS_MAX) {
+        known = &up->topics[up->topics_count++];
+        *known = (struct up_topic){.said = false};
+        memcpy(known->name, topic, strlen(topic) + 1);
     }
-    if (!wanted)
-        return true;
-    if (up->topics_count == GUARD_TOPICS_MAX && up_has_old_topics(up))
+    if (known == NULL)
+        return !wanted;
+    known->wanted = wanted;
+    if (wanted)
+        up_say_topic(up, known);
+    /* One that is said for nobody makes room for one that is not said yet. */
+    if (up_has_topic(up, true, false) && up_has_topic(up, false, true)) {
         up_listen_again(up, &err); /* if that fails, bus_up_heard does it again */
-    if (up->topics_count == GUARD_TOPICS_MAX || strlen(topic) > JOB_NAME_MAX)
-        return false;
-    known = &up->topics[up->topics_count++];
-    *known = (struct up_topic){.wanted = true};
-    memcpy(known->name, topic, strlen(topic) + 1);
-    return up_say_topic(up, topic);
+        known = up_find_topic(up, topic);
+    }
+    return !wanted || known->said;
 }
 
 /* --- which broker ----------------------------------------------------------------------------- */
@@ -241,7 +254,8 @@ bool bus_up_tick(struct bus_up *up, int64_t now_ms, struct muster_error *err)
 
     if (now_ms - up->heard_ms < most)
         return false;
-    if (!others && up->dealer != NULL) { /* its connection may be good, and there is no other */
+    /* Its connection may be good, and there is no other; but a key file may have changed. */
+    if (!others && up->dealer != NULL && up->key_file == NULL) {
         up->heard_ms = now_ms;
         up->reached = false;
         return true;

@@ -33,11 +33,12 @@ bool bus_up_is_reached(const struct bus_up *up);
 enum muster_status bus_up_heard(struct bus_up *up, const char *events, int64_t now_ms,
                                 struct muster_error *err);
 /* If nothing was heard for too long, the broker counts as not reached, and the next address is
- * tried. The connection to a single address is kept. True: it was too long. What failed is tried
- * again after the same time. */
+ * tried. The connection to a single address is kept; with a key file it is made again, for that
+ * may hold another key. True: it was too long. What failed is tried again after the same time. */
 bool bus_up_tick(struct bus_up *up, int64_t now_ms, struct muster_error *err);
 
-/* The topic of a job is listened to from now on, or need not be. False: there are too many. */
+/* The topic of a job is listened to from now on, or need not be. False: there are too many, and it
+ * waits until another one is not wanted any more. */
 bool bus_up_topic(struct bus_up *up, const char *topic, bool wanted);
 
 bool bus_up_send(struct bus_up *up, const uint8_t *bytes, size_t size);

@@ -35,8 +35,10 @@ struct relay {
     int64_t held_ms;  /* since when a bundle could not leave */
     int64_t away_ms;  /* since when no broker answers */
     bool said_away;
-    bool held;        /* bundles[1 - filling] waits, and nobody is read */
-    unsigned filling; /* the bundle that takes frames */
+    char
+        why_away[MUSTER_ERROR_TEXT_MAX]; /* of what was said, e.g. a key file; "": nobody answers */
+    bool held;                           /* bundles[1 - filling] waits, and nobody is read */
+    unsigned filling;                    /* the bundle that takes frames */
     struct bundle bundles[2];
     struct relay_peers peers;
     struct relay_counters counters;
@@ -273,9 +275,12 @@ static bool relay_signal_came(const struct relay *relay)
 
 static void relay_say_away(struct relay *relay, const struct muster_error *why)
 {
-    if (relay->said_away || relay->now_ms - relay->away_ms < LOST_MS)
+    const bool another = why->text[0] != '\0' && strcmp(why->text, relay->why_away) != 0;
+
+    if ((relay->said_away && !another) || relay->now_ms - relay->away_ms < LOST_MS)
         return;
     relay->said_away = true;
+    snprintf(relay->why_away, sizeof relay->why_away, "%s", why->text);
     broker_log(
         LOG_LEVEL_WARNING,
         "no broker answers at %s%s%s: check that the address is right, and that musterd runs "

@@ -6,12 +6,15 @@
 #ifndef BROKER_RELAY_PEERS_H
 #define BROKER_RELAY_PEERS_H
 
+#include "schema/limits.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#define RELAY_PEERS_BITS 12
+#define RELAY_PEERS_BITS 14
 #define RELAY_PEERS_MAX (1 << RELAY_PEERS_BITS)
+_Static_assert(RELAY_PEERS_MAX >= WORLD_SIZE_MAX, "no rank of a launch loses its place to another");
 #define RELAY_TURNS ((UINT32_C(1) << (32 - RELAY_PEERS_BITS)) - 1)
 
 struct relay_peer {

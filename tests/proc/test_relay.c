@@ -410,6 +410,9 @@ static void more_jobs_one_after_another_than_a_connection_has_topics(void **stat
     for (int i = 0; i < LOOKS && relay_counters(f->relay)->topics == 0; i++)
         pass(f);
     assert_int_equal(relay_counters(f->relay)->topics, 1); /* all of them are still wanted */
+    assert_int_equal(zmq_setsockopt(f->subs[0], ZMQ_UNSUBSCRIBE, "job3", sizeof "job3"), 0);
+    while (said_topic(f, said) != 1 || strcmp(said + 1, topic) != 0)
+        continue; /* the one that there was no room for */
     zmq_close(f->subs[0]);
     f->subs[0] = NULL;
     for (int i = 0; i < 200; i++)

@@ -32,6 +32,18 @@ job=job # revoked: nobody behind the relay is heard any more
 MUSTER_KEY_FILE=$dir/all.key "$muster" status --broker "$broker" >"$dir/status.log" || fail "muster status: exit code $?"
 "$muster" key revoke host --db "$db" >"$dir/revoke.log" 2>&1 || fail "muster key revoke: $(cat "$dir/revoke.log")"
 await "the relay to lose the broker" relay_said one 'no broker answers at'
+
+key again --job job --role node # in the place of the revoked one, at first readable for everybody
+answers() { [ "$(grep -c ' answers$' "$dir/one.log")" -ge 2 ]; }
+chmod 644 "$dir/again.key"
+mv "$dir/again.key" "$dir/host.key"
+await "the relay to say what is wrong with its key file" relay_said one 'no broker answers at .*host.key'
+chmod 600 "$dir/host.key"
+await "the relay to show the key that its file has now" answers
+relayed_start 2
+await "the ranks behind it to train" rank_said 0 '^opened at step'
+kill -KILL "${pids[@]}"
 relay_stop one
 not_checked=1
-finish "ranks behind a relay act with the relay's key: they save, are refused for another job, and end with the key"
+finish "ranks behind a relay act with the relay's key: they save, are refused for another job, and end with the key" \
+    "a relay takes the key that its file has when it connects again"
