@@ -7,6 +7,7 @@
  * bound: orders have deadlines, queries a timeout, the end's flushes a limit. */
 #include "node/clock.h"
 #include "schema/wire/wire.h"
+#include "tools/run/host_relay.h"
 #include "tools/run/run_hosts.h"
 #include "tools/run/supervise_launch.h"
 #include "tools/run/supervise_options.h"
@@ -122,6 +123,17 @@ static bool identity_take(struct run *run, const struct run_options *o)
     if (o->nodes_max > 0)
         id.world_size = 1; /* who starts the hosts tells this one nothing of its ranks */
     return o->launcher ? launcher_plan(run, o) : ranks_plan(run, o, &id);
+}
+
+/* Only the ranks speak through it. */
+static bool relay_take(struct run *run, const struct run_options *o, struct host_relay *relay)
+{
+    if (!o->relay)
+        return true;
+    if (!host_relay_start(relay, o->broker))
+        return false;
+    run->command.broker = relay->broker;
+    return true;
 }
 
 /* ---- opening ---- */
@@ -466,15 +478,18 @@ static void die_of(int signo)
 int cmd_run(int argc, char **argv)
 {
     struct run run = {.signal_fd = -1, .hosts.fd = -1, .saves.fd = -1};
+    struct host_relay relay = {.pid = 0};
     struct run_options options;
     int code;
 
     if (!run_options_read(&options, argc, argv, &code))
         return code;
     code = TOOL_USAGE;
-    if (identity_take(&run, &options) && run_open(&run, &options))
+    if (identity_take(&run, &options) && relay_take(&run, &options, &relay) &&
+        run_open(&run, &options))
         code = run_loop(&run);
     run_close(&run);
+    host_relay_stop(&relay);
     if (options.reraise && code == options.restart_code)
         die_of(run.sup.told_signo != 0 ? run.sup.told_signo : SIGTERM);
     return code; /* also where the signal did not end us: pid 1 */

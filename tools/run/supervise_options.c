@@ -24,6 +24,7 @@ static const char usage_text[] =
     "  -j, --job NAME           the job's name (MUSTER_JOB; default: the scheduler's job id, else\n"
     "                           the command's name)\n"
     "  -b, --broker ADDR        the broker (MUSTER_BROKER)\n"
+    "      --relay              one connection of this host to the broker, for all its ranks\n"
     "      --launcher           COMMAND starts the ranks itself, as torchrun, accelerate launch,\n"
     "                           deepspeed and srun do: it gets no rank, and the broker's record "
     "of\n"
@@ -80,6 +81,7 @@ enum {
     OPT_HOST_ADDRESS,
     OPT_FALLBACK,
     OPT_LAUNCHER,
+    OPT_RELAY,
     OPT_LOG_LEVEL,
     OPT_MAX_FAILURES,
     OPT_MAX_PREEMPTIONS,
@@ -101,6 +103,7 @@ static const struct option long_options[] = {
     {"node-rank", required_argument, NULL, OPT_NODE_RANK},
     {"join-wait-ms", required_argument, NULL, OPT_JOIN_WAIT},
     {"host-address", required_argument, NULL, OPT_HOST_ADDRESS},
+    {"relay", no_argument, NULL, OPT_RELAY},
     {"launcher", no_argument, NULL, OPT_LAUNCHER},
     {"fallback", no_argument, NULL, OPT_FALLBACK},
     {"max-failures", required_argument, NULL, OPT_MAX_FAILURES},
@@ -268,6 +271,9 @@ static bool option_take(struct run_options *o, int option, const char *value)
         return number_take("--join-wait-ms", value, 0, INT_MAX, &o->join_wait_ms);
     case OPT_HOST_ADDRESS:
         o->host_address = value;
+        return true;
+    case OPT_RELAY:
+        o->relay = true;
         return true;
     case OPT_LAUNCHER:
         o->launcher = true;

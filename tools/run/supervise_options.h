@@ -17,6 +17,7 @@ struct run_options {
     int restart_code;
     bool reraise; /* preset `signal` */
     bool fallback;
+    bool relay;      /* the ranks speak to the broker through one here */
     bool launcher;   /* the command starts the ranks itself */
     bool quiet;      /* no word of what goes as it should */
     bool code_given; /* --restart-code or --restart-preset */
