@@ -3,7 +3,8 @@
  * over what the state itself has. A disk whose pace is rationed, or a machine that others use,
  * needs many rounds. One JSON object on stdout; exit code 0 if each ratio is at least 0.9 and no
  * overhead reaches 64 MiB. Sizes in MiB may be given; the files go to $TMPDIR, else to the build's
- * folder. Warm: the file is in the page cache; cold: it was dropped from it. */
+ * folder. Warm: the file is in the page cache; cold: it was dropped from it. A save that takes the
+ * sums which a signature needs is measured beside one that does not; that ratio has no limit. */
 #include "node/shard/fs.h"
 #include "node/shard/safetensors.h"
 
@@ -21,10 +22,22 @@
 #define OVERHEAD_MAX_KIB (64 * 1024)
 #define MIB ((uint64_t)1 << 20)
 
-enum what { PLAIN_WRITE, SAVE, READ_WARM, RESTORE_WARM, READ_COLD, RESTORE_COLD, WHAT_COUNT };
+/* Each with its neighbour: the limit, then muster. SIGNED: as below a broker with --sign. */
+enum what {
+    PLAIN_WRITE,
+    SAVE,
+    UNSIGNED,
+    SIGNED,
+    READ_WARM,
+    RESTORE_WARM,
+    READ_COLD,
+    RESTORE_COLD,
+    WHAT_COUNT
+};
 
 struct bench {
     char plain[FS_PATH_MAX], shard[FS_PATH_MAX];
+    char unsigned_shard[FS_PATH_MAX], signed_shard[FS_PATH_MAX];
     uint64_t size;
     char *memory;
     struct muster_state *state;
@@ -91,6 +104,8 @@ static void remove_files(const struct bench *b)
 
     unlink(b->plain);
     unlink(b->shard);
+    unlink(b->unsigned_shard);
+    unlink(b->signed_shard);
     sync();
     nanosleep(&pause, NULL);
 }
@@ -132,13 +147,33 @@ static void plain_read(struct bench *b)
     close(fd);
 }
 
-static void save(struct bench *b)
+static void save_as(struct bench *b, const char *path, enum checksum_kind kind,
+                    char ret_checksum[MANIFEST_CHECKSUM_SIZE])
 {
     struct muster_error err;
 
-    if (safetensors_save(b->shard, b->state, NULL, 0, NULL, CHECKSUM_XXH3, &b->bytes, b->checksum,
-                         &err) != MUSTER_OK)
+    if (safetensors_save(path, b->state, NULL, 0, NULL, kind, &b->bytes, ret_checksum, &err) !=
+        MUSTER_OK)
         fail(err.text);
+}
+
+static void save(struct bench *b)
+{
+    save_as(b, b->shard, CHECKSUM_XXH3, b->checksum);
+}
+
+static void save_unsigned(struct bench *b)
+{
+    char checksum[MANIFEST_CHECKSUM_SIZE];
+
+    save_as(b, b->unsigned_shard, CHECKSUM_XXH3, checksum);
+}
+
+static void save_signed(struct bench *b)
+{
+    char checksum[MANIFEST_CHECKSUM_SIZE];
+
+    save_as(b, b->signed_shard, CHECKSUM_STRONG, checksum);
 }
 
 static void restore(struct bench *b)
@@ -151,8 +186,8 @@ static void restore(struct bench *b)
 
 static void measure(struct bench *b, enum what what, int round)
 {
-    static void (*const calls[])(struct bench *) = {plain_write, save,       plain_read,
-                                                    restore,     plain_read, restore};
+    static void (*const calls[])(struct bench *) = {
+        plain_write, save, save_unsigned, save_signed, plain_read, restore, plain_read, restore};
     double began;
     long before, over;
 
@@ -254,6 +289,8 @@ static bool run(const char *dir, uint64_t mib, int rounds, bool last)
         fail("no memory");
     snprintf(b->plain, sizeof b->plain, "%s/muster-bench-%d.plain", dir, (int)getpid());
     snprintf(b->shard, sizeof b->shard, "%s/muster-bench-%d.safetensors", dir, (int)getpid());
+    snprintf(b->unsigned_shard, sizeof b->shard, "%s/muster-bench-%d.u", dir, (int)getpid());
+    snprintf(b->signed_shard, sizeof b->shard, "%s/muster-bench-%d.s", dir, (int)getpid());
     make(b, mib);
     for (int round = -1; round < rounds; round++) { /* the first is not counted */
         for (int what = 0; what < WHAT_COUNT; what++) {
@@ -266,6 +303,8 @@ static bool run(const char *dir, uint64_t mib, int rounds, bool last)
     }
     printf("  {\"mib\": %" PRIu64 ", ", mib);
     good = print_side(b, "save", PLAIN_WRITE, SAVE, rounds);
+    printf(", ");
+    print_side(b, "save_signed", UNSIGNED, SIGNED, rounds); /* "plain" is the unsigned one */
     printf(", ");
     good = print_side(b, "restore_warm", READ_WARM, RESTORE_WARM, rounds) && good;
     printf(", ");

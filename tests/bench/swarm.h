@@ -14,10 +14,11 @@
 
 #define HEAD_BYTES 60
 #define SWARM_ENDPOINT_BYTES 128
-#define SWARM_RELAY_RANKS 8      /* of a host */
-#define SWARM_PROCESS_NODES 2500 /* a node has four descriptors; more nodes are several processes \
-                                  */
-#define SWARM_DIRECT_NODES 4500  /* more than these only through relays: a broker has two each */
+#define SWARM_RELAY_RANKS 8 /* of a host */
+#define SWARM_PROCESS_NODES                                                                      \
+    2500                        /* a node has four descriptors; more nodes are several processes \
+                                 */
+#define SWARM_DIRECT_NODES 4500 /* more than these only through relays: a broker has two each */
 
 struct node {
     void *dealer;
