@@ -184,7 +184,7 @@ static void check_report(struct sim *sim, struct sim_proc *proc, const struct wi
 /* The outcome of an own save is not waited for beyond a bound: a short one while a decided round,
  * of a step that this rank will not come to, waits for its LEAVE, or the broker is silent. Only
  * then may a commit cross that LEAVE. */
-static void note_leave(const struct sim *sim, struct sim_proc *proc)
+static void note_leave(const struct sim *sim, struct sim_proc *proc, uint64_t applied_seq)
 {
     const char *name = sim->jobs[proc->job].name;
     const struct record_round *round = disk_round(sim, name, proc->view.round);
@@ -194,8 +194,9 @@ static void note_leave(const struct sim *sim, struct sim_proc *proc)
     bool silent = sim->now_us / 1000 - proc->heard_us / 1000 >= LOST_MS;
     bool out_of_time = waited_ms >= STUCK_MS + STUCK_MS + FREEZE_MS;
 
-    if (row != NULL && ((others_wait && waited_ms >= MANIFEST_WAIT_MS) || silent || out_of_time))
-        proc->left_seq = row->seq;
+    if (proc->left_seq == 0 && row != NULL &&
+        ((others_wait && waited_ms >= MANIFEST_WAIT_MS) || silent || out_of_time))
+        proc->left_seq = applied_seq;
 }
 
 /* I8: what is acknowledged was heard without a gap. I2: nobody says SAVED who trained on. */
@@ -229,7 +230,7 @@ void check_up(struct sim *sim, struct sim_proc *proc, const struct wire_msg *mes
     if (message->type == WIRE_PAST)
         check_past(sim, proc, message->u.past.round);
     if (message->type == WIRE_LEAVE)
-        note_leave(sim, proc);
+        note_leave(sim, proc, message->up.applied_seq);
     for (size_t i = 0; message->type == WIRE_CANCEL && i < sim->notices_count; i++)
         if (sim->notices[i].proc == proc && strcmp(sim->notices[i].id, message->u.cancel.id) == 0)
             sim->notices[i].cancel = message->up.request;

@@ -189,8 +189,8 @@ struct sim_proc {
                               ends it */
     bool lost_history;     /* began before the database was restored from an older copy */
     int64_t saved_us;      /* its last save was whole */
-    uint64_t left_seq;     /* the newest event when it said LEAVE, if it waited for its outcome no
-                              longer; else 0 */
+    uint64_t left_seq; /* the newest event that it had heard when it first said LEAVE, if it waited
+                          for its outcome no longer; else 0 */
 };
 
 struct sim_job {
