@@ -15,6 +15,7 @@
 #define HEAD_BYTES 60
 #define SWARM_ENDPOINT_BYTES 128
 #define SWARM_RELAY_RANKS 8 /* of a host */
+#define SWARM_RELAY_MANY 64 /* instead, of more than SWARM_DIRECT_NODES: it is all one host */
 #define SWARM_PROCESS_NODES                                                                      \
     2500                        /* a node has four descriptors; more nodes are several processes \
                                  */
@@ -92,8 +93,8 @@ struct bench {
  *   keys     the same with keys: CURVE, and each message's authority; _join is from the first
  *            connection until all nodes have joined, so it has two handshakes a node
  *   disk     musterd with its database in DIRECTORY (default: the build tree)
- *   relayed  the same through relays of SWARM_RELAY_RANKS nodes each, all on this host; alone for
- *            more than SWARM_DIRECT_NODES
+ *   relayed  the same through relays of SWARM_RELAY_RANKS nodes each, all on this host; alone, and
+ * of SWARM_RELAY_MANY, for more than SWARM_DIRECT_NODES
  *
  * With BENCH_SHARED=postgresql://... in the environment (bench_shared.sh) it prints disk and, of
  * musterd --shared there, shared, each twice, and the ratio of their times alone. */
@@ -134,7 +135,7 @@ bool swarm_pump(struct swarm *swarm, long timeout_ms);
 
 /* Relays for so many nodes below the broker at `commands`; their files are in `dir`. */
 void relays_start(const char *musterd, const char *dir, const char *commands, size_t count,
-                  struct door *ret_doors);
+                  size_t each, struct door *ret_doors);
 void relays_stop(int signo);
 /* Waits for the file that musterd writes its endpoints to, while `process` lives. */
 void await_port_file(int watch, pid_t process, const char *path, struct door *ret_door);

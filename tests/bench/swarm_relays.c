@@ -62,7 +62,7 @@ static pid_t relay_run(const char *musterd, const char *dir, const char *command
 }
 
 void relays_start(const char *musterd, const char *dir, const char *commands, size_t count,
-                  struct door *ret_doors)
+                  size_t each, struct door *ret_doors)
 {
     char head[SWARM_ENDPOINT_BYTES], port[PATH_MAX + 32];
     int watch = inotify_init1(IN_CLOEXEC);
@@ -70,7 +70,7 @@ void relays_start(const char *musterd, const char *dir, const char *commands, si
     snprintf(head, sizeof head, "%s", commands);
     if (inotify_add_watch(watch, dir, IN_CLOSE_WRITE | IN_MOVED_TO) < 0)
         bench_die("cannot watch %s: %s", dir, strerror(errno));
-    for (; relays_count * SWARM_RELAY_RANKS < count; relays_count++) {
+    for (; relays_count * each < count; relays_count++) {
         relays[relays_count] = relay_run(musterd, dir, head, relays_count);
         snprintf(port, sizeof port, "%s/r%zu.port", dir, relays_count);
         await_port_file(watch, relays[relays_count], port, &ret_doors[relays_count]);

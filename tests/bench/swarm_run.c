@@ -320,6 +320,7 @@ static struct figure measure_broker(const struct bench *bench, const char *paren
     static struct door doors[WORLD_SIZE_MAX];
     struct key_file key;
     struct figure figure;
+    const size_t each = count > SWARM_DIRECT_NODES ? SWARM_RELAY_MANY : SWARM_RELAY_RANKS;
     int watch = inotify_init1(IN_CLOEXEC);
 
     bench_make_directory(parent, dir);
@@ -343,12 +344,11 @@ static struct figure measure_broker(const struct bench *bench, const char *paren
     await_port_file(watch, bench_server, port, &doors[0]);
     close(watch);
     if (what == MEASURED_RELAYED)
-        relays_start(musterd, dir, doors[0].commands, count, doors);
-    figure =
-        run_swarms(bench, count, rounds,
-                   &(struct place){.doors = doors,
-                                   .each = what == MEASURED_RELAYED ? SWARM_RELAY_RANKS : count,
-                                   .key = what == MEASURED_KEYS ? &key : NULL});
+        relays_start(musterd, dir, doors[0].commands, count, each, doors);
+    figure = run_swarms(bench, count, rounds,
+                        &(struct place){.doors = doors,
+                                        .each = what == MEASURED_RELAYED ? each : count,
+                                        .key = what == MEASURED_KEYS ? &key : NULL});
     bench_stop_server(SIGTERM);
     nftw(dir, remove_one, 8, FTW_DEPTH | FTW_PHYS);
     return figure;
