@@ -244,6 +244,8 @@ void agent_leave(struct agent *agent, enum wire_leave_why why, int code)
                                           atomic_load(&agent->hold_depth) > 0);
     gate_set(agent->gate, gate_done(agent->gate), gate_done(agent->gate));
     agent_turn_ended(agent, &visit);
+    visit.mode = agent->view.mode; /* not of a decision that the farewell crosses */
+    visit.round = agent->view.round;
     if (!agent->leaving) {
         post = agent->farewell;
         agent->farewell = NULL;
@@ -255,8 +257,6 @@ void agent_leave(struct agent *agent, enum wire_leave_why why, int code)
     }
     if (go_on)
         go_on = agent_wait_fed(agent, NULL) == MUSTER_OK;
-    visit.mode = agent->view.mode;
-    visit.round = agent->view.round;
     while (go_on && !agent->view.left) /* the core bounds it */
         go_on = serve_leaving(agent, &visit);
     agent_end_behind(agent);
