@@ -15,6 +15,7 @@ import muster
 # Python itself may be root's alone: it becomes the other user once it has read what it needs.
 ASKS = """
 import os, sys
+import muster
 from muster import _doctor
 if os.geteuid() == 0:
     os.setegid(65534)
