@@ -208,6 +208,9 @@ static enum muster_status copy_batches(struct shared *shared, struct copy *copy,
         result = sqlite3_exec(copy->db, "PRAGMA synchronous=OFF; BEGIN", NULL, NULL, NULL);
     if (result == SQLITE_OK)
         status = fenced_log_read_batches(shared->log, head, copy_batch, copy, err);
+    if (result == SQLITE_OK &&
+        status == MUSTER_OK) /* from its first moment it is known as a copy */
+        result = sqlite3_exec(copy->db, sql, NULL, NULL, NULL);
     if (result == SQLITE_OK && status == MUSTER_OK)
         result =
             sqlite3_exec(copy->db, "COMMIT; PRAGMA wal_checkpoint(TRUNCATE)", NULL, NULL, NULL);
