@@ -659,11 +659,11 @@ enum muster_status muster_node_close(muster_node_t **node, int code, struct must
     }
     if (status == MUSTER_PREEMPTED)
         node_leave_process(n);
-    bool ended = agent_destroy(&n->agent);
+    if (!agent_destroy(&n->agent))
+        n->left_behind = true;
     local_destroy(&n->local);
     *node = NULL; /* not before: a save that is written behind tells its progress by the caller's
                      variable */
-    if (ended)
-        node_free(n); /* else a thread that was left behind still saves with it */
+    node_free(n);
     return status;
 }

@@ -21,6 +21,10 @@ struct entry {
     size_t size;               /* of event, without the bytes behind its text */
     struct muster_event event; /* cut off behind the text */
 };
+_Static_assert(sizeof(struct muster_event) - offsetof(struct muster_event, text) -
+                       MUSTER_ERROR_TEXT_MAX <
+                   _Alignof(struct muster_event),
+               "text is the last member, or an entry is not cut off behind it any more");
 
 struct muster_events {
     unsigned kinds; /* bits, what is kept */
@@ -28,9 +32,9 @@ struct muster_events {
     pthread_mutex_t mutex;
     pthread_cond_t changed;
     struct entry *first, **last;
-    size_t count;
     unsigned holders; /* the program, and nodes */
     bool ended;
+    size_t count[MUSTER_EVENT_KIND_COUNT];
     uint64_t lost[MUSTER_EVENT_KIND_COUNT]; /* not told yet */
 };
 
@@ -90,7 +94,7 @@ static struct entry *events_unlink(struct muster_events *events, struct entry **
     *place = entry->next;
     if (entry->next == NULL)
         events->last = place;
-    events->count--;
+    events->count[entry->event.kind]--;
     return entry;
 }
 
@@ -135,6 +139,16 @@ bool events_keeps(const struct muster_events *events, enum muster_event_kind kin
     return events != NULL && (events->kinds & MUSTER_EVENTS_OF(kind)) != 0;
 }
 
+/* Mutex held. The oldest one of these kinds, or NULL. */
+static struct entry *events_take(struct muster_events *events, unsigned kinds)
+{
+    struct entry **place = &events->first;
+
+    while (*place != NULL && (MUSTER_EVENTS_OF((*place)->event.kind) & kinds) == 0)
+        place = &(*place)->next;
+    return *place != NULL ? events_unlink(events, place) : NULL;
+}
+
 void events_put(struct muster_events *events, const struct muster_event *event)
 {
     const size_t size = offsetof(struct muster_event, text) + strlen(event->text) + 1;
@@ -152,24 +166,14 @@ void events_put(struct muster_events *events, const struct muster_event *event)
         memcpy((char *)entry + offsetof(struct entry, event), event, size);
         *events->last = entry;
         events->last = &entry->next;
-        if (++events->count > EVENTS_MAX)
-            oldest = events_unlink(events, &events->first);
-        if (oldest != NULL)
-            events->lost[oldest->event.kind]++;
+        if (++events->count[event->kind] > EVENTS_MAX) {
+            oldest = events_take(events, MUSTER_EVENTS_OF(event->kind));
+            events->lost[event->kind]++;
+        }
     }
     pthread_cond_broadcast(&events->changed);
     pthread_mutex_unlock(&events->mutex);
     free(oldest);
-}
-
-/* Mutex held. The oldest one of these kinds, or NULL. */
-static struct entry *events_take(struct muster_events *events, unsigned kinds)
-{
-    struct entry **place = &events->first;
-
-    while (*place != NULL && (MUSTER_EVENTS_OF((*place)->event.kind) & kinds) == 0)
-        place = &(*place)->next;
-    return *place != NULL ? events_unlink(events, place) : NULL;
 }
 
 /* Mutex held. */
@@ -208,10 +212,11 @@ enum muster_status muster_events_next(muster_events_t *events, unsigned kinds, i
     bool ended;
     int code = 0;
 
-    if (events == NULL || timeout_ms < 0)
+    if (events == NULL || ret_event == NULL || timeout_ms < 0)
         return error_set(ret_error, MUSTER_E_ARGUMENT, "muster_events_next: %s",
-                         events == NULL ? "events is NULL; muster_events_create makes one"
-                                        : "timeout_ms is negative; give 0 or more");
+                         events == NULL      ? "events is NULL; muster_events_create makes one"
+                         : ret_event == NULL ? "ret_event is NULL; give a place for the event"
+                                             : "timeout_ms is negative; give 0 or more");
     if (events_are_gone(events))
         return error_set(ret_error, MUSTER_E_FORKED,
                          "muster_events_next: the queue is the parent's; make one in this process");
@@ -252,17 +257,19 @@ void events_put_line(struct muster_events *events, int level, const char *text)
 void node_events_error(const struct muster_error *error, void *arg)
 {
     const struct muster_node *node = arg;
+    struct muster_error shown = *error;
     struct muster_event event = empty;
 
+    shown.step += error->step > 0 ? node->wish.names.offset : 0; /* as its user counts */
     event.kind = MUSTER_EVENT_ERROR;
-    event.status = error->status;
-    event.rank = error->rank;
-    event.code = error->code;
-    event.step = error->step + (error->step > 0 ? node->wish.names.offset : 0);
-    memcpy(event.text, error->text, sizeof event.text);
+    event.status = shown.status;
+    event.rank = shown.rank;
+    event.code = shown.code;
+    event.step = shown.step;
+    memcpy(event.text, shown.text, sizeof event.text);
     events_put(node->options.events, &event);
     if (node->options.on_error != NULL)
-        node->options.on_error(error, node->options.arg);
+        node->options.on_error(&shown, node->options.arg);
 }
 
 static bool is_news(const struct member_announced *now, const struct member_announced *before)

@@ -506,7 +506,8 @@ static enum muster_status open_agent(struct muster_node *node, struct muster_err
         if (says_goodbye(node, status))
             agent_leave(node->agent, status == MUSTER_PREEMPTED ? LEAVE_PREEMPTED : LEAVE_ERROR,
                         status == MUSTER_PREEMPTED ? o->termination.restart_code : EXIT_FAILURE);
-        agent_destroy(&node->agent);
+        if (!agent_destroy(&node->agent))
+            node->left_behind = true;
         if (status == MUSTER_PREEMPTED)
             supervised_says(&node->supervised, err->text);
         supervised_leaves(&node->supervised);
@@ -535,6 +536,7 @@ static enum muster_status open_local(struct muster_node *node, struct muster_err
         .save_on_notice = o->termination.save_on_notice};
     char told[SOURCE_TEXT_MAX + 64];
     enum muster_status status;
+    bool ended;
 
     if (node->world_size > 1)
         return error_set(err, MUSTER_E_BROKER,
@@ -547,8 +549,10 @@ static enum muster_status open_local(struct muster_node *node, struct muster_err
     status = local_open(&options, &node->local, err);
     if (status == MUSTER_OK)
         node->gate = local_gate(node->local);
-    if (agent_dismiss(&node->agent, told, sizeof told) && status == MUSTER_OK)
+    if (agent_dismiss(&node->agent, told, sizeof told, &ended) && status == MUSTER_OK)
         local_notify(node->local, NOTICE_SIGNAL, -1, told);
+    if (!ended)
+        node->left_behind = true;
     if (status == MUSTER_OK)
         supervised_alone(&node->supervised);
     return status;
@@ -564,6 +568,8 @@ static void leave_preempted(struct muster_node *node)
 
 void node_free(struct muster_node *node)
 {
+    if (node->left_behind)
+        return;
     events_drop(node->options.events);
     free(node);
 }
@@ -575,7 +581,8 @@ static void node_open_give_up(struct muster_node *node, enum muster_status statu
     else if (node->agent != NULL)
         agent_leave(node->agent, LEAVE_ERROR, EXIT_FAILURE);
     supervised_leaves(&node->supervised);
-    agent_destroy(&node->agent);
+    if (!agent_destroy(&node->agent))
+        node->left_behind = true;
     local_destroy(&node->local);
     node_free(node);
 }

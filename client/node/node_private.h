@@ -30,6 +30,7 @@ struct muster_node {
     atomic_bool failed; /* muster_node_fail was called, by any thread */
 
     struct agent *agent;
+    bool left_behind; /* a thread of an agent that is gone still uses all of this */
     struct local *local;
     struct muster_node_options options; /* strings are copies: the buffers below */
     char broker[BROKERS_TEXT_MAX + 1];
@@ -77,7 +78,7 @@ enum muster_status node_open(const struct muster_node_options *options,
 enum muster_status node_end_step(struct muster_node *node, const struct agent_end *end,
                                  struct agent_ended *ret_ended, struct muster_error *err);
 
-void node_free(struct muster_node *node); /* its threads have ended */
+void node_free(struct muster_node *node); /* unless a thread was left behind with it */
 
 /* Restores the resume checkpoint; once. */
 enum muster_status node_restore(struct muster_node *node, struct muster_error *err);

@@ -398,11 +398,12 @@ static bool is_answered_late(struct agent *agent)
     return heard;
 }
 
-bool agent_dismiss(struct agent **agent, char *ret_why, size_t size)
+bool agent_dismiss(struct agent **agent, char *ret_why, size_t size, bool *ret_ended)
 {
     struct agent *a = *agent;
     bool told;
 
+    *ret_ended = true;
     if (a == NULL)
         return false;
     if (is_answered_late(a))
@@ -413,7 +414,7 @@ bool agent_dismiss(struct agent **agent, char *ret_why, size_t size)
         agent_feed_notices(a); /* what came since it last looked */
     told = member_ends_soon(a->core, clock_ms(CLOCK_BOOTTIME), ret_why, size);
     pthread_mutex_unlock(&a->mutex);
-    agent_destroy(agent);
+    *ret_ended = agent_destroy(agent);
     return told;
 }
 

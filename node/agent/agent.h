@@ -61,8 +61,8 @@ enum muster_status agent_open(const struct agent_options *options, struct agent 
 bool agent_destroy(struct agent **agent);
 /* As agent_destroy, of one that never joined. True: a signal or the user's callback told meanwhile
  * of an end within GRACE_DEFAULT_MS, or of one without a time; other sources tell the next who asks
- * as well. */
-bool agent_dismiss(struct agent **agent, char *ret_why, size_t size);
+ * as well. *ret_ended is what agent_destroy returned. */
+bool agent_dismiss(struct agent **agent, char *ret_why, size_t size, bool *ret_ended);
 
 struct gate *agent_gate(struct agent *agent); /* borrowed until agent_destroy */
 

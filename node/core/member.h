@@ -185,8 +185,7 @@ struct member_view {
     struct member_announced announced;
     struct member_outcome outcomes[MEMBER_OUTCOMES_MAX]; /* in no order */
     int64_t committed[MEMBER_COMMITS_MAX]; /* steps that were heard to be on disk, whoever captured;
-                                              0 = none; published with the next change of another
-                                              field */
+                                              0 = none */
     uint64_t asks_answered; /* MEMBER_ASK: how many; of the last one the next three */
     unsigned ask_code;
     uint64_t ask_value;

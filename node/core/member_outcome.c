@@ -93,6 +93,7 @@ static struct member_outcome *outcome_on_the_way(struct member *m, uint64_t roun
 void outcome_on_disk(struct member *m, int64_t step)
 {
     m->view.committed[m->commits_count++ % MEMBER_COMMITS_MAX] = step;
+    m->view_changed = true;
 }
 
 static int64_t newest_on_disk(const struct member *m)

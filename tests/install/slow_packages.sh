@@ -78,7 +78,7 @@ with muster.Node(save=save, restore=restore) as node:
         time.sleep(0.02)
         node.step()
 PYTHON
-ldd /usr/lib/python3/dist-packages/muster/_native.abi3.so | grep -c '/libmuster[a-z-]*\.so\.0 ' | grep -qx 2 ||
+ldd /usr/lib/python3/dist-packages/muster/_native.abi3.so | grep -c '/libmuster[a-z-]*\.so\.1 ' | grep -qx 2 ||
     { echo "the Python module does not use the installed libraries"; exit 1; }
 preempted python /usr/bin/python3 /tmp/loop.py
 grep 'restored [1-9]' /tmp/run.log || { echo "Python restored nothing"; cat /tmp/run.log; exit 1; }

@@ -93,7 +93,7 @@ packages_take() {
     "$SOURCE_DIR/tools/dev" package -y >"$dir/package.log" 2>&1 || fail "there are no packages"
     mkdir "$dir/packages"
     cp "$SOURCE_DIR"/build/package/packages/*.deb "$dir/packages"
-    for package in libmuster-dev libmuster0; do dpkg-deb -x "$dir/packages/$package"_*.deb "$dir/dev"; done
+    for package in libmuster-dev libmuster1; do dpkg-deb -x "$dir/packages/$package"_*.deb "$dir/dev"; done
     libraries=$(dirname "$(find "$dir/dev" -name libmuster.so)")
     "${CC:-cc}" -o "$dir/minimal" "$SOURCE_DIR/client/examples/minimal.c" -I"$dir/dev/usr/include" -L"$libraries" -lmuster
     rm "$dir"/packages/libmuster-dev_* "$dir"/packages/python3-muster_*

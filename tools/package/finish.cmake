@@ -3,13 +3,13 @@
 # SOURCE_DATE_EPOCH.
 set(broker muster-broker)
 set(tools muster-tools)
-set(runtime libmuster0)
+set(runtime libmuster1)
 set(dev libmuster-dev)
 set(python python3-muster)
 set(broker_overrides "# Behind a test that systemd runs; the package does not enable the unit.
 muster-broker: maintainer-script-calls-systemctl *\n")
 set(runtime_overrides "# cpack writes the call beside the trigger.
-libmuster0: maintscript-calls-ldconfig *\n")
+libmuster1: maintscript-calls-ldconfig *\n")
 get_filename_component(source "${CMAKE_CURRENT_LIST_DIR}/../.." ABSOLUTE)
 set(version "${CPACK_PACKAGE_VERSION}-${CPACK_DEBIAN_PACKAGE_RELEASE}")
 string(TIMESTAMP date "%a, %d %b %Y %H:%M:%S +0000" UTC)

@@ -39,17 +39,17 @@ started by itself: make a key first, see musterd(8).")
 muster_package(tools muster-tools admin "tool that runs and explains preemptible training jobs"
     "${about}This package holds muster, the tool: it starts ranks and restarts them
 together, shows jobs, and tells why a save did or did not happen.")
-muster_package(runtime libmuster0 libs "preemption handling for training programs"
+muster_package(runtime libmuster1 libs "preemption handling for training programs"
     "${about}This package holds the libraries that training programs and queries use.")
 muster_package(dev libmuster-dev libdevel "preemption handling for training programs (headers)"
     "${about}This package holds the headers, the static libraries and the manual of the
 library."
-    "libmuster0 (= ${PROJECT_VERSION}-1), libc6-dev, libzmq3-dev, libmsgpack-dev, libjansson-dev, libxxhash-dev, libsodium-dev, libcurl4-gnutls-dev, libsqlite3-dev, libpq-dev")
+    "libmuster1 (= ${PROJECT_VERSION}-1), libc6-dev, libzmq3-dev, libmsgpack-dev, libjansson-dev, libxxhash-dev, libsodium-dev, libcurl4-gnutls-dev, libsqlite3-dev, libpq-dev")
 
 muster_package(python python3-muster python "preemption handling for training programs (Python)"
     "${about}This package holds the module muster for Python 3: for loops of your own, and
 for PyTorch, JAX, Hugging Face and Lightning where they are installed."
-    "libmuster0 (= ${PROJECT_VERSION}-1), python3 (>= 3.10), python3-cffi-backend")
+    "libmuster1 (= ${PROJECT_VERSION}-1), python3 (>= 3.10), python3-cffi-backend")
 
 set(CPACK_DEBIAN_BROKER_PACKAGE_CONTROL_EXTRA "${CMAKE_CURRENT_LIST_DIR}/postinst;${CMAKE_CURRENT_LIST_DIR}/prerm;${CMAKE_CURRENT_LIST_DIR}/postrm")
 set(CPACK_DEBIAN_BROKER_PACKAGE_SUGGESTS muster-tools)
@@ -58,6 +58,6 @@ set(CPACK_DEBIAN_PYTHON_PACKAGE_SUGGESTS "muster-tools, muster-broker")
 set(CPACK_DEBIAN_PYTHON_PACKAGE_CONTROL_EXTRA "${CMAKE_CURRENT_LIST_DIR}/python/postinst;${CMAKE_CURRENT_LIST_DIR}/python/prerm")
 file(WRITE "${CMAKE_BINARY_DIR}/package/triggers" "activate-noawait ldconfig\n")
 file(WRITE "${CMAKE_BINARY_DIR}/package/shlibs"
-     "libmuster 0 libmuster0 (>= ${PROJECT_VERSION})\nlibmuster-query 0 libmuster0 (>= ${PROJECT_VERSION})\n")
+     "libmuster 1 libmuster1 (>= ${PROJECT_VERSION})\nlibmuster-query 1 libmuster1 (>= ${PROJECT_VERSION})\n")
 set(CPACK_DEBIAN_RUNTIME_PACKAGE_CONTROL_EXTRA "${CMAKE_BINARY_DIR}/package/triggers;${CMAKE_BINARY_DIR}/package/shlibs")
 include(CPack)

@@ -340,7 +340,7 @@ MUSTER_API bool muster_node_announced(const muster_node_t *node,
 
 /* A queue of what happens at the nodes that have it as option events. A thread of the program's own
  * reads it, so no thread of muster's has to enter the program's interpreter. No node waits for the
- * reader: of more than 1024 events the oldest is dropped, and counted. */
+ * reader: of more than 1024 events of one kind the oldest is dropped, and counted. */
 enum muster_event_kind {
     MUSTER_EVENT_NONE,
     MUSTER_EVENT_LOG,    /* a line of the log, as muster_log_fn gets it: level, text */

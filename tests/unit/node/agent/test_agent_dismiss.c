@@ -16,7 +16,7 @@
 
 static struct agent *agent;
 static char why[256];
-static bool told;
+static bool told, ended;
 
 static void open_agent(void)
 {
@@ -81,14 +81,14 @@ static void a_notice_after_a_late_join_is_told_and_not_sent(void **state)
     assert_int_equal(kill(getpid(), SIGUSR1), 0);
     wake = (struct pollfd){.fd = agent->wake_fd, .events = POLLIN};
     assert_int_equal(poll(&wake, 1, LONE_DEADLINE_MS), 1);
-    assert_true(agent_dismiss(&agent, why, sizeof why));
+    assert_true(agent_dismiss(&agent, why, sizeof why, &ended));
     assert_non_null(strstr(why, "SIGUSR1"));
     assert_null(agent);
 }
 
 static void *dismiss(void *arg)
 {
-    told = agent_dismiss(&agent, why, sizeof why);
+    told = agent_dismiss(&agent, why, sizeof why, &ended);
     return arg;
 }
 

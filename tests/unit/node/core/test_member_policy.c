@@ -59,6 +59,18 @@ static void a_step_that_others_saved_is_known_to_be_on_disk(void **state)
     assert_false(is_known(f, 50));
 }
 
+/* Its program may wait for this news in a queue of events. */
+static void a_checkpoint_of_others_is_news_by_itself(void **state)
+{
+    struct member_fixture *f = *state;
+
+    f->m->options.role = ROLE_EVALUATOR;
+    member_stand(f, 8);
+    member_commit(f, 1, CAUSE_PERIOD, 50, false);
+    assert_true(is_known(f, 50));
+    assert_member(f, "view open");
+}
+
 static void who_counts_in_no_steps_asks_for_no_save(void **state)
 {
     struct member_fixture *f = *state;
@@ -259,6 +271,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         T(a_policy_save_waits_for_its_decision_and_is_walked_to),
+        T(a_checkpoint_of_others_is_news_by_itself),
         T(who_counts_in_no_steps_asks_for_no_save),
         T(a_step_that_others_saved_is_known_to_be_on_disk),
         T(a_decision_that_comes_late_does_not_end_the_wait_for_the_next_policy_save),
