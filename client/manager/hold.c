@@ -128,12 +128,15 @@ enum muster_status hold_begin(const struct hold_wish *wish, struct hold **ret_ho
     if (hold == NULL)
         return error_set(err, MUSTER_E_NOMEM, "no memory to hold a checkpoint; free some");
     status = query_link_open(wish->broker, wish->timeout_ms, &hold->link, err);
-    if (status == MUSTER_OK)
+    if (status == MUSTER_OK) {
+        query_link_set_over(hold->link, wish->over, wish->over_arg);
         status = pin(hold, wish->lease_ms, err);
+    }
     if (status != MUSTER_OK) {
         hold_free(hold);
         return status;
     }
+    query_link_set_over(hold->link, NULL, NULL); /* its thread asks nobody */
     query_link_set_timeout(hold->link,
                            wish->timeout_ms < PROLONG_WAIT_MS ? wish->timeout_ms : PROLONG_WAIT_MS);
     hold->started = thread_start(&hold->thread, prolong, hold) == 0;

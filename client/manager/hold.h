@@ -7,6 +7,7 @@
 
 #include "schema/status.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct hold;
@@ -16,8 +17,10 @@ struct hold_wish {
     const char *job;
     const char *who; /* the id begins with it: "restore" */
     uint64_t checkpoint;
-    int64_t lease_ms; /* above 0 */
-    int timeout_ms;   /* of the first answer */
+    int64_t lease_ms;              /* above 0 */
+    int timeout_ms;                /* of the first answer */
+    bool (*over)(const void *arg); /* NULL = none; breaks off the wait for it: query_link.h */
+    const void *over_arg;          /* borrowed until then */
 };
 
 /* Blocks until the broker has taken the pin. Copies the wish. Statuses of the order: E_NOT_FOUND:

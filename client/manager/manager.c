@@ -97,9 +97,10 @@ static enum muster_status check_options(const struct muster_manager_options *o,
     if (o->node == NULL && o->broker != NULL && o->job == NULL)
         return contradiction(err, "a broker is given without a job; which one is to be read?");
     if (o->node != NULL && (o->broker != NULL || o->job != NULL || o->checkpoint_dir != NULL ||
-                            o->state != NULL || o->restore_fn != NULL))
-        return contradiction(err, "broker, job, checkpoint_dir, state and restore_fn are for a "
-                                  "read-only manager; with a node they stand in its options");
+                            o->state != NULL || o->restore_fn != NULL || o->interrupted_fn != NULL))
+        return contradiction(err, "broker, job, checkpoint_dir, state, restore_fn and "
+                                  "interrupted_fn are for a read-only manager; with a node they "
+                                  "stand in its options");
     if (o->node != NULL && (o->node->save_every_steps != 0 || o->node->restore_later))
         return contradiction(err,
                              "the node's save_every_steps and restore_later are the manager's; "
@@ -122,6 +123,18 @@ static enum muster_status keep_text(struct muster_manager *manager, const char *
         return MUSTER_OK;
     *text = arena_strdup(&manager->arena, *text);
     return *text != NULL ? MUSTER_OK : error_set(err, MUSTER_E_NOMEM, "no memory for a manager");
+}
+
+/* With a node it counts as failed, as after an interrupt in any other wait of its. */
+static bool manager_is_interrupted(void *arg)
+{
+    const struct muster_manager *m = arg;
+
+    if (m->node != NULL && m->node->agent != NULL)
+        return agent_is_interrupted(m->node->agent);
+    if (m->node_options.interrupted_fn != NULL)
+        return m->node_options.interrupted_fn(m->node_options.arg);
+    return m->interrupted_fn != NULL && m->interrupted_fn(m->arg);
 }
 
 /* What the node will be, found out now: a wrong option is told here, not at the restore. */
@@ -157,23 +170,34 @@ static enum muster_status take_node(struct muster_manager *manager,
         status = keep_text(manager, &own->termination.sources, err);
     }
     free(probe);
-    manager->source = (struct manager_source){
-        .broker = manager->broker, .job = manager->job, .directory = manager->directory};
+    manager->source = (struct manager_source){.broker = manager->broker,
+                                              .job = manager->job,
+                                              .directory = manager->directory,
+                                              .interrupted = manager_is_interrupted,
+                                              .interrupted_arg = manager};
     return status;
 }
 
 /* The job that makes it may start after its reader. */
-static bool await_directory(const struct muster_manager_options *options)
+static enum muster_status await_directory(struct muster_manager *manager,
+                                          const struct muster_manager_options *options,
+                                          struct muster_error *err)
 {
     const struct timespec pause = {.tv_nsec = DIRECTORY_LOOK_MS * 1000000L};
     int64_t until_ms = clock_ms(CLOCK_MONOTONIC) + options->directory_timeout_ms;
 
     while (!fs_is_dir(options->checkpoint_dir)) {
         if (clock_ms(CLOCK_MONOTONIC) >= until_ms)
-            return false;
+            return error_set(err, MUSTER_E_NOT_FOUND,
+                             "there is no directory %.600s; give the job's checkpoint directory",
+                             options->checkpoint_dir);
+        if (manager_is_interrupted(manager))
+            return error_set(err, MUSTER_E_INTERRUPTED,
+                             "the wait for directory %.600s was broken off",
+                             options->checkpoint_dir);
         nanosleep(&pause, NULL);
     }
-    return true;
+    return MUSTER_OK;
 }
 
 static enum muster_status take_reader(struct muster_manager *manager,
@@ -195,20 +219,21 @@ static enum muster_status take_reader(struct muster_manager *manager,
     manager->read_only = true;
     manager->state = options->state;
     manager->restore_fn = options->restore_fn;
+    manager->interrupted_fn = options->interrupted_fn;
     manager->arg = options->arg;
     manager->source = (struct manager_source){.broker = broker,
                                               .job = options->job,
                                               .directory = options->checkpoint_dir,
+                                              .interrupted = manager_is_interrupted,
+                                              .interrupted_arg = manager,
                                               .readable_only = true};
     status = keep_text(manager, &manager->source.broker, err);
     if (status == MUSTER_OK)
         status = keep_text(manager, &manager->source.job, err);
     if (status == MUSTER_OK)
         status = keep_text(manager, &manager->source.directory, err);
-    if (status == MUSTER_OK && broker == NULL && !await_directory(options))
-        status = error_set(err, MUSTER_E_NOT_FOUND,
-                           "there is no directory %.600s; give the job's checkpoint directory",
-                           options->checkpoint_dir);
+    if (status == MUSTER_OK && broker == NULL)
+        status = await_directory(manager, options, err);
     return status;
 }
 

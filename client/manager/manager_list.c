@@ -25,6 +25,35 @@ void manager_list_free(struct manager_list *list)
     manager_list_init(list);
 }
 
+bool manager_source_is_over(const void *arg)
+{
+    struct manager_source *source = (struct manager_source *)arg;
+
+    source->broken_off = source->broken_off || (source->interrupted != NULL &&
+                                                source->interrupted(source->interrupted_arg));
+    return source->broken_off;
+}
+
+enum muster_status manager_source_open(struct manager_source *source, struct muster_error *err)
+{
+    enum muster_status status = MUSTER_OK;
+
+    source->broken_off = false;
+    if (source->link == NULL)
+        status = query_link_open(source->broker, source->timeout_ms, &source->link, err);
+    if (status == MUSTER_OK)
+        query_link_set_over(source->link, manager_source_is_over, source);
+    return status;
+}
+
+enum muster_status manager_source_told(const struct manager_source *source,
+                                       enum muster_status status, struct muster_error *err)
+{
+    if (status != MUSTER_E_BROKER || !source->broken_off)
+        return status;
+    return error_set(err, MUSTER_E_INTERRUPTED, "the question to the broker was broken off");
+}
+
 void manager_source_close(struct manager_source *source)
 {
     query_link_close(&source->link);
@@ -118,20 +147,19 @@ static enum muster_status take_rows(struct manager_list *list, const struct mana
 static enum muster_status ask_all(struct manager_source *source, struct question question,
                                   muster_rows_t **ret_rows, struct muster_error *err)
 {
-    enum muster_status status = MUSTER_OK;
+    enum muster_status status;
     bool more = true;
 
     question.job = source->job;
     *ret_rows = rows_create(question.query);
     if (*ret_rows == NULL)
         return manager_list_no_memory(err);
-    if (source->link == NULL)
-        status = query_link_open(source->broker, source->timeout_ms, &source->link, err);
+    status = manager_source_open(source, err);
     while (status == MUSTER_OK && more) {
         rows_go_on(*ret_rows, &question);
         status = query_link_page(source->link, &question, *ret_rows, &more, err);
     }
-    return status;
+    return manager_source_told(source, status, err);
 }
 
 static enum muster_status ask_broker(struct manager_list *list, struct manager_source *source,

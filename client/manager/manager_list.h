@@ -17,8 +17,11 @@ struct manager_source { /* texts are borrowed */
     const char
         *directory; /* beside a broker: where the checkpoints are now, if its paths lead nowhere */
     int timeout_ms;
-    bool readable_only;      /* what has no manifest yet cannot be read: it is not listed */
-    struct query_link *link; /* opened with the first question */
+    bool readable_only;             /* what has no manifest yet cannot be read: it is not listed */
+    struct query_link *link;        /* opened with the first question */
+    bool (*interrupted)(void *arg); /* NULL = none; asked while an answer is waited for */
+    void *interrupted_arg;
+    bool broken_off; /* it said yes since the link was opened */
 };
 
 struct manager_unlisted { /* a checkpoint that does not count */
@@ -57,6 +60,14 @@ const struct muster_checkpoint_info *manager_list_newest(const struct manager_li
 enum muster_status manager_source_restore_failed(struct manager_source *source, uint64_t generation,
                                                  char ret_text[MUSTER_ERROR_TEXT_MAX],
                                                  struct muster_error *err);
+/* Opens the link for a question or an order, if it is not open. */
+enum muster_status manager_source_open(struct manager_source *source, struct muster_error *err);
+/* Is it to be broken off? For query_link_set_over; arg is the source. */
+bool manager_source_is_over(const void *arg);
+/* What the caller is told of one that ended with this status: E_INTERRUPTED if it was broken off.
+ */
+enum muster_status manager_source_told(const struct manager_source *source,
+                                       enum muster_status status, struct muster_error *err);
 void manager_source_close(struct manager_source *source);
 
 #endif

@@ -129,6 +129,11 @@ enum muster_status manager_outcome_end(struct muster_manager *m, struct muster_e
     enum muster_status told = MUSTER_OK;
     bool failed = true;
 
+    if (m->node->interrupted && m->pending_count > 0) /* who broke that wait off wants to go */
+        return error_set(err, MUSTER_E_INTERRUPTED,
+                         "the save of step %lld was under way, and is not waited for: it counts "
+                         "if every rank wrote its part",
+                         (long long)m->pending[m->pending_count - 1].step);
     while (failed) { /* then another one may have, too */
         struct muster_error why;
         enum muster_status status = await_all(m, 0, m->pending_count, &wait, &failed, &why);

@@ -27,6 +27,7 @@ struct muster_manager {
     /* read-only */
     muster_state_t *state;
     muster_restore_fn *restore_fn;
+    muster_interrupted_fn *interrupted_fn;
     void *arg;
 
     struct manager_source source;

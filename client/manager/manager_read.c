@@ -228,6 +228,9 @@ enum muster_status muster_manager_wait_for_new_checkpoint(muster_manager_t *mana
             break;
         if (status != MUSTER_OK && status != MUSTER_E_BROKER)
             return status;
+        if (manager->source.interrupted != NULL && manager->source.interrupted(manager))
+            return error_set(ret_error, MUSTER_E_INTERRUPTED,
+                             "the wait for a new checkpoint was broken off");
         if (left_ms <= 0)
             return status != MUSTER_OK
                        ? status
@@ -265,15 +268,14 @@ enum muster_status manager_order(struct muster_manager *manager, struct wire_msg
                                  struct muster_error *err)
 {
     struct manager_source *source = &manager->source;
-    enum muster_status status = MUSTER_OK;
+    enum muster_status status;
     uint64_t value = 0;
 
     message->up.job = source->job;
-    if (source->link == NULL)
-        status = query_link_open(source->broker, source->timeout_ms, &source->link, err);
+    status = manager_source_open(source, err);
     if (status == MUSTER_OK)
         status = query_link_order(source->link, message, &value, err);
-    return status;
+    return manager_source_told(source, status, err);
 }
 
 static bool is_alone(const struct muster_manager *manager)

@@ -223,13 +223,16 @@ static enum muster_status read_held(struct muster_manager *m,
                                    .who = "restore",
                                    .checkpoint = info->checkpoint,
                                    .lease_ms = READ_LEASE_MS,
-                                   .timeout_ms = m->source.timeout_ms};
+                                   .timeout_ms = m->source.timeout_ms,
+                                   .over = manager_source_is_over,
+                                   .over_arg = &m->source};
     struct hold *hold = NULL;
     enum muster_status status;
 
     if (m->source.broker == NULL)
         return manager_restore_read_one(m, info, ret, err);
-    status = hold_begin(&wish, &hold, err);
+    m->source.broken_off = false;
+    status = manager_source_told(&m->source, hold_begin(&wish, &hold, err), err);
     if (status == MUSTER_OK)
         status = manager_restore_read_one(m, info, ret, err);
     hold_end(&hold);

@@ -113,8 +113,10 @@ void node_leave_process(struct muster_node *node)
 
 void node_note_interrupt(struct muster_node *node, enum muster_status status)
 {
-    if (status == MUSTER_E_INTERRUPTED)
-        muster_node_fail(node, 0, "the program was interrupted (Ctrl-C) while it waited");
+    if (status != MUSTER_E_INTERRUPTED)
+        return;
+    node->interrupted = true;
+    muster_node_fail(node, 0, "the program was interrupted (Ctrl-C) while it waited");
 }
 
 /* --- boundaries ------------------------------------------------------------------------------- */

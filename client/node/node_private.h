@@ -28,6 +28,7 @@ struct muster_node {
     int hold_depth;
     bool scope_open;
     atomic_bool failed; /* muster_node_fail was called, by any thread */
+    bool interrupted;   /* a wait of its program was broken off */
 
     struct agent *agent;
     bool left_behind; /* a thread of an agent that is gone still uses all of this */

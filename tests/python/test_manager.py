@@ -118,6 +118,33 @@ def test_every_call_of_a_manager(alone):
             manager.close()
 
 
+def test_a_reader_follows_a_job_that_others_train(world, tmp_path):
+    with pytest.raises(muster.NotFoundError, match="no directory"):
+        muster.Reader(directory=tmp_path / "nowhere", appear=0.1)
+    with pytest.raises(muster.ArgumentError, match="neither"):
+        muster.Reader()
+    broker, directory = world.env["MUSTER_BROKER"], world.env["MUSTER_CHECKPOINT_DIR"]
+    with muster.Reader(job="job", broker=broker) as reader:
+        assert reader.next_checkpoint(timeout=0) is None and reader.latest_step() is None
+        launch = world.run(1, "train_manager.py", STEPS, SECONDS, tmp_path / "output")
+        first = reader.next_checkpoint(timeout=60)
+        second = reader.next_checkpoint(timeout=60)
+        assert 0 <= first < second
+        reader.pin(second, lease=600)
+        launch.finish()
+        (info,) = [info for info in reader.all_steps() if info.step == second]
+        assert info.pinned and reader.metadata(second).path == info.path
+        assert list(muster.read(info.path)) == ["w"]
+        with muster.Reader(directory=directory) as seen:
+            assert seen.latest_step() == seen.next_checkpoint(0) == reader.latest_step()
+            with pytest.raises(muster.Error, match="only a broker can hold"):
+                seen.pin(second, lease=1)
+        reader.unpin(second)
+    reader.close()
+    with pytest.raises(ValueError, match="this muster.Reader is closed"):
+        reader.latest_step()
+
+
 def test_a_policy_of_the_wrong_list_is_named():
     with pytest.raises(TypeError, match="save has KeepLatest"):
         muster.Manager(state=muster.TrainingState(), save=[muster.KeepLatest(1)])

@@ -69,6 +69,9 @@ struct muster_manager_options {
     /* Read-only, without a broker: how long open waits until checkpoint_dir is there, for a reader
      * that starts before its job. 0 = not at all. */
     int64_t directory_timeout_ms;
+    /* Read-only: as the node's option of that name, with arg. It breaks off what waits for a broker
+     * or for a new checkpoint, with MUSTER_E_INTERRUPTED. */
+    muster_interrupted_fn *interrupted_fn;
 };
 #define MUSTER_MANAGER_OPTIONS_INIT                          \
     {                                                        \
@@ -87,6 +90,7 @@ MUSTER_API enum muster_status muster_manager_open(const struct muster_manager_op
 
 /* Waits for saves that are under way, at most save_timeout_ms. If no broker is heard for 5 s, as
  * over its restart, it waits 30 s for one, and gives up a save that is not on record by then.
+ * After a wait that interrupted_fn broke off, it waits for no save (MUSTER_E_INTERRUPTED).
  * Then leaves the job as muster_node_close does, with the same code, and frees the manager in every
  * case. Nulls the handle; NULL-safe.
  * If leaving the job has nothing to tell, it returns a save that failed and that nobody was told

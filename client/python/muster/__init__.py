@@ -31,8 +31,8 @@ from ._errors import (
     VersionError,
     WaitTimeout,
 )
+from ._checkpoints import CheckpointInfo, Reader
 from ._manager import (
-    CheckpointInfo,
     KeepBest,
     KeepEvery,
     KeepEverySteps,
@@ -87,6 +87,7 @@ __all__ = [
     "PerWorker",
     "Position",
     "Preempted",
+    "Reader",
     "RemoteValue",
     "Restored",
     "RestoreContext",

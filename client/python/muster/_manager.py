@@ -9,6 +9,7 @@ import pathlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from ._checkpoints import CheckpointInfo, Checkpoints, told_number
 from ._errors import check, milliseconds, wrong, wrong_type
 from ._member import Member, RestoreContext, SaveContext, node_options
 from ._native import ffi, lib
@@ -165,51 +166,6 @@ class Restored:
     fell_back: bool
 
 
-@dataclasses.dataclass(frozen=True)
-class CheckpointInfo:
-    """A committed checkpoint. metadata is None where only Manager.metadata() reads it."""
-
-    checkpoint: int
-    step: int
-    path: str
-    epoch: int | None
-    step_in_epoch: int | None
-    data_position: int | None
-    committed_unix_s: float
-    bytes: int
-    pinned: bool
-    metrics: dict[str, float]
-    metadata: Any
-
-
-def _told(value: int) -> int | None:
-    return None if value < 0 else int(value)
-
-
-def _json(text: Any) -> Any:
-    raw = ffi.string(text) if text != ffi.NULL else b""
-    return json.loads(raw) if raw else None
-
-
-_INFO_SIZE = ffi.sizeof("struct muster_checkpoint_info")
-
-
-def _info(info: Any) -> CheckpointInfo:
-    return CheckpointInfo(
-        checkpoint=int(info.checkpoint),
-        step=info.step,
-        path=os.fsdecode(ffi.string(info.path)),
-        epoch=_told(info.epoch),
-        step_in_epoch=_told(info.step_in_epoch),
-        data_position=_told(info.data_position),
-        committed_unix_s=info.committed_unix_ms / 1000,
-        bytes=info.bytes,
-        pinned=info.pinned,
-        metrics=_json(info.metrics) or {},
-        metadata=_json(info.custom_metadata),
-    )
-
-
 def _policies(save: Sequence[_Policy], keep: Sequence[_Policy], trash: str | None) -> Any:
     """A struct muster_policies, and the memory that it borrows."""
     policies = ffi.new("struct muster_policies *")
@@ -230,7 +186,7 @@ def _policies(save: Sequence[_Policy], keep: Sequence[_Policy], trash: str | Non
     return policies, memory
 
 
-class Manager(Member):
+class Manager(Member, Checkpoints):
     """Saves by policy, keeps what policies want, and counts steps from index 0 as its user does.
 
         with muster.Manager(state=state, save=[muster.SaveEverySteps(100)],
@@ -307,9 +263,9 @@ class Manager(Member):
         return Restored(
             found.step,
             int(found.checkpoint),
-            _told(found.epoch),
-            _told(found.step_in_epoch),
-            _told(found.data_position),
+            told_number(found.epoch),
+            told_number(found.step_in_epoch),
+            told_number(found.data_position),
             found.fell_back,
         )
 
@@ -401,64 +357,9 @@ class Manager(Member):
         """Is the job being terminated, and `step` the step that is saved for it, or behind it?"""
         return bool(lib.muster_manager_reached_preemption(self._manager(), step))
 
-    def all_steps(self) -> list[CheckpointInfo]:
-        """All committed checkpoints that count, by step. Asks the broker."""
-        found = ffi.new("struct muster_checkpoint_info const **")
-        count = ffi.new("size_t *")
-        self._finish(
-            lib.muster_manager_all_steps(
-                self._manager(), found, count, _INFO_SIZE, self._error
-            ),
-            self._error,
-        )
-        return [_info(found[0][at]) for at in range(count[0])]
-
-    def latest_step(self) -> int | None:
-        """The newest step, None = nothing is saved."""
-        step = ffi.new("int64_t *")
-        return self._step(lib.muster_manager_latest_step(self._manager(), step, self._error), step)
-
-    def best_step(self, metric: str, *, greatest: bool = False) -> int | None:
-        """The best step by a metric, the newer of equals; None = no checkpoint has it."""
-        step = ffi.new("int64_t *")
-        return self._step(
-            lib.muster_manager_best_step(
-                self._manager(), metric.encode(), greatest, step, self._error
-            ),
-            step,
-        )
-
-    def metadata(self, step: int) -> CheckpointInfo:
-        """The checkpoint of one step, with its metadata."""
-        found = ffi.new("struct muster_checkpoint_info const **")
-        self._finish(
-            lib.muster_manager_metadata(self._manager(), step, found, _INFO_SIZE, self._error),
-            self._error,
-        )
-        return _info(found[0])
-
-    def pin(self, step: int, lease: float) -> None:
-        """Protects the checkpoint of this step for `lease` seconds, or until unpin or close."""
-        check(
-            lib.muster_manager_pin(
-                self._manager(), step, milliseconds("lease", lease), ffi.NULL, self._error
-            ),
-            self._error,
-        )
-
-    def unpin(self, step: int) -> None:
-        """Ends what pin began."""
-        check(lib.muster_manager_unpin(self._manager(), step, self._error), self._error)
-
     def delete(self, step: int) -> None:
         """Deletes one checkpoint, whatever the policies say; one rank's call is enough."""
         check(lib.muster_manager_delete(self._manager(), step, self._error), self._error)
-
-    def _step(self, status: int, step: Any) -> int | None:
-        if status == lib.MUSTER_E_NOT_FOUND:
-            return None
-        self._finish(status, self._error)
-        return int(step[0])
 
     def _manager(self) -> Any:
         self._handle()

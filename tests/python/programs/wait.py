@@ -1,28 +1,81 @@
-"""Blocks in one call of muster's until Ctrl-C: wait.py open | step | manager | client"""
+"""Blocks in one call of muster's until Ctrl-C:
+wait.py open | step | manager | client | asks | reader | directory | finished | close
+"""
 
+import os
+import subprocess
 import sys
 import time
+
+import numpy
 
 import muster
 
 what = sys.argv[1]
-began = time.monotonic()
-try:
+
+
+def ready():
+    print("blocks", flush=True)
+
+
+def blocks_with(state):
     if what == "client":
         client = muster.Client(timeout=120)
-        print("blocks")
+        ready()
         client.jobs()
-    if what == "open":
-        print("blocks")
-    state = muster.TrainingState()
-    if what == "manager":
+    elif what == "reader":
+        with muster.Reader(job="job", timeout=120) as reader:
+            ready()
+            reader.next_checkpoint(120)
+    elif what == "directory":
+        ready()
+        muster.Reader(directory="nowhere", appear=120)
+    elif what == "asks":
+        with muster.Manager(state=state, connect_timeout=120) as manager:
+            ready()
+            manager.all_steps()
+    elif what == "manager":
         with muster.Manager(state=state) as manager:
-            print("blocks")
+            ready()
             manager.restore()  # rank 1 never comes
-    with muster.Node(state=state, connect_timeout=120) as node:
-        print("blocks")
-        if what == "step":
+    elif what == "open":
+        ready()
+        muster.Node(state=state, connect_timeout=120)
+    elif what == "step":
+        with muster.Node(state=state) as node:
+            ready()
             node.step()
+    else:
+        waits_for_a_save(state)
+
+
+def waits_for_a_save(state):
+    """Rank 1 joins, and never comes to the step that rank 0 saves behind its training."""
+    peer = os.environ["MUSTER_RANK"] == "1"
+    manager = muster.Manager(state=state, save_behind=True, layout="sharded")
+    if not peer:
+        other = subprocess.Popen(
+            [sys.executable, *sys.argv],
+            env={**os.environ, "MUSTER_RANK": "1"},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+    manager.restore()
+    if peer:
+        sys.stdin.read()  # until rank 0 is gone
+        os._exit(1)
+    manager.save(0, force=True)
+    assert manager.is_saving and other.poll() is None
+    ready()
+    if what == "finished":
+        manager.wait_until_finished()
+    manager.close()
+
+
+began = time.monotonic()
+try:
+    blocks_with(muster.TrainingState(w=numpy.zeros(4)))
 except KeyboardInterrupt as interrupt:
     print(f"KeyboardInterrupt after {time.monotonic() - began:.3f} s: {interrupt.__notes__}")
     sys.exit(130)
