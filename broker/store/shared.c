@@ -12,6 +12,7 @@
 
 #include "broker/base/clock.h"
 #include "broker/base/dirs.h"
+#include "broker/base/failpoint.h"
 #include "broker/store/shared_internal.h"
 #include "fenced/changes.h"
 #include "fenced/fenced_log.h"
@@ -352,7 +353,9 @@ static enum muster_status shared_copy(struct shared *shared, const struct fenced
     shared_unlink(part, "-shm");
     if (status == MUSTER_OK)
         status = copy_name(&copy, err);
-    if (status != MUSTER_OK)
+    if (status == MUSTER_OK)
+        failpoint_pass(FAILPOINT_COPY_NAMED);
+    else
         unlink(part);
     return status;
 }

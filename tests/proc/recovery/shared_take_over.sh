@@ -39,7 +39,7 @@ ranks_start 2 --step-ms 20 --signal-step 150
 await "its first step" trains
 handed=$(now_ms)
 sharer_stop b
-sharer_is_active a
+sharer_is_active a 2
 holds "milliseconds of a planned hand-over" $(($(now_ms) - handed)) -lt 5000
 preempted_and_finished
 
@@ -72,8 +72,11 @@ print("\n".join(sorted(line for line in sqlite3.connect(sys.argv[1]).iterdump() 
 END
 }
 sharer_stop a
-sharer_start c
+sharer_start c MUSTER_FAIL_POINT=copy_named:pass # killed between the copy and its start, it makes another one
 sharer_stop b
+sharer_ends c 137
+holds "bytes of the copy that nobody used" "$(stat -c %s "$dir/c/muster.db")" -gt 0
+sharer_start c
 sharer_is_active c
 sharer_stop c
 diff <(rows_of b) <(rows_of c) >"$dir/rows.log" || fail "the copy is not the same"
