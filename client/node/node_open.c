@@ -73,6 +73,13 @@ static int call_snapshot_fn(const struct save_order *order, void **ret_snapshot,
     return node->options.snapshot_fn(&context, ret_snapshot);
 }
 
+static int call_state_check_fn(void *arg)
+{
+    const struct muster_node *node = arg;
+
+    return node->options.state_check_fn(node->options.arg);
+}
+
 static void take_save_error(char ret_text[SAVE_WHY_SIZE], void *arg)
 {
     struct muster_node *node = arg;
@@ -114,6 +121,7 @@ static struct save_target save_target(struct muster_node *node)
         .incarnation = node->incarnation,
         .names = node->wish.names,
         .state = node->options.state,
+        .check = node->options.state_check_fn != NULL ? call_state_check_fn : NULL,
         .hook = node->options.termination.save_fn != NULL ? call_save_fn : NULL,
         .take = node->options.snapshot_fn != NULL ? call_snapshot_fn : NULL,
         .release = node->options.snapshot_release_fn != NULL ? call_release_fn : NULL,

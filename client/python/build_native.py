@@ -20,11 +20,17 @@ CALLBACKS = """
 extern "Python" int muster_py_save(const struct muster_save_context *context);
 extern "Python" int muster_py_restore(const struct muster_restore_context *context);
 extern "Python" bool muster_py_interrupted(void *arg);
+extern "Python" int muster_py_state_check(void *arg);
 extern "Python" int muster_py_task(muster_task_t *task, void *arg);
 """
-OWN = [pathlib.Path(__file__).with_name(name) for name in ("shield.c",)]
+OWN = [pathlib.Path(__file__).with_name(name) for name in ("shield.c", "turn.c")]
 OWN_CALLS = """
 int muster_py_shield(void);
+struct muster_py_turn;
+struct muster_py_turn *muster_py_turn_create(void); /* NULL: no memory */
+bool muster_py_turn_take(struct muster_py_turn *turn); /* false: it is taken */
+void muster_py_turn_give(struct muster_py_turn *turn);
+int muster_py_step(struct muster_py_turn *turn, muster_node_t *node, struct muster_error *error);
 const char *muster_py_version(void); /* that the module was compiled for */
 void free(void *); /* of strings that C gives */
 """

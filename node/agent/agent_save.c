@@ -99,6 +99,23 @@ enum muster_status save_take(const struct save_target *target, struct save_order
                           code, why, (long long)(order->step + target->names.offset));
 }
 
+enum muster_status save_check(const struct save_target *target, const struct save_order *order,
+                              struct muster_error *err)
+{
+    char why[SAVE_WHY_SIZE + 2];
+    int code;
+
+    if (target->check == NULL || target->hook != NULL || order->state != NULL)
+        return MUSTER_OK;
+    code = target->check(target->hook_arg);
+    tell_why(target, why);
+    return code == 0 ? MUSTER_OK
+                     : error_set_code(err, MUSTER_E_SAVE, code,
+                                      "state_check_fn returned %d%s at step %lld; earlier "
+                                      "checkpoints are untouched",
+                                      code, why, (long long)(order->step + target->names.offset));
+}
+
 void save_release(const struct save_target *target, struct save_order *order)
 {
     if (target->release != NULL && order->snapshot != NULL)
@@ -125,7 +142,8 @@ enum muster_status save_shard(const struct save_target *target, struct save_orde
                               struct shard_files *ret_files, struct muster_error *err)
 {
     bool own = target->take != NULL && order->snapshot == NULL;
-    enum muster_status status = own ? save_take(target, order, err) : MUSTER_OK;
+    enum muster_status status =
+        own ? save_take(target, order, err) : save_check(target, order, err);
 
     if (status != MUSTER_OK)
         return status;

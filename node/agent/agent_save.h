@@ -49,11 +49,12 @@ struct save_target { /* the same for all saves of a node; all borrowed */
     uint64_t incarnation;
     struct dir_names names;           /* of committed checkpoints */
     const struct muster_state *state; /* NULL: nothing of the library's own to save */
+    int (*check)(void *arg);          /* NULL, or asked before it is read: 0 or a code */
     save_hook_fn *hook;               /* NULL: the state is saved */
     snapshot_hook_fn *take;       /* NULL: the state is copied when it is to be written behind */
     snapshot_release_fn *release; /* may be NULL */
     save_why_fn *why;             /* may be NULL */
-    void *hook_arg;               /* of all four */
+    void *hook_arg;               /* of all five */
 };
 
 /* Takes the user's snapshot into the order, if there is a hook for it; save_release gives it back.
@@ -62,6 +63,9 @@ enum muster_status save_take(const struct save_target *target, struct save_order
                              struct muster_error *err);
 void save_release(const struct save_target *target, struct save_order *order);
 
+/* Training thread, before the target's state is read or copied. */
+enum muster_status save_check(const struct save_target *target, const struct save_order *order,
+                              struct muster_error *err);
 /* Takes a snapshot and releases it if there is a hook for that and the order has none.
  * On success *ret_files is the caller's: shard_files_clear. On failure what was written is gone.
  * E_SAVE: the disk, or the hook (err->code is its code). E_EXISTS, E_JOB: see dir_round_open. */

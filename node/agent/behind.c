@@ -122,6 +122,8 @@ enum muster_status behind_take(struct behind *behind, const struct save_order *o
     behind->order.watch = &behind->watch;
     behind->order.call_arg = NULL; /* the boundary's own: it is gone when this is written */
     status = save_take(target, &behind->order, err);
+    if (status == MUSTER_OK && target->take == NULL)
+        status = save_check(target, order, err);
     if (status == MUSTER_OK && target->take == NULL) {
         status =
             snapshot_take(&behind->snapshot, order->state != NULL ? order->state : target->state,

@@ -1,13 +1,24 @@
 /* snapshot - see snapshot.h. */
 #include "node/shard/snapshot.h"
 
+#include "node/thread.h"
 #include "schema/error.h"
 
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
 
-#define COPY_BYTES ((size_t)256 << 20) /* at a time */
-#define ALIGNMENT 64                   /* of each entry, as an allocator of its own would give it */
+#define COPY_BYTES ((size_t)16 << 20) /* at a time, before it is told */
+#define LINE 64
+#define HUGE_PAGE ((uint64_t)2 << 20)
+#define HUGE_PAGES_FROM (16 * HUGE_PAGE)    /* less is not worth what it rounds up */
+#define LANES_MAX 8                         /* more do not copy faster */
+#define LANE_BYTES_MIN ((uint64_t)16 << 20) /* a thread's start is worth it */
+#define ALIGNMENT 64 /* of each entry, as an allocator of its own would give it */
 
 static uint64_t room_of(const struct state_item *item)
 {
@@ -23,28 +34,62 @@ void snapshot_clear(struct snapshot *snapshot)
 
 static bool snapshot_make_room(struct snapshot *snapshot, const struct muster_state *source)
 {
-    uint64_t bytes = ALIGNMENT;
+    uint64_t bytes = ALIGNMENT, unit;
 
     for (size_t i = 0; i < source->count; i++)
         bytes += room_of(&source->items[i]);
     if (bytes <= snapshot->capacity_bytes)
         return true;
+    unit = bytes >= HUGE_PAGES_FROM ? HUGE_PAGE : ALIGNMENT;
+    bytes = (bytes + unit - 1) / unit * unit;
     free(snapshot->memory);
     snapshot->capacity_bytes = 0;
-    snapshot->memory = bytes > SIZE_MAX / 2 ? NULL : aligned_alloc(ALIGNMENT, (size_t)bytes);
+    snapshot->memory = bytes > SIZE_MAX / 2 ? NULL : aligned_alloc(unit, (size_t)bytes);
     if (snapshot->memory == NULL)
         return false;
+    if (unit == HUGE_PAGE) /* else the first copy waits for a page fault each 4 KiB */
+        madvise(snapshot->memory, (size_t)bytes, MADV_HUGEPAGE);
     snapshot->capacity_bytes = bytes;
     return true;
 }
 
-/* A large tensor takes longer than a minute where its memory has to be fetched first. */
+/* One of the threads that copy: the bytes of the state from `from` up to `to`, counted over all its
+ * entries. */
+struct lane {
+    char *memory;
+    const struct muster_state *source;
+    uint64_t from, to;
+    _Atomic uint64_t *copied_bytes;
+    pthread_t thread;
+    bool started;
+};
+
+/* Past the caches, where the machine can: nobody reads the copy soon, and a line that is written
+ * whole need not be read before. */
+static void copy_streamed(char *to, const char *from, size_t size)
+{
+#ifdef __SSE2__
+    size_t head = (size_t)(-(uintptr_t)to % LINE);
+
+    if (size >= 2 * LINE) {
+        memcpy(to, from, head);
+        to += head, from += head, size -= head;
+        for (; size >= LINE; to += LINE, from += LINE, size -= LINE)
+            for (size_t at = 0; at < LINE; at += sizeof(__m128i))
+                _mm_stream_si128((__m128i *)(void *)(to + at),
+                                 _mm_loadu_si128((const __m128i *)(const void *)(from + at)));
+        _mm_sfence(); /* before another thread is told */
+    }
+#endif
+    memcpy(to, from, size);
+}
+
 static void copy_watched(char *to, const char *from, size_t size, _Atomic uint64_t *copied_bytes)
 {
     while (size > 0) {
         size_t part = size < COPY_BYTES ? size : COPY_BYTES;
 
-        memcpy(to, from, part);
+        copy_streamed(to, from, part);
         if (copied_bytes != NULL)
             atomic_fetch_add(copied_bytes, part);
         to += part;
@@ -53,8 +98,65 @@ static void copy_watched(char *to, const char *from, size_t size, _Atomic uint64
     }
 }
 
-static enum muster_status copy_items(struct snapshot *snapshot, const struct muster_state *source,
-                                     _Atomic uint64_t *copied_bytes, struct muster_error *err)
+static void *copy_lane(void *arg)
+{
+    const struct lane *lane = arg;
+    char *to = lane->memory;
+    uint64_t at = 0; /* of this entry's first byte */
+
+    for (size_t i = 0; i < lane->source->count && at < lane->to; i++) {
+        const struct state_item *item = &lane->source->items[i];
+        uint64_t first = lane->from > at ? lane->from - at : 0;
+        uint64_t end = lane->to - at < item->size_bytes ? lane->to - at : item->size_bytes;
+
+        if (first < end)
+            copy_watched(to + first, (const char *)item->data + first, (size_t)(end - first),
+                         lane->copied_bytes);
+        at += item->size_bytes;
+        to += room_of(item);
+    }
+    return NULL;
+}
+
+static size_t lanes_for(uint64_t bytes)
+{
+    cpu_set_t cpus;
+    size_t most = sched_getaffinity(0, sizeof cpus, &cpus) == 0 ? (size_t)CPU_COUNT(&cpus) : 1;
+
+    if (most > LANES_MAX)
+        most = LANES_MAX;
+    if (most > bytes / LANE_BYTES_MIN)
+        most = (size_t)(bytes / LANE_BYTES_MIN);
+    return most > 0 ? most : 1;
+}
+
+/* One core does not fill the memory's bandwidth, and training waits. What no thread could be had
+ * for is copied by this one. */
+static void copy_all(const struct snapshot *snapshot, const struct muster_state *source,
+                     _Atomic uint64_t *copied_bytes)
+{
+    struct lane lanes[LANES_MAX];
+    const uint64_t bytes = source->size_bytes;
+    const size_t count = lanes_for(bytes);
+
+    for (size_t i = count; i-- > 0;) { /* the first is this thread's */
+        lanes[i] = (struct lane){.memory = snapshot->memory,
+                                 .source = source,
+                                 .from = bytes / count * i,
+                                 .to = i + 1 < count ? bytes / count * (i + 1) : bytes,
+                                 .copied_bytes = copied_bytes};
+        lanes[i].started = i > 0 && thread_start(&lanes[i].thread, copy_lane, &lanes[i]) == 0;
+        if (!lanes[i].started)
+            copy_lane(&lanes[i]);
+    }
+    for (size_t i = 1; i < count; i++)
+        if (lanes[i].started)
+            pthread_join(lanes[i].thread, NULL);
+}
+
+/* The state that the copies belong to. */
+static enum muster_status list_items(struct snapshot *snapshot, const struct muster_state *source,
+                                     struct muster_error *err)
 {
     enum muster_status status = MUSTER_OK;
     char *at = snapshot->memory;
@@ -62,10 +164,8 @@ static enum muster_status copy_items(struct snapshot *snapshot, const struct mus
     for (size_t i = 0; i < source->count && status == MUSTER_OK; i++) {
         struct state_item item = source->items[i];
 
-        if (item.size_bytes > 0) {
-            copy_watched(at, item.data, (size_t)item.size_bytes, copied_bytes);
+        if (item.size_bytes > 0)
             item.data = at;
-        }
         at += room_of(&item);
         status = state_add(snapshot->state, &item, err);
     }
@@ -82,10 +182,12 @@ enum muster_status snapshot_take(struct snapshot *snapshot, const struct muster_
     if (status != MUSTER_OK)
         return status;
     status = snapshot_make_room(snapshot, source)
-                 ? copy_items(snapshot, source, copied_bytes, err)
+                 ? list_items(snapshot, source, err)
                  : error_set(err, MUSTER_E_NOMEM, "no memory for a copy of the state of %llu bytes",
                              (unsigned long long)source->size_bytes);
-    if (status != MUSTER_OK)
+    if (status == MUSTER_OK)
+        copy_all(snapshot, source, copied_bytes);
+    else
         state_destroy(&snapshot->state);
     return status;
 }

@@ -1,6 +1,6 @@
 /* snapshot - a state's content at one moment, copied, so that it can be written while the state
  * changes. Owns: the copy's memory, as large as the state; it is kept for the next one until
- * destroy. Never: a thread, a file, fork. */
+ * destroy; the threads that copy, which end before take returns. Never: a file, fork. */
 #ifndef NODE_SHARD_SNAPSHOT_H
 #define NODE_SHARD_SNAPSHOT_H
 

@@ -54,8 +54,8 @@ static void floor_take(struct swarm *swarm, struct node *node, char kind)
 
 int main(int argc, char **argv)
 {
-    static const struct bench bench = {"error",     MUSTERD_PATH, BUILD_DIR, apply,
-                                       launch_once, floor_serve,  floor_take};
+    static const struct bench bench = {"error",     MUSTERD_PATH, BUILD_DIR,  apply,
+                                       launch_once, floor_serve,  floor_take, false};
 
     return bench_main(&bench, argc, argv);
 }

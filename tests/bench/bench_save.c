@@ -4,23 +4,32 @@
  * needs many rounds. One JSON object on stdout; exit code 0 if each ratio is at least 0.9 and no
  * overhead reaches 64 MiB. Sizes in MiB may be given; the files go to $TMPDIR, else to the build's
  * folder. Warm: the file is in the page cache; cold: it was dropped from it. A save that takes the
- * sums which a signature needs is measured beside one that does not; that ratio has no limit. */
+ * sums which a signature needs is measured beside one that does not; that ratio has no limit.
+ * hold: how long a save behind the training holds it, beside a copy of as many bytes by all cores
+ * into memory that was written before. first_ms: the first hold of all, whose memory is new. */
 #include "node/shard/fs.h"
 #include "node/shard/safetensors.h"
+#include "node/shard/snapshot.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
 
 #define ROUNDS_MAX 16 /* even: in half of them the one comes first, in half the other */
 #define TENSORS 16
 #define RATIO_MIN 0.9
 #define OVERHEAD_MAX_KIB (64 * 1024)
 #define MIB ((uint64_t)1 << 20)
+#define CORES_MAX 64
+#define HOLD_RATIO_MIN (1 / 1.2)
 
 /* Each with its neighbour: the limit, then muster. SIGNED: as below a broker with --sign. */
 enum what {
@@ -32,6 +41,8 @@ enum what {
     RESTORE_WARM,
     READ_COLD,
     RESTORE_COLD,
+    COPY,
+    HOLD,
     WHAT_COUNT
 };
 
@@ -41,6 +52,8 @@ struct bench {
     uint64_t size;
     char *memory;
     struct muster_state *state;
+    struct snapshot snapshot; /* its memory is COPY's, too */
+    double first_s;
     uint64_t bytes; /* of the shard */
     char checksum[MANIFEST_CHECKSUM_SIZE];
     double seconds[WHAT_COUNT][ROUNDS_MAX];
@@ -184,10 +197,61 @@ static void restore(struct bench *b)
         fail(err.text);
 }
 
+struct part {
+    char *to;
+    const char *from;
+    uint64_t bytes;
+};
+
+/* Past the caches, where the machine can: nobody reads the copy soon. */
+static void *copy_part(void *arg)
+{
+    const struct part *part = arg;
+    uint64_t at = 0;
+
+#ifdef __SSE2__
+    for (; at + 64 <= part->bytes; at += 64)
+        for (uint64_t word = at; word < at + 64; word += 16)
+            _mm_stream_si128((__m128i *)(void *)(part->to + word),
+                             _mm_loadu_si128((const __m128i *)(const void *)(part->from + word)));
+    _mm_sfence();
+#endif
+    memcpy(part->to + at, part->from + at, part->bytes - at);
+    return NULL;
+}
+
+static void copy(struct bench *b)
+{
+    pthread_t threads[CORES_MAX];
+    struct part parts[CORES_MAX];
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    uint64_t count = cores < 1 ? 1 : cores > CORES_MAX ? CORES_MAX : (uint64_t)cores;
+
+    for (uint64_t i = 0; i < count; i++) {
+        uint64_t from = b->size / count * i / 64 * 64;
+        uint64_t to = i + 1 < count ? b->size / count * (i + 1) / 64 * 64 : b->size;
+
+        parts[i] = (struct part){b->snapshot.memory + from, b->memory + from, to - from};
+        if (pthread_create(&threads[i], NULL, copy_part, &parts[i]) != 0)
+            fail("cannot start a thread");
+    }
+    for (uint64_t i = 0; i < count; i++)
+        pthread_join(threads[i], NULL);
+}
+
+static void hold(struct bench *b)
+{
+    struct muster_error err;
+
+    if (snapshot_take(&b->snapshot, b->state, NULL, &err) != MUSTER_OK)
+        fail(err.text);
+}
+
 static void measure(struct bench *b, enum what what, int round)
 {
     static void (*const calls[])(struct bench *) = {
-        plain_write, save, save_unsigned, save_signed, plain_read, restore, plain_read, restore};
+        plain_write, save,       save_unsigned, save_signed, plain_read,
+        restore,     plain_read, restore,       copy,        hold};
     double began;
     long before, over;
 
@@ -277,6 +341,8 @@ static bool print_side(struct bench *b, const char *name, enum what plain, enum 
            "\"ratio_min\": %.3f, \"overhead_mib\": %.1f}",
            name, mib / plain_s, mib / ours_s, ratio, ratios[0],
            (double)b->overhead_kib[ours] / 1024);
+    if (ours == HOLD) /* its memory is the copy's */
+        return ratio >= HOLD_RATIO_MIN;
     return ratio >= RATIO_MIN && b->overhead_kib[ours] < OVERHEAD_MAX_KIB;
 }
 
@@ -292,6 +358,9 @@ static bool run(const char *dir, uint64_t mib, int rounds, bool last)
     snprintf(b->unsigned_shard, sizeof b->shard, "%s/muster-bench-%d.u", dir, (int)getpid());
     snprintf(b->signed_shard, sizeof b->shard, "%s/muster-bench-%d.s", dir, (int)getpid());
     make(b, mib);
+    b->first_s = now_s();
+    hold(b);
+    b->first_s = now_s() - b->first_s;
     for (int round = -1; round < rounds; round++) { /* the first is not counted */
         for (int what = 0; what < WHAT_COUNT; what++) {
             int at = round < 0 ? 0 : round;
@@ -309,8 +378,11 @@ static bool run(const char *dir, uint64_t mib, int rounds, bool last)
     good = print_side(b, "restore_warm", READ_WARM, RESTORE_WARM, rounds) && good;
     printf(", ");
     good = print_side(b, "restore_cold", READ_COLD, RESTORE_COLD, rounds) && good;
-    printf("}%s\n", last ? "" : ",");
+    printf(", ");
+    good = print_side(b, "hold", COPY, HOLD, rounds) && good;
+    printf(", \"first_hold_ms\": %.0f}%s\n", b->first_s * 1000, last ? "" : ",");
     fflush(stdout);
+    snapshot_clear(&b->snapshot);
     state_destroy(&b->state);
     free(b->memory);
     free(b);

@@ -81,6 +81,7 @@ struct bench {
     /* the floor: the server's answers to a frame of kind `frame[0]` of count nodes; and a node's */
     void (*floor_serve)(void *pub, char kind, size_t count);
     void (*floor_take)(struct swarm *swarm, struct node *node, char kind);
+    bool beside_redis; /* it is what redis.h measures, too */
 };
 
 /* The main program: usage NAME [ROUNDS [DIRECTORY [NODES ...]]]; one JSON object on stdout. Of each
@@ -95,6 +96,7 @@ struct bench {
  *   disk     musterd with its database in DIRECTORY (default: the build tree)
  *   relayed  the same through relays of SWARM_RELAY_RANKS nodes each, all on this host; alone, and
  * of SWARM_RELAY_MANY, for more than SWARM_DIRECT_NODES
+ *   redis    the same agreement by Redis, see redis.h, if redis-server is installed
  *
  * With BENCH_SHARED=postgresql://... in the environment (bench_shared.sh) it prints disk and, of
  * musterd --shared there, shared, each twice, and the ratio of their times alone. */

@@ -1,4 +1,5 @@
 /* swarm_run - the floor, musterd's start, the figures and their printing; see swarm.h. */
+#include "tests/bench/redis.h"
 #include "tests/bench/swarm.h"
 
 #include <errno.h>
@@ -408,6 +409,20 @@ static size_t bench_read_counts(int argc, char **argv, size_t *ret_counts)
     return count;
 }
 
+static struct figure measure_redis(const char *parent, size_t count, size_t rounds)
+{
+    static double times[ROUNDS_LIMIT], cpu[ROUNDS_LIMIT];
+    char dir[PATH_MAX];
+    struct figure figure;
+
+    bench_make_directory(parent, dir);
+    redis_measure(dir, count, rounds, times, cpu);
+    nftw(dir, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+    figure = figure_of(times, rounds);
+    figure.cpu = figure_of(cpu, rounds).median;
+    return figure;
+}
+
 static void bench_print_all(const struct bench *bench, const char *disk, size_t count,
                             size_t rounds)
 {
@@ -426,6 +441,9 @@ static void bench_print_all(const struct bench *bench, const char *disk, size_t 
     print_broker("disk", measure_broker(bench, disk, count, rounds, MEASURED_PLAIN));
     fflush(stdout);
     print_broker("relayed", measure_broker(bench, disk, count, rounds, MEASURED_RELAYED));
+    fflush(stdout);
+    if (bench->beside_redis && count <= REDIS_NODES_MAX && redis_is_here())
+        print_figure("redis", measure_redis(disk, count, rounds));
 }
 
 /* Twice in turn, so that a load that comes or goes falls on both. */

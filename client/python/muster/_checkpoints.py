@@ -8,8 +8,8 @@ import os
 from typing import Any
 
 from . import _hooks
-from ._closing import Closing
-from ._errors import check, encoded, error_of, milliseconds, new_error, wrong
+from ._closing import Closing, Turns
+from ._errors import check, encoded, error_of, integer, milliseconds, new_error, wrong
 from ._native import ffi, lib
 
 
@@ -58,7 +58,7 @@ def _info(info: Any) -> CheckpointInfo:
     )
 
 
-class Checkpoints:
+class Checkpoints(Turns):
     """The calls that need a struct muster_manager alone, self._manager()."""
 
     _error: Any
@@ -69,56 +69,46 @@ class Checkpoints:
     def _finish(self, status: int, error: Any) -> None:
         raise NotImplementedError
 
+    def _status(self, call: Any, *arguments: Any) -> int:
+        return int(self._alone(call, self._manager(), *arguments, self._error))
+
+    def _ask(self, call: Any, *arguments: Any) -> None:
+        """A call whose first argument is the manager, and whose last one is the error."""
+        self._finish(self._status(call, *arguments), self._error)
+
     def all_steps(self) -> list[CheckpointInfo]:
         """All committed checkpoints that count, by step. Asks the broker."""
         found = ffi.new("struct muster_checkpoint_info const **")
         count = ffi.new("size_t *")
-        self._finish(
-            lib.muster_manager_all_steps(
-                self._manager(), found, count, _INFO_SIZE, self._error
-            ),
-            self._error,
-        )
+        self._ask(lib.muster_manager_all_steps, found, count, _INFO_SIZE)
         return [_info(found[0][at]) for at in range(count[0])]
 
     def latest_step(self) -> int | None:
         """The newest step, None = nothing is saved."""
-        step = ffi.new("int64_t *")
-        return self._step(lib.muster_manager_latest_step(self._manager(), step, self._error), step)
+        return self._step(lib.muster_manager_latest_step)
 
     def best_step(self, metric: str, *, greatest: bool = False) -> int | None:
         """The best step by a metric, the newer of equals; None = no checkpoint has it."""
-        step = ffi.new("int64_t *")
-        return self._step(
-            lib.muster_manager_best_step(
-                self._manager(), metric.encode(), greatest, step, self._error
-            ),
-            step,
-        )
+        return self._step(lib.muster_manager_best_step, encoded("metric", metric), greatest)
 
     def metadata(self, step: int) -> CheckpointInfo:
         """The checkpoint of one step, with its metadata."""
         found = ffi.new("struct muster_checkpoint_info const **")
-        self._finish(
-            lib.muster_manager_metadata(self._manager(), step, found, _INFO_SIZE, self._error),
-            self._error,
-        )
+        self._ask(lib.muster_manager_metadata, integer("step", step, bits=62), found, _INFO_SIZE)
         return _info(found[0])
 
     def pin(self, step: int, lease: float) -> None:
         """Protects the checkpoint of this step for `lease` seconds, or until unpin or close."""
-        check(
-            lib.muster_manager_pin(
-                self._manager(), step, milliseconds("lease", lease), ffi.NULL, self._error
-            ),
-            self._error,
-        )
+        number, ms = integer("step", step, bits=62), milliseconds("lease", lease)
+        self._ask(lib.muster_manager_pin, number, ms, ffi.NULL)
 
     def unpin(self, step: int) -> None:
         """Ends what pin began."""
-        check(lib.muster_manager_unpin(self._manager(), step, self._error), self._error)
+        self._ask(lib.muster_manager_unpin, integer("step", step, bits=62))
 
-    def _step(self, status: int, step: Any) -> int | None:
+    def _step(self, call: Any, *arguments: Any) -> int | None:
+        step = ffi.new("int64_t *")
+        status = self._status(call, *arguments, step)
         if status == lib.MUSTER_E_NOT_FOUND:
             return None
         self._finish(status, self._error)
@@ -146,6 +136,8 @@ class Reader(Checkpoints, Closing):
     Raises NotFoundError if there is no such directory.
     """
 
+    _what = "Reader"
+
     def __init__(
         self,
         *,
@@ -164,6 +156,7 @@ class Reader(Checkpoints, Closing):
         own.job, own.checkpoint_dir, own.broker = texts
         own.query_timeout_ms = milliseconds("timeout", timeout)
         own.directory_timeout_ms = milliseconds("appear", appear)
+        self._begin_turns()
         self._hooks = _hooks.Hooks()
         own.interrupted_fn, own.arg = lib.muster_py_interrupted, self._hooks.handle
         self._error = new_error()
@@ -177,10 +170,8 @@ class Reader(Checkpoints, Closing):
         """Waits for a checkpoint of a later step than this call gave last, and returns the newest
         one's step; None = none came within `timeout` seconds.
         """
-        step = ffi.new("int64_t *")
-        status = lib.muster_manager_next_checkpoint(
-            self._manager(), milliseconds("timeout", timeout), step, self._error
-        )
+        step, ms = ffi.new("int64_t *"), milliseconds("timeout", timeout)
+        status = self._status(lib.muster_manager_next_checkpoint, ms, step)
         if status == lib.MUSTER_E_TIMEOUT:
             return None
         self._finish(status, self._error)
@@ -188,9 +179,14 @@ class Reader(Checkpoints, Closing):
 
     def close(self) -> None:
         """Ends its pins. A second call does nothing."""
+        if self._box is None:
+            return
+        ours = self._pid == os.getpid()
+        if ours:
+            self._take_turn()
         box, self._box = self._box, None
-        if box is not None and self._pid == os.getpid():
-            lib.muster_manager_close(box, 0, ffi.NULL)
+        if ours:
+            self._finish(lib.muster_manager_close(box, 0, self._error), self._error)
 
     def __del__(self) -> None:
         if getattr(self, "_box", None) is not None:

@@ -8,7 +8,7 @@ import uuid
 from typing import Any
 
 from . import _hooks
-from ._closing import Closing
+from ._closing import Closing, Turns
 from ._errors import check, encoded, error_of, milliseconds, new_error, wrong
 from ._native import ffi, lib
 
@@ -105,7 +105,7 @@ def _take_rows(rows: Any, cls: type[Row]) -> list[Any]:
     return found
 
 
-class Client(Closing):
+class Client(Turns, Closing):
     """Asks a broker ("tcp://host:7700") or its database file (read-only). One thread at a time.
 
     address: None = the place that the tool `muster` asks, too: what MUSTER_BROKER or MUSTER_DB
@@ -113,8 +113,10 @@ class Client(Closing):
     Several brokers' addresses have commas between them: the one that answers is asked.
     timeout: of each call, in seconds.
     Each question returns a list of frozen rows; an unknown job or number gives none.
-    Raises BrokerError when there is no such place or nobody answers, Interrupted on Ctrl-C.
+    Raises BrokerError when there is no such place or nobody answers. Ctrl-C ends each wait.
     """
+
+    _what = "Client"
 
     def __init__(
         self, address: str | os.PathLike[str] | None = None, *, timeout: float = 5.0
@@ -126,6 +128,7 @@ class Client(Closing):
             lib.muster_client_open(place, milliseconds("timeout", timeout), box, error),
             error,
         )
+        self._begin_turns()
         self._hooks = _hooks.Hooks()
         self._box: Any = box
         self._pid = os.getpid()
@@ -266,8 +269,13 @@ class Client(Closing):
 
     def close(self) -> None:
         """Closes it; rows stay valid. May be called again."""
-        box, self._box = getattr(self, "_box", None), None
-        if box is not None and self._pid == os.getpid():
+        if getattr(self, "_box", None) is None:
+            return
+        ours = self._pid == os.getpid()
+        if ours:
+            self._take_turn()
+        box, self._box = self._box, None
+        if ours:
             lib.muster_client_close(box, ffi.NULL)
 
     def __del__(self) -> None:
@@ -298,7 +306,7 @@ class Client(Closing):
 
     def _finish(self, call: Any, *arguments: Any) -> None:
         error = new_error()
-        status = call(self._client(), *arguments, error)
+        status = self._alone(call, self._client(), *arguments, error)
         _hooks.raise_pending(
             self._hooks, None if status == lib.MUSTER_OK else error_of(status, error)
         )
@@ -306,4 +314,4 @@ class Client(Closing):
 
 
 def _text(value: str | None) -> Any:
-    return ffi.NULL if value is None else value.encode()
+    return ffi.NULL if value is None else encoded("this word", value)

@@ -1,11 +1,16 @@
-"""What `with` does for everything that has a close."""
+"""What `with` does for everything that has a close, and one call of it at a time."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import TracebackType
-from typing import TypeVar
+from typing import Any, TypeVar
+
+from ._errors import wrong
+from ._native import ffi, lib
 
 Self = TypeVar("Self", bound="Closing")
+Result = TypeVar("Result")
 
 
 class Closing:
@@ -24,3 +29,33 @@ class Closing:
         trace: TracebackType | None,
     ) -> None:
         self.close()
+
+
+class Turns:
+    """One call at a time. An object of C belongs to one thread, and C calls Python back inside a
+    call: what another thread, a signal handler or a callable asks of it then is refused.
+    """
+
+    _what: str
+    _turn: Any
+
+    def _begin_turns(self) -> None:
+        self._turn = ffi.gc(lib.muster_py_turn_create(), lib.free)
+
+    def _take_turn(self) -> None:
+        if not lib.muster_py_turn_take(self._turn):
+            raise self._in_a_call()
+
+    def _in_a_call(self) -> Exception:
+        return wrong(
+            f"this muster.{self._what} is in another call: of another thread, or of the one that "
+            "this signal handler or callable interrupts; call it when that has returned"
+        )
+
+    def _alone(self, call: Callable[..., Result], *arguments: Any) -> Result:
+        """A call of C, alone."""
+        self._take_turn()
+        try:
+            return call(*arguments)
+        finally:
+            lib.muster_py_turn_give(self._turn)

@@ -223,6 +223,11 @@ def integer(name: str, value: int | None, unset: int = 0, bits: int = 31) -> int
 def encoded(name: str, value: str | os.PathLike[str]) -> bytes:
     """A word or a path, as bytes for C."""
     try:
-        return os.fsencode(value)
+        data = os.fsencode(value)
     except TypeError:
         raise wrong_type(f"{name} is {value!r}; give it as text") from None
+    except UnicodeEncodeError:
+        raise wrong(f"{name} is {value!r}, which is no Unicode text") from None
+    if b"\0" in data:
+        raise wrong(f"{name} is {value!r}; it may have no NUL")
+    return data

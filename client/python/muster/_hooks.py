@@ -43,7 +43,9 @@ class Hooks:
         self,
         save: Callable[[Any], object] | None = None,
         restore: Callable[[Any], object] | None = None,
+        check: Callable[[], object] | None = None,
     ) -> None:
+        self.check = check  # before the state is read
         self.save = save
         self.restore = restore
         self.raised: BaseException | None = None
@@ -59,7 +61,8 @@ def _keep(
     names = trace.tb_frame.f_locals
     hooks = ffi.from_handle(names["arg"] if "arg" in names else names["context"].arg)
     hooks.raised = value
-    if "context" in names and value is not None and hooks.node != ffi.NULL:
+    waits = trace.tb_frame.f_code is _interrupted_code
+    if not waits and value is not None and hooks.node != ffi.NULL:
         lib.muster_node_fail(hooks.node, exit_code_of(value), text_of(value).encode())
 
 
@@ -78,12 +81,21 @@ def _restore(context: Any) -> int:
     return 0
 
 
+@ffi.def_extern(name="muster_py_state_check", error=1, onerror=_keep)
+def _state_check(arg: Any) -> int:
+    ffi.from_handle(arg).check()
+    return 0
+
+
 @ffi.def_extern(name="muster_py_interrupted", error=True, onerror=_keep)
 def _interrupted(arg: Any) -> bool:
     """Python runs its pending signal handlers in here, as in every function; one that raises breaks
     off the wait.
     """
     return False
+
+
+_interrupted_code = _interrupted.__code__
 
 
 def add_note(raised: BaseException, note: str) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ._checkpoints import CheckpointInfo, Checkpoints, told_number
-from ._errors import check, milliseconds, wrong, wrong_type
+from ._errors import encoded, integer, milliseconds, wrong, wrong_type
 from ._member import Member, RestoreContext, SaveContext, node_options
 from ._native import ffi, lib
 from ._progress import PATIENCE, Progress
@@ -186,6 +186,27 @@ def _policies(save: Sequence[_Policy], keep: Sequence[_Policy], trash: str | Non
     return policies, memory
 
 
+def _metrics(metrics: Mapping[str, float]) -> tuple[list[Any], Any]:
+    """Their names, and the values, which borrow these."""
+    if not isinstance(metrics, Mapping):
+        raise wrong_type(f"metrics is a {type(metrics).__name__}; give a dict of numbers by name")
+    names = [ffi.new("char[]", encoded("the name of a metric", name)) for name in metrics]
+    values = ffi.new("struct muster_metric[]", len(names))
+    for at, (name, value) in enumerate(metrics.items()):
+        try:
+            values[at].name, values[at].value = names[at], float(value)
+        except (TypeError, ValueError):
+            raise wrong_type(f"metric {name!r} is {value!r}; give a number") from None
+    return names, values
+
+
+def _as_json(metadata: Mapping[str, Any]) -> bytes:
+    try:
+        return json.dumps(metadata).encode()
+    except (TypeError, ValueError) as error:
+        raise wrong_type(f"metadata is no JSON ({error}); give a dict of plain values") from None
+
+
 class Manager(Member, Checkpoints):
     """Saves by policy, keeps what policies want, and counts steps from index 0 as its user does.
 
@@ -247,13 +268,8 @@ class Manager(Member, Checkpoints):
         nothing is saved yet. Raises muster.Error when there is no checkpoint of that step.
         """
         found = ffi.new("struct muster_restored *")
-        status = lib.muster_manager_restore(
-            self._manager(),
-            lib.MUSTER_STEP_LATEST if step is None else step,
-            found,
-            ffi.sizeof(found[0]),
-            self._error,
-        )
+        wanted = lib.MUSTER_STEP_LATEST if step is None else integer("step", step, bits=62)
+        status = self._status(lib.muster_manager_restore, wanted, found, ffi.sizeof(found[0]))
         node = lib.muster_manager_node(self._manager())
         if node != ffi.NULL:
             self._joined(node)
@@ -287,20 +303,16 @@ class Manager(Member, Checkpoints):
         """
         request = ffi.new("struct muster_save_request *")
         lib.muster_save_request_init(request, ffi.sizeof("struct muster_save_request"))
-        names = [ffi.new("char[]", name.encode()) for name in metrics or {}]
-        values = ffi.new("struct muster_metric[]", len(names))
-        for at, (name, value) in enumerate(zip(names, (metrics or {}).values(), strict=True)):
-            values[at].name, values[at].value = name, float(value)
-        custom = ffi.NULL if metadata is None else ffi.new("char[]", json.dumps(metadata).encode())
+        names, values = _metrics({} if metrics is None else metrics)
+        custom = ffi.NULL if metadata is None else ffi.new("char[]", _as_json(metadata))
         request.force, request.metrics, request.metrics_count = force, values, len(names)
         request.custom_metadata = custom
-        request.epoch = -1 if epoch is None else epoch
-        request.step_in_epoch = -1 if step_in_epoch is None else step_in_epoch
-        request.data_position = -1 if data_position is None else data_position
-        saved = ffi.new("bool *")
-        manager = self._manager()
+        request.epoch = integer("epoch", epoch, -1, 62)
+        request.step_in_epoch = integer("step_in_epoch", step_in_epoch, -1, 62)
+        request.data_position = integer("data_position", data_position, -1, 62)
+        saved, number = ffi.new("bool *"), integer("step", step, bits=62)
         try:
-            status = lib.muster_manager_save(manager, step, request, saved, self._error)
+            status = self._status(lib.muster_manager_save, number, request, saved)
         finally:
             self._unwatch()
         self._finish(status, self._error)
@@ -316,7 +328,7 @@ class Manager(Member, Checkpoints):
         self._unwatch()
         answer = ffi.new("bool *")
         ask = lib.muster_manager_begin_save if force else lib.muster_manager_should_save
-        self._finish(ask(self._manager(), step, answer, self._error), self._error)
+        self._ask(ask, integer("step", step, bits=62), answer)
         if answer[0]:
             self._watch(None)
         return bool(answer[0])
@@ -337,16 +349,11 @@ class Manager(Member, Checkpoints):
 
     def wait_until_finished(self, timeout: float | None = None) -> None:
         """Waits for all saves under way; raises the oldest failure not told yet, or WaitTimeout."""
-        self._finish(
-            lib.muster_manager_wait_until_finished(
-                self._manager(), milliseconds("timeout", timeout, -1), self._error
-            ),
-            self._error,
-        )
+        self._ask(lib.muster_manager_wait_until_finished, milliseconds("timeout", timeout, -1))
 
     def check_for_errors(self) -> None:
         """Raises if a save or a deletion failed since this was asked last. Never waits."""
-        self._finish(lib.muster_manager_check_for_errors(self._manager(), self._error), self._error)
+        self._ask(lib.muster_manager_check_for_errors)
 
     @property
     def is_saving(self) -> bool:
@@ -359,7 +366,7 @@ class Manager(Member, Checkpoints):
 
     def delete(self, step: int) -> None:
         """Deletes one checkpoint, whatever the policies say; one rank's call is enough."""
-        check(lib.muster_manager_delete(self._manager(), step, self._error), self._error)
+        self._ask(lib.muster_manager_delete, integer("step", step, bits=62))
 
     def _manager(self) -> Any:
         self._handle()

@@ -15,6 +15,7 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 from . import _hooks
+from ._closing import Turns
 from ._errors import (
     Error,
     Preempted,
@@ -211,7 +212,10 @@ def node_options(
     hooks = Hooks(
         save and (lambda context: save(_save_context(context))),
         restore and (lambda context: restore(_restore_context(context))),
+        state.check if state is not None else None,
     )
+    if state is not None:
+        options.state_check_fn = lib.muster_py_state_check
     if save is not None:
         options.termination.save_fn = lib.muster_py_save
         options.termination.restore_fn = lib.muster_py_restore
@@ -231,7 +235,7 @@ def _close_at_exit(reference: weakref.ref[Member]) -> None:
 Self = TypeVar("Self", bound="Member")
 
 
-class Member:
+class Member(Turns):
     """A rank of a job: who it is, what it tells, and how it leaves."""
 
     _what = "Member"
@@ -239,6 +243,7 @@ class Member:
     _restart_code: int
 
     def _begin(self, hooks: Hooks, state: TrainingState | None) -> None:
+        self._begin_turns()
         self._pid = os.getpid()
         self._box: Any = None
         self._c: Any = ffi.NULL  # the node
@@ -314,7 +319,7 @@ class Member:
             self._handle(),
             _choice("kind", kind, NOTICES),
             milliseconds("left", left, -1),
-            ffi.NULL if text is None else text.encode(),
+            ffi.NULL if text is None else encoded("text", text),
         )
         check(status, new_error())
 
@@ -334,8 +339,8 @@ class Member:
 
         Waits `timeout` seconds for each (None = as long as the node is open), and then ends. Closing
         the node ends it once all is read. Any thread, as one of the program's own that watches the
-        training. Each event goes to one reader. The newest 1024 are kept for it, with the lines of
-        the log among them; Event.lost counts the others.
+        training. Each event goes to one reader. The newest 1024 of each kind are kept for it;
+        Event.lost counts the others.
         """
         events = self._hooks.events  # None: it only reads checkpoints
         return iter(()) if events is None else events.read(timeout)
@@ -352,11 +357,8 @@ class Member:
         """
         if suspect:
             ms = milliseconds("wait", wait)
-            status = lib.muster_node_fail_suspecting(
-                self._handle(), code, text.encode(), ms, self._error
-            )
-            return self._finish(status, self._error)
-        check(lib.muster_node_fail(self._handle(), code, text.encode()), new_error())
+            return self._call(lib.muster_node_fail_suspecting, code, encoded("text", text), ms)
+        check(lib.muster_node_fail(self._handle(), code, encoded("text", text)), new_error())
 
     # --- leaving ----------------------------------------------------------------------------
 
@@ -373,6 +375,8 @@ class Member:
         """
         if self._box is None:
             return
+        if self._pid == os.getpid():
+            self._take_turn()
         box, self._box = self._box, None
         self._c = ffi.NULL
         if self._pid == os.getpid():
@@ -429,6 +433,10 @@ class Member:
         if self._box is None:
             raise wrong(f"this muster.{self._what} is closed; open another")
         return self._c
+
+    def _call(self, call: Any, *arguments: Any) -> None:
+        """A call of the node, alone; the error is its last argument."""
+        self._finish(self._alone(call, self._handle(), *arguments, self._error), self._error)
 
     def _leave_with(self, value: BaseException) -> None:
         """Leaves while an exception is on its way, which goes on in any case."""

@@ -14,8 +14,7 @@ from ._member import Member, RestoreContext, SaveContext, node_options
 from ._native import ffi, lib
 from ._state import TrainingState
 
-_NULL = ffi.NULL
-_boundary = lib.muster_node_save_if_preempted  # looked up once: it is called behind each step
+_step = lib.muster_py_step  # looked up once: it is called behind each step
 
 
 @dataclasses.dataclass(frozen=True)
@@ -119,7 +118,7 @@ class Node(Member):
 
     def restore(self) -> None:
         """With restore_later: restores the checkpoint. Waits for the other ranks (join_timeout)."""
-        self._finish(lib.muster_node_restore(self._handle(), self._error), self._error)
+        self._call(lib.muster_node_restore)
 
     # --- steps ------------------------------------------------------------------------------
 
@@ -131,9 +130,11 @@ class Node(Member):
         termination is settled: leave the loop. Raises PeerError when another rank failed, SaveError
         and others; an exception of `save` comes out of here.
         """
-        status = _boundary(self._c, _NULL, self._error)
+        status = _step(self._turn, self._c, self._error)
         if status or self._hooks.raised is not None:
             self._handle()  # a closed one is refused by C, and told here
+            if status < 0:
+                raise self._in_a_call()
             self._finish(status, self._error)
 
     @contextmanager
@@ -141,14 +142,14 @@ class Node(Member):
         """A block that counts as one step; instead of step(). An exception in it is told to the
         other ranks.
         """
-        self._finish(lib.muster_node_scope_enter(self._handle(), self._error), self._error)
+        self._call(lib.muster_node_scope_enter)
         try:
             yield
         except BaseException as raised:
             self.fail(_hooks.text_of(raised))
-            lib.muster_node_scope_leave(self._handle(), 1, ffi.NULL)
+            self._alone(lib.muster_node_scope_leave, self._handle(), 1, ffi.NULL)
             raise
-        self._finish(lib.muster_node_scope_leave(self._handle(), 0, self._error), self._error)
+        self._call(lib.muster_node_scope_leave, 0)
 
     @contextmanager
     def hold(self) -> Iterator[None]:
@@ -186,12 +187,7 @@ class Node(Member):
 
         Raises WaitTimeout when one is still under way.
         """
-        self._finish(
-            lib.muster_node_wait_until_finished(
-                self._handle(), milliseconds("timeout", timeout), self._error
-            ),
-            self._error,
-        )
+        self._call(lib.muster_node_wait_until_finished, milliseconds("timeout", timeout))
 
     def save_progress(self, written_bytes: int) -> None:
         """For a long `save`: tells how many bytes are written. A save that tells nothing is given

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ._errors import check, encoded, integer, new_error, wrong, wrong_type
+from ._errors import Error, check, encoded, integer, new_error, wrong, wrong_type
 from ._native import ffi, lib
 
 _DTYPES = {
@@ -36,6 +36,12 @@ def _bytes_of(array: Any, dtype: str) -> Any:
     return array
 
 
+def _facts(name: str, array: Any) -> tuple[int, tuple[int, ...], int]:
+    """What C was told of an array: type, shape, and where it is."""
+    dtype, shape, pointer = _memory(name, array)
+    return dtype, shape, int(ffi.cast("uintptr_t", pointer))
+
+
 def _name(name: str) -> bytes:
     return encoded("the name of a state", name)
 
@@ -57,6 +63,8 @@ def _memory(name: str, array: Any) -> tuple[int, tuple[int, ...], Any]:
                 f"state {name!r} is on {array.device}, where muster reads no memory; give a CPU "
                 "tensor"
             )
+        if array.is_conj() or array.is_neg():
+            raise wrong(f"state {name!r} is a view that is conjugated; give its resolve_conj()")
         if not array.is_contiguous():
             raise wrong(f"state {name!r} is not contiguous; give its contiguous()")
         return _DTYPES[dtype], tuple(array.shape), ffi.cast("void *", array.data_ptr())
@@ -83,6 +91,7 @@ class TrainingState(Mapping[str, Any]):
     def __init__(self, arrays: Mapping[str, Any] | None = None, /, **named: Any) -> None:
         self._arrays: dict[str, Any] = {}
         self._pointers: dict[str, Any] = {}
+        self._facts: dict[str, Any] = {}  # where each is; None: it cannot move
         error = new_error()
         box = ffi.new("muster_state_t **")
         check(lib.muster_state_create(box, error), error)
@@ -160,7 +169,7 @@ class TrainingState(Mapping[str, Any]):
         """Takes one array out. Raises muster.Error when there is none of that name."""
         error = new_error()
         check(lib.muster_state_remove(self._box[0], _name(name), error), error)
-        del self._arrays[name], self._pointers[name]
+        del self._arrays[name], self._pointers[name], self._facts[name]
 
     @property
     def size_bytes(self) -> int:
@@ -170,6 +179,29 @@ class TrainingState(Mapping[str, Any]):
     def _keep(self, name: str, array: Any, pointer: Any) -> None:
         self._arrays[name] = array
         self._pointers[name] = pointer
+        self._facts[name] = _facts(name, array) if hasattr(array, "dtype") else None
+
+    def check(self) -> None:
+        """Is the memory of each array where it was when it was added? muster asks before it reads or
+        fills them.
+
+        Raises ArgumentError of one that got other memory since, as by `tensor.data = ...`.
+        """
+        for name, array in self._arrays.items():
+            if self._moved(name, array):
+                raise wrong(
+                    f"state {name!r} has other memory than when it was added, or another shape or "
+                    "type; change it in place, or remove it and add it again"
+                )
+
+    def _moved(self, name: str, array: Any) -> bool:
+        was = self._facts[name]
+        if was is None:
+            return False
+        try:
+            return bool(_facts(name, array) != was)
+        except Error:
+            return True
 
     def __getitem__(self, name: str) -> Any:
         return self._arrays[name]

@@ -9,7 +9,8 @@ import os
 import threading
 import time
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from ._closing import Closing
@@ -141,10 +142,13 @@ class Coordinator(Closing):
         options.connect_timeout_ms = milliseconds("connect_timeout", connect_timeout)
         options.broker_timeout_ms = milliseconds("broker_timeout", broker_timeout)
         self._broker_timeout = broker_timeout
+        self._lock = threading.RLock()  # of the two below; a signal handler may come to it again
+        self._calls = 0
+        self._box: Any = None
         self._pid = os.getpid()
         error, box = new_error(), ffi.new("muster_coordinator_t **")
         check(_apart(lambda: lib.muster_coordinator_open(options, box, error)), error)
-        self._box: Any = box
+        self._box = box
         del texts
 
     def per_worker(self, function: str, args: bytes = b"") -> PerWorker:
@@ -155,9 +159,12 @@ class Coordinator(Closing):
         """
         name, data = encoded("function", function), _bytes("args", args)
         c, error, box = self._c(), new_error(), ffi.new("muster_per_worker_t **")
-        status = _apart(
-            lambda: lib.muster_coordinator_create_per_worker(c, name, data, len(data), box, error)
-        )
+        with self._held():
+            status = _apart(
+                lambda: lib.muster_coordinator_create_per_worker(
+                    c, name, data, len(data), box, error
+                )
+            )
         check(status, error)
         return PerWorker(self, box[0])
 
@@ -228,7 +235,13 @@ class Coordinator(Closing):
 
         Raises what kept tasks from being taken: WaitTimeout, BrokerError and others.
         """
-        box, self._box = getattr(self, "_box", None), None
+        with self._lock:
+            if self._calls > 0 and self._pid == os.getpid():
+                raise wrong(
+                    "this muster.Coordinator is in another call, of another thread or of the one "
+                    "that this signal handler interrupts; close it when that has returned"
+                )
+            box, self._box = self._box, None
         if box is not None and self._pid == os.getpid():
             error = new_error()
             check(_apart(lambda: lib.muster_coordinator_close(box, error)), error)
@@ -238,9 +251,24 @@ class Coordinator(Closing):
             raise wrong("this muster.Coordinator is closed; open another")
         return self._box[0]
 
+    @contextmanager
+    def _held(self) -> Iterator[None]:
+        """A call of C is under way: close would take the memory from under it."""
+        with self._lock:
+            self._calls += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._calls -= 1
+
     def _wait(self, timeout: float | None, call: Callable[[int, Any], int]) -> None:
         """Calls again while the call's own wait is over and this one is not."""
         milliseconds("timeout", timeout)
+        with self._held():
+            self._wait_held(timeout, call)
+
+    def _wait_held(self, timeout: float | None, call: Callable[[int, Any], int]) -> None:
         until = None if timeout is None else time.monotonic() + timeout
         unheard: float | None = None
         while True:

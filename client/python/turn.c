@@ -1,0 +1,37 @@
+/* turn.c - one call at a time. An object of C belongs to one thread, and C calls Python back in the
+ * middle of a call: a signal handler, a callable or another thread that comes to it then is
+ * refused. Part of the module muster._native. */
+#include <stdatomic.h>
+#include <stdbool.h>
+
+struct muster_py_turn {
+    atomic_bool taken;
+};
+
+static struct muster_py_turn *muster_py_turn_create(void)
+{
+    return calloc(1, sizeof(struct muster_py_turn));
+}
+
+static bool muster_py_turn_take(struct muster_py_turn *turn)
+{
+    return !atomic_exchange_explicit(&turn->taken, true, memory_order_acquire);
+}
+
+static void muster_py_turn_give(struct muster_py_turn *turn)
+{
+    atomic_store_explicit(&turn->taken, false, memory_order_release);
+}
+
+/* The boundary of Node.step: a status, or -1 when it is in another call. */
+static int muster_py_step(struct muster_py_turn *turn, muster_node_t *node,
+                          struct muster_error *error)
+{
+    int status;
+
+    if (!muster_py_turn_take(turn))
+        return -1;
+    status = (int)muster_node_save_if_preempted(node, NULL, error);
+    muster_py_turn_give(turn);
+    return status;
+}
