@@ -352,7 +352,6 @@ static void begin_again(struct program *program)
     if (program->shared == NULL)
         return;
     shared_close(&program->shared); /* if the lease is still ours: the next one need not wait */
-    setenv(BEGAN_BEFORE, "1", 1);
     execv("/proc/self/exe", program->argv);
     broker_log(LOG_LEVEL_ERROR, "cannot begin again as a standby: %s", strerror(errno));
 }
@@ -372,8 +371,16 @@ static int main_run(struct program *program)
     if (status != MUSTER_OK) {
         broker_log(LOG_LEVEL_ERROR, "%s: %s", muster_status_name(status), err.text);
         if (program->shared != NULL && (status == MUSTER_E_LOCKED || status == MUSTER_E_STORAGE)) {
+            struct pollfd fd = {.fd = program->signal_fd, .events = POLLIN};
+
             store_discard(&program->store); /* a take-over that failed may be tried again */
-            poll(NULL, 0, SHARED_LOOK_MS);
+            service_ready();                /* as a standby */
+            service_alive(clock_ms(CLOCK_BOOTTIME));
+            if (poll(&fd, 1, SHARED_LOOK_MS) > 0) {
+                stop(program, false);
+                broker_log(LOG_LEVEL_INFO, "musterd has ended; it could not take over");
+                return EXIT_DONE;
+            }
             begin_again(program);
         }
         stop(program, true);
@@ -388,6 +395,8 @@ static int main_run(struct program *program)
     if (program->metrics != NULL)
         say_metrics(program->metrics);
     service_ready();
+    if (program->shared != NULL)
+        setenv(BEGAN_BEFORE, "1", 1);
     if (store_is_older(program->store))
         broker_log(LOG_LEVEL_WARNING,
                    "database %s was restored from a copy that is older than what was done with it; "

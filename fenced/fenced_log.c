@@ -97,18 +97,23 @@ static enum muster_status fenced_held(struct fenced_log *log, struct muster_erro
 
     if (status != MUSTER_OK)
         return status;
-    if (postgres_int(result, 0, 2) != 1)
+    if (PQntuples(result) == 0)
+        status = error_set(err, MUSTER_E_CORRUPT,
+                           "the shared database %s has no row in its table muster_lease any more: "
+                           "somebody deleted it, or restores a part of the database; restore the "
+                           "whole of it",
+                           fenced_log_name(log));
+    else if (postgres_int(result, 0, 2) != 1)
         status = error_set(err, MUSTER_E_ARGUMENT,
                            "the shared database %s is of a newer musterd (version %" PRId64
                            "): this one knows version 1; install the newer one here, too",
                            fenced_log_name(log), postgres_int(result, 0, 2));
     else {
         postgres_is_known(log->postgres);
-        status = error_set(err, MUSTER_E_LOCKED,
-                           "%.200s is the active broker of the shared database %s, for %" PRId64
-                           " ms at least",
-                           PQntuples(result) > 0 ? PQgetvalue(result, 0, 1) : "another one",
-                           fenced_log_name(log), postgres_int(result, 0, 0));
+        status = error_set(
+            err, MUSTER_E_LOCKED,
+            "%.200s is the active broker of the shared database %s, for %" PRId64 " ms at least",
+            PQgetvalue(result, 0, 1), fenced_log_name(log), postgres_int(result, 0, 0));
     }
     PQclear(result);
     return status;
@@ -139,7 +144,8 @@ enum muster_status fenced_log_take(struct fenced_log *log, int64_t lease_ms,
                "ends = clock_timestamp() + $2 * interval '1 ms' "
                "WHERE version = 1 AND (ends < clock_timestamp() "
                "OR ends > clock_timestamp() + 2 * $2 * interval '1 ms') "
-               "RETURNING epoch, seq, snapshot_epoch, snapshot, id",
+               "RETURNING epoch, seq, snapshot_epoch, snapshot, id, "
+               "(SELECT count(*) FROM muster_batch b WHERE b.seq > muster_lease.seq)",
         .count = 2,
         .params = {postgres_text(log->owner), postgres_number((uint64_t)lease_ms)},
         .doing = "take the lease"};
@@ -161,9 +167,16 @@ enum muster_status fenced_log_take(struct fenced_log *log, int64_t lease_ms,
     log->epoch = ret_head->epoch;
     log->seq = ret_head->seq;
     log->doubt = false;
-    postgres_is_known(log->postgres);
+    if (postgres_int(result, 0, 5) > 0)
+        status = error_set(err, MUSTER_E_CORRUPT,
+                           "the shared database %s has batches beyond the %" PRIu64
+                           " that its table muster_lease knows: only a part of it was restored; "
+                           "restore the whole of it",
+                           fenced_log_name(log), log->seq);
     PQclear(result);
-    return MUSTER_OK;
+    if (status != MUSTER_OK)
+        fenced_log_release(log);
+    return status;
 }
 
 static enum muster_status fenced_newer(const struct fenced_log *log, int64_t version,
@@ -324,12 +337,8 @@ enum muster_status fenced_log_snapshot_end(struct fenced_log *log, uint64_t seq,
                                            struct muster_error *err)
 {
     struct question ask = {
-        .sql = "WITH fence AS (UPDATE muster_lease SET snapshot = $2, snapshot_epoch = $1 "
-               "WHERE epoch = $1 AND (snapshot_epoch, snapshot) < ($1, $2) RETURNING epoch), "
-               "batches AS (DELETE FROM muster_batch WHERE seq <= $2 "
-               "AND EXISTS (SELECT FROM fence)), "
-               "parts AS (DELETE FROM muster_snapshot s WHERE (s.epoch, s.seq) <> ($1, $2) "
-               "AND EXISTS (SELECT FROM fence)) SELECT epoch FROM fence",
+        .sql = "UPDATE muster_lease SET snapshot = $2, snapshot_epoch = $1 "
+               "WHERE epoch = $1 AND (snapshot_epoch, snapshot) < ($1, $2) RETURNING epoch",
         .count = 2,
         .params = {postgres_number(log->epoch), postgres_number(seq)},
         .doing = "end a snapshot"};
@@ -337,6 +346,47 @@ enum muster_status fenced_log_snapshot_end(struct fenced_log *log, uint64_t seq,
     enum muster_status status = fenced_do(log, &ask, &rows, err);
 
     return status == MUSTER_OK && rows == 0 ? fenced_held(log, err) : status;
+}
+
+/* Rows that are large are few a question: it has POSTGRES_WAIT_MS. */
+static enum muster_status sweep_one(struct fenced_log *log, const char *sql, int *ret_rows,
+                                    struct muster_error *err)
+{
+    struct question ask = {.sql = sql,
+                           .count = 1,
+                           .params = {postgres_number(log->epoch)},
+                           .doing = "delete what the snapshot stands for"};
+
+    return fenced_do(log, &ask, ret_rows, err);
+}
+
+enum muster_status fenced_log_sweep(struct fenced_log *log, bool *ret_more,
+                                    struct muster_error *err)
+{
+    int batches = 0, parts = 0;
+    enum muster_status status =
+        sweep_one(log,
+                  "DELETE FROM muster_batch WHERE seq IN (SELECT seq FROM muster_batch, "
+                  "(SELECT snapshot FROM muster_lease WHERE epoch = $1) lease "
+                  "WHERE seq <= snapshot ORDER BY seq LIMIT 256) RETURNING seq",
+                  &batches, err);
+
+    if (status == MUSTER_OK)
+        status = sweep_one(log,
+                           "DELETE FROM muster_snapshot WHERE (epoch, seq, part) IN (SELECT "
+                           "s.epoch, s.seq, s.part FROM muster_snapshot s, (SELECT "
+                           "snapshot_epoch, snapshot FROM muster_lease WHERE epoch = $1) lease "
+                           "WHERE (s.epoch, s.seq) < (snapshot_epoch, snapshot) "
+                           "ORDER BY s.epoch, s.seq LIMIT 8) RETURNING epoch",
+                           &parts, err);
+    if (status == MUSTER_OK)
+        *ret_more = batches > 0 || parts > 0;
+    return status;
+}
+
+void fenced_log_is_known(struct fenced_log *log)
+{
+    postgres_is_known(log->postgres);
 }
 
 enum muster_status fenced_log_read_snapshot(struct fenced_log *log,
@@ -363,6 +413,11 @@ enum muster_status fenced_log_read_snapshot(struct fenced_log *log,
         if (!over)
             status = part_fn(arg, PQgetvalue(result, 0, 0), (size_t)PQgetlength(result, 0, 0), err);
         PQclear(result);
+        if (over && part == 0)
+            return error_set(err, MUSTER_E_CORRUPT,
+                             "the shared database %s has no row of its snapshot: somebody deleted "
+                             "it, or restored only a part of the database; restore the whole of it",
+                             fenced_log_name(log));
         if (over)
             break;
     }

@@ -74,12 +74,16 @@ enum muster_status fenced_log_append(struct fenced_log *log, const void *changes
 uint64_t fenced_log_seq(const struct fenced_log *log);
 
 /* The whole database as it is after batch `seq`: parts in order, from 0, then the end, from which
- * on it counts, and what it stands for is deleted. */
+ * on it counts. Then what it stands for can be deleted, a few rows a call: *ret_more. */
 enum muster_status fenced_log_snapshot_part(struct fenced_log *log, uint64_t seq, uint64_t part,
                                             const void *data, size_t size,
                                             struct muster_error *err);
 enum muster_status fenced_log_snapshot_end(struct fenced_log *log, uint64_t seq,
                                            struct muster_error *err);
+enum muster_status fenced_log_sweep(struct fenced_log *log, bool *ret_more,
+                                    struct muster_error *err);
+/* This start came to its end: from here on the database is the right one, whatever it refuses. */
+void fenced_log_is_known(struct fenced_log *log);
 
 typedef enum muster_status fenced_log_part_fn(void *arg, const void *data, size_t size,
                                               struct muster_error *err);

@@ -305,6 +305,12 @@ static bool postgres_needs_lookup(const struct host *host)
            host->name[0] != '\0' && host->name[0] != '/' && host->name[0] != '@';
 }
 
+/* libpq would write them on stderr, beside the log. */
+static void postgres_hears_notice(void *arg, const char *text)
+{
+    (void)arg, (void)text;
+}
+
 static bool postgres_start(struct postgres *postgres)
 {
     const struct host *host = &postgres->hosts[postgres->turn];
@@ -338,6 +344,7 @@ static bool postgres_start(struct postgres *postgres)
     if (postgres->conn == NULL)
         return false;
     PQsetErrorVerbosity(postgres->conn, PQERRORS_VERBOSE);
+    PQsetNoticeProcessor(postgres->conn, postgres_hears_notice, NULL);
     postgres_set_name(postgres, postgres->conn);
     postgres->next = PGRES_POLLING_WRITING;
     return true;
@@ -497,11 +504,13 @@ static char *postgres_item(const char *list, size_t at)
     return strndup(list, strcspn(list, ","));
 }
 
-/* Without a host in the address libpq asks its environment, and connects as it does. */
-static enum muster_status postgres_take_hosts(struct postgres *postgres, struct muster_error *err)
+/* options: that name the hosts: the address, or the environment. */
+static enum muster_status postgres_take_hosts(struct postgres *postgres,
+                                              const PQconninfoOption *options,
+                                              struct muster_error *err)
 {
-    const char *names = postgres_option(postgres->options, "host");
-    const char *addresses = postgres_option(postgres->options, "hostaddr");
+    const char *names = postgres_option(options, "host");
+    const char *addresses = postgres_option(options, "hostaddr");
     const char *list = addresses != NULL ? addresses : names;
 
     postgres->host_count = 1;
@@ -515,7 +524,7 @@ static enum muster_status postgres_take_hosts(struct postgres *postgres, struct 
 
         host->name = postgres_item(names, i);
         host->address = postgres_item(addresses, i);
-        host->port = postgres_item(postgres_option(postgres->options, "port"), i);
+        host->port = postgres_item(postgres_option(options, "port"), i);
         if (host->name != NULL && host->name[0] != '\0' && strchr(host->name + 1, '@') != NULL)
             return error_set(err, MUSTER_E_ARGUMENT,
                              "the host in the address of %s has an @ in it: in a password "
@@ -523,6 +532,28 @@ static enum muster_status postgres_take_hosts(struct postgres *postgres, struct 
                              postgres->use.option);
     }
     return MUSTER_OK;
+}
+
+/* PGHOST, PGSERVICE and their like stand for a host that the address does not name. A service in
+ * the address itself is libpq's alone, which then tries its first host. */
+static enum muster_status postgres_find_hosts(struct postgres *postgres, struct muster_error *err)
+{
+    PQconninfoOption *defaults = NULL;
+    const bool named = postgres_option(postgres->options, "host") != NULL ||
+                       postgres_option(postgres->options, "hostaddr") != NULL ||
+                       postgres_option(postgres->options, "service") != NULL;
+    enum muster_status status;
+
+    if (!named)
+        defaults = PQconndefaults();
+    if (defaults != NULL && postgres_option(defaults, "host") == NULL &&
+        postgres_option(defaults, "hostaddr") == NULL) {
+        PQconninfoFree(defaults);
+        defaults = NULL;
+    }
+    status = postgres_take_hosts(postgres, defaults != NULL ? defaults : postgres->options, err);
+    PQconninfoFree(defaults);
+    return status;
 }
 
 enum muster_status postgres_open(const char *uri, const struct postgres_use *use,
@@ -543,7 +574,7 @@ enum muster_status postgres_open(const char *uri, const struct postgres_use *use
                            "cannot be read",
                            use->option);
     else
-        status = postgres_take_hosts(postgres, err);
+        status = postgres_find_hosts(postgres, err);
     if (status != MUSTER_OK) {
         postgres_close(&postgres);
         return status;

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #define POINT_BYTES 96
@@ -34,6 +35,7 @@ _Static_assert(sizeof records / sizeof *records == RECORD_KIND_COUNT, "one word 
 
 /* --- what was asked --------------------------------------------------------------------------- */
 
+#define SLOW_S 8                /* longer than a lease */
 static char order[ORDER_BYTES]; /* the newest line of the file, or of the environment */
 static long reached;            /* how often since it came */
 static bool obeyed;
@@ -101,6 +103,11 @@ static void reach(enum failpoint place, const char *what)
     else if (strncmp(order, "stop ", 5) == 0 && !obeyed && failpoint_is_asked(order + 5, point)) {
         obeyed = true;
         kill(getpid(), SIGSTOP);
+    } else if (strncmp(order, "wait ", 5) == 0 && !obeyed && failpoint_is_asked(order + 5, point)) {
+        const struct timespec slow = {.tv_sec = SLOW_S};
+
+        obeyed = true;
+        nanosleep(&slow, NULL);
     }
 }
 

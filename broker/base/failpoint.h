@@ -6,6 +6,7 @@
  *   MUSTER_FAIL_POINT_FILE=PATH    while this file exists, its one line is an order:
  *       "kill POINT[:n]"           as above, counted from the moment the line was written
  *       "stop POINT[:n]"           SIGSTOP instead, once
+ *       "wait POINT[:n]"           this thread sleeps for 8 s, once: a disk that is slow
  *       "trace PATH2"              each point that is reached is a line of PATH2
  *   MUSTER_TEST_PUB_DROP=n         every n-th frame on PUB is thrown away (1 = all of them)
  *   MUSTER_TEST_PUB_SMALL=1        PUB keeps few frames, so that a subscriber that stalls loses

@@ -63,6 +63,7 @@ struct shared {
     int64_t renew_at_ms;
     sqlite3_session *session; /* of the transaction */
     uint64_t batch_bytes;     /* since the last snapshot */
+    bool sweeps;              /* what a snapshot stands for is not all deleted */
     uint8_t *image;           /* of a snapshot that is being written */
     size_t image_size, image_sent;
     uint64_t image_seq;
@@ -142,6 +143,8 @@ static void keeper_init(struct keeper *keeper)
 /* Without a thread the lease ends by its time, which is only slower. */
 static void keeper_start(struct shared *shared)
 {
+    if (shared->keeper.runs)
+        return;
     shared->keeper.stop = false;
     shared->keeper.runs = pthread_create(&shared->keeper.thread, NULL, keeper_run, shared) == 0;
 }
@@ -209,6 +212,7 @@ static enum muster_status copy_batches(struct shared *shared, struct copy *copy,
         result = sqlite3_exec(copy->db, "PRAGMA synchronous=OFF; BEGIN", NULL, NULL, NULL);
     if (result == SQLITE_OK)
         status = fenced_log_read_batches(shared->log, head, copy_batch, copy, err);
+    keeper_start(shared); /* what follows is the disk's, and may take long */
     if (result == SQLITE_OK &&
         status == MUSTER_OK) /* from its first moment it is known as a copy */
         result = sqlite3_exec(copy->db, sql, NULL, NULL, NULL);
@@ -304,6 +308,33 @@ static enum muster_status shared_is_copy(struct shared *shared, struct muster_er
                      shared->path, fenced_log_name(shared->log));
 }
 
+/* A copy of another shared database does not seed this one: it may be of yesterday. */
+static enum muster_status shared_is_own(struct shared *shared, struct muster_error *err)
+{
+    sqlite3 *db = NULL;
+    sqlite3_stmt *ask = NULL;
+    bool other = false;
+
+    if (access(shared->path, F_OK) != 0)
+        return MUSTER_OK;
+    if (sqlite3_open_v2(shared->path, &db, SQLITE_OPEN_READWRITE, NULL) == SQLITE_OK &&
+        sqlite3_prepare_v2(db, "SELECT 1 FROM meta WHERE key = 'shared' AND value <> ?1", -1, &ask,
+                           NULL) == SQLITE_OK) {
+        sqlite3_bind_text(ask, 1, shared->id, -1, SQLITE_STATIC);
+        other = sqlite3_step(ask) == SQLITE_ROW;
+    }
+    sqlite3_finalize(ask);
+    sqlite3_close(db);
+    return other
+               ? error_set(err, MUSTER_E_ARGUMENT,
+                           "%s is a copy of another shared database, and the shared database %s "
+                           "is empty: give the address of the one that it is a copy of, or "
+                           "another file (--db). If that database is lost, start musterd once "
+                           "without --shared: then these records are its own, and can fill %s",
+                           shared->path, fenced_log_name(shared->log), fenced_log_name(shared->log))
+               : MUSTER_OK;
+}
+
 /* Syncs the copy before it gets its name: after a power cut a broker finds the copy before, or this
  * one. */
 static enum muster_status copy_name(const struct copy *copy, struct muster_error *err)
@@ -315,10 +346,13 @@ static enum muster_status copy_name(const struct copy *copy, struct muster_error
 
     if (fd >= 0)
         close(fd);
+    failpoint_pass(FAILPOINT_COPY_SYNCED);
+    keeper_stop(copy->shared);
     if (status == MUSTER_OK)
         status = shared_keep(copy->shared, err);
     if (status != MUSTER_OK)
         return status;
+    keeper_start(copy->shared);
     shared_unlink(copy->shared->path, "-wal"); /* of the copy before */
     shared_unlink(copy->shared->path, "-shm");
     if (rename(copy->path, copy->shared->path) != 0)
@@ -405,13 +439,14 @@ enum muster_status shared_take(struct shared *shared, struct muster_error *err)
     shared->renewed_ms = before_ms;
     shared->renew_at_ms = before_ms + SHARED_RENEW_MS;
     memcpy(shared->id, head.id, sizeof shared->id);
-    status = head.has_snapshot ? shared_copy(shared, &head, err) : MUSTER_OK;
-    if (status != MUSTER_OK)
+    status = head.has_snapshot ? shared_copy(shared, &head, err) : shared_is_own(shared, err);
+    if (status != MUSTER_OK) {
+        keeper_stop(shared);
         fenced_log_release(shared->log);
-    else {
-        shared_unlock(shared, false); /* the store takes it */
-        keeper_start(shared);
+        return status;
     }
+    shared_unlock(shared, false); /* the store takes it */
+    keeper_start(shared);
     return status;
 }
 
@@ -547,8 +582,10 @@ static enum muster_status snapshot_part(struct shared *shared, struct muster_err
     if (status != MUSTER_OK || shared->image_sent < shared->image_size)
         return status;
     status = fenced_log_snapshot_end(shared->log, shared->image_seq, err);
-    if (status == MUSTER_OK)
+    if (status == MUSTER_OK) {
         snapshot_drop(shared);
+        shared->sweeps = true;
+    }
     return status;
 }
 
@@ -585,8 +622,10 @@ enum muster_status shared_begin(struct store *store, struct muster_error *err)
         status = store_exec(store, sql, err);
     if (status == MUSTER_OK)
         status = store_unsync(store, err); /* ... but for this row: see mark_sql */
-    if (status == MUSTER_OK)
+    if (status == MUSTER_OK) {
+        fenced_log_is_known(shared->log);
         keeper_start(shared); /* the core reads it all */
+    }
     return status;
 }
 
@@ -594,9 +633,9 @@ bool store_snapshot_is_due(const struct store *store)
 {
     const struct shared *shared = store->shared;
 
-    return shared != NULL &&
-           (shared->image != NULL || (shared->batch_bytes > SNAPSHOT_LEAST_BYTES &&
-                                      shared->batch_bytes > shared->image_size));
+    return shared != NULL && (shared->image != NULL || shared->sweeps ||
+                              (shared->batch_bytes > SNAPSHOT_LEAST_BYTES &&
+                               shared->batch_bytes > shared->image_size));
 }
 
 enum muster_status store_snapshot_work(struct store *store, struct muster_error *err)
@@ -605,6 +644,12 @@ enum muster_status store_snapshot_work(struct store *store, struct muster_error 
 
     if (!store_snapshot_is_due(store))
         return MUSTER_OK;
+    if (store->shared->sweeps) {
+        status = fenced_log_sweep(store->shared->log, &store->shared->sweeps, err);
+        if (status == MUSTER_E_STORAGE) /* the next snapshot's sweep takes it along */
+            store->shared->sweeps = false;
+        return status == MUSTER_E_STORAGE ? MUSTER_OK : status;
+    }
     if (store->shared->image == NULL)
         status = snapshot_take(store, err);
     if (status == MUSTER_OK)

@@ -19,7 +19,7 @@ lanes=()
 for cause in "${!layout_of[@]}"; do
     grep -E ':(event-decision|event-commit|REPORT|SAVED|SAVE_AT|checkpoint|pass)$' "$dir/$cause" | grep -v send_ >"$dir/$cause.some"
     for place in $places; do # every place in each story
-        case $place in send_* | copy_named) continue ;; esac # by chance: see slow_crash_*.sh; of --shared: shared_take_over.sh
+        case $place in send_* | copy_*) continue ;; esac # by chance: see slow_crash_*.sh; of --shared: shared_take_over.sh
         grep -q " $place:" "$dir/$cause.some" || fail "no point of place $place in a round by $cause"
     done
     crash_lanes_start 2 "$cause" "${layout_of[$cause]}" "$dir/$cause.some"

@@ -78,7 +78,37 @@ refused 'has records, and its table muster_lease has no row: only a part of it w
 asked "DROP TABLE muster_lease"
 refused 'has records, and its table muster_lease has no row'
 asked "INSERT INTO muster_lease SELECT * FROM kept; GRANT ALL ON muster_lease TO guest"
+asked "INSERT INTO muster_batch SELECT seq + 1, epoch, '' FROM muster_lease"
+refused 'has batches beyond the [0-9]+ that its table muster_lease knows: only a part of it was restored'
+asked "DELETE FROM muster_batch WHERE seq > (SELECT seq FROM muster_lease)"
+asked "CREATE TABLE parts AS SELECT * FROM muster_snapshot; DELETE FROM muster_snapshot"
+refused 'has no row of its snapshot: somebody deleted it, or restored only a part'
+asked "INSERT INTO muster_snapshot SELECT * FROM parts"
 sharer_start a
 sharer_is_active a $((took + 1))
-sharer_stop a
-finish "a server that is slow, full or has no room makes a job wait, and half a database or a newer one is refused"
+
+# 6. The lease's row goes while it is active.
+asked "DELETE FROM kept; WITH gone AS (DELETE FROM muster_lease RETURNING *) INSERT INTO kept SELECT * FROM gone"
+sharer_says a 'has no row in its table muster_lease any more'
+sharer_ends a 2
+asked "INSERT INTO muster_lease SELECT * FROM kept"
+
+# 7. A file that is a copy of this database, beside another one that is empty.
+asked "CREATE DATABASE other"
+shared=${right/\/postgres\?/\/other?}
+said=$(timeout 20 "$musterd" --listen "$ipc" --db "$dir/a/muster.db" --shared "$shared" 2>&1) && fail "a copy seeded a database"
+says "$said" 'is a copy of another shared database, and the shared database .* is empty'
+shared=$right
+
+# 8. A part of the rights: the start is told, and does not begin again. One that cannot come to its end is told to end.
+asked "CREATE ROLE half LOGIN; GRANT ALL ON muster_lease, muster_batch TO half; GRANT SELECT ON muster_snapshot TO half"
+shared=${right/user=*/user=half}
+refused 'permission denied for table muster_snapshot'
+shared=$right
+asked "CREATE FUNCTION never() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(4); RETURN NEW; END';
+    CREATE TRIGGER never BEFORE INSERT ON muster_snapshot FOR EACH ROW EXECUTE FUNCTION never()"
+sharer_start b
+sharer_says b 'cannot write a snapshot'
+sharer_stop b
+asked "DROP TRIGGER never ON muster_snapshot"
+finish "a server that is slow, full or has no room makes a job wait, and half a database, a newer or another one is refused"

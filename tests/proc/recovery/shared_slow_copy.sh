@@ -3,6 +3,7 @@
 . "$(dirname "$0")/../lib.sh"
 . "$(dirname "$0")/../lib_shared.sh"
 
+needs_fail_points
 postgres_start
 listen_of=([a]="ipc://$dir/a.sock" [b]="ipc://$dir/b.sock" [c]="ipc://$dir/c.sock")
 both=${listen_of[a]},${listen_of[b]},${listen_of[c]}
@@ -35,5 +36,19 @@ same "the epoch" "$(asked "SELECT epoch FROM muster_lease")" "$at"
 holds "take-overs of c" "$(times_said c 'is ready')" = 0
 sharer_stop c
 sharer_stop b
+
+# A copy whose sync to the disk takes as long.
+asked "ALTER TABLE muster_batch DISABLE ROW LEVEL SECURITY"
+echo "wait copy_synced:pass" >"$dir/order"
+was=$(asked "SELECT epoch FROM muster_lease")
+sharer_start b MUSTER_FAIL_POINT_FILE="$dir/order"
+await "a take-over" taken
+at=$(asked "SELECT epoch FROM muster_lease")
+sharer_start c
+sharer_is_active b 2
+same "the epoch" "$(asked "SELECT epoch FROM muster_lease")" "$at"
+holds "take-overs of c" "$(times_said c 'is ready')" = 0
+sharer_stop c
+sharer_stop b
 not_checked=1
-finish "a take-over that copies for longer than a lease is one"
+finish "a take-over that copies, or syncs its copy, for longer than a lease is one"
