@@ -20,6 +20,7 @@ struct bus_keys {
     struct sign_key sign;
     struct key_grant *items;
     size_t count;
+    struct timespec touched;
     struct timespec changed; /* of the list's file, with inode and size: which one was read */
     ino_t inode;
     off_t size;
@@ -103,6 +104,7 @@ static enum muster_status bus_keys_read(struct bus_keys *keys, struct muster_err
 
     status = key_text_read(keys->list_path, S_IWGRP | S_IWOTH, KEYS_BYTES_MAX, &text, &info, err);
     keys->changed = info.st_mtim;
+    keys->touched = info.st_ctim;
     keys->inode = info.st_ino;
     keys->size = info.st_size;
     if (status == MUSTER_OK && text != NULL) {
@@ -202,6 +204,7 @@ enum muster_status bus_keys_read_client(const char *path, int64_t now_unix_ms,
         return status;
     if (text == NULL)
         return error_set(err, MUSTER_E_AUTH, "there is no key file %s: correct --key-file", path);
+    prctl(PR_SET_DUMPABLE, 0); /* a relay: from here on it has a secret in its memory */
     status = key_file_read(text, ret_file, &why);
     bus_keys_forget(text);
     if (status != MUSTER_OK)
@@ -232,6 +235,11 @@ enum muster_status bus_keys_open(const char *db, struct bus_keys **ret_keys,
         status = bus_keys_read(keys, err);
     if (status == MUSTER_OK && keys->count > 0)
         status = bus_keys_read_secret(keys, err);
+    else if (status == MUSTER_OK && access(keys->secret_path, F_OK) == 0)
+        status = error_set(err, MUSTER_E_AUTH,
+                           "%s is gone, or empty, and this broker has a key: put the list back, "
+                           "or remove %s as well if nobody is to need a key",
+                           keys->list_path, keys->secret_path);
     if (status != MUSTER_OK) {
         bus_keys_close(&keys);
         return status;
@@ -276,7 +284,9 @@ const struct sign_key *bus_keys_sign(const struct bus_keys *keys)
 static bool is_the_same(const struct bus_keys *keys, const struct stat *info)
 {
     return info->st_mtim.tv_sec == keys->changed.tv_sec &&
-           info->st_mtim.tv_nsec == keys->changed.tv_nsec && info->st_ino == keys->inode &&
+           info->st_mtim.tv_nsec == keys->changed.tv_nsec &&
+           info->st_ctim.tv_sec == keys->touched.tv_sec && /* its owner and mode */
+           info->st_ctim.tv_nsec == keys->touched.tv_nsec && info->st_ino == keys->inode &&
            info->st_size == keys->size;
 }
 

@@ -86,6 +86,8 @@
 #define TASK_QUEUED_DEFAULT 262144 /* then schedule blocks (as their queue) */
 /* Arguments of one queue in the broker's memory */
 #define TASK_QUEUE_BYTES_MAX ((size_t)256 << 20)
+/* ... and of all queues of one key's jobs, less what others have: half of a unit's MemoryMax */
+#define TASK_KEY_BYTES_MAX ((size_t)1 << 30)
 #define TASK_ATTEMPTS_DEFAULT 3 /* workers that a task may take with it */
 #define TASK_TRIES_MAX 255      /* attempts of a task, also those that do not count: a byte */
 #define TASK_CREDIT_MAX 512     /* tasks that a worker takes at once; its HELLO names them all */

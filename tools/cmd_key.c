@@ -243,12 +243,12 @@ static int key_expiry(const struct tool *tool, int64_t *ret_unix_ms)
     number = strtol(text, &end, 10);
     for (size_t i = 0; i < sizeof units / sizeof *units; i++)
         if (end != text && end[0] == units[i].unit && end[1] == '\0' && number > 0 &&
-            number <= 100 * 365)
+            number <= 100 * 365 * (DAY_MS / units[i].ms))
             *ret_unix_ms = tool->now_unix_ms + number * units[i].ms;
     if (*ret_unix_ms == 0)
         return tool_fail(TOOL_USAGE,
                          "--expires is a number of days, hours, minutes or seconds as "
-                         "30d, 12h, 90m or 600s, not \"%s\"",
+                         "30d, 12h, 90m or 600s, at most 36500d, not \"%s\"",
                          text);
     return TOOL_DONE;
 }
@@ -476,6 +476,14 @@ static int key_list(struct tool *tool, struct key_store *store)
     return TOOL_DONE;
 }
 
+static bool any_counts(const struct tool *tool, const struct key_store *store)
+{
+    for (size_t i = 0; i < store->count; i++)
+        if (key_trouble(&store->keys[i], tool->now_unix_ms) == NULL)
+            return true;
+    return false;
+}
+
 static int key_revoke(struct tool *tool, struct key_store *store)
 {
     int code = key_store_lock(store);
@@ -496,6 +504,9 @@ static int key_revoke(struct tool *tool, struct key_store *store)
                 "Key %s is revoked. A running musterd refuses it within a second; a launch that "
                 "uses it ends as if its ranks were lost.\n",
                 grant->name);
+    if (code == TOOL_DONE && !any_counts(tool, store))
+        fprintf(tool->out, "No key is left that counts: nobody is let in over TCP any more. "
+                           "`muster key add NAME --job JOB` makes another one.\n");
     return code;
 }
 

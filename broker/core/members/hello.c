@@ -176,8 +176,13 @@ static void take_facts(struct core *core, const struct input *in, struct peer *p
 static struct peer *hello_join(struct core *core, const struct input *in, struct job *job)
 {
     const struct wire_msg *m = in->message;
-    struct peer *peer = peer_create(core, job, m->up.incarnation);
+    struct peer *peer;
 
+    if (!peers_have_room(core, in->key_jobs)) {
+        hello_refuse(core, in, MUSTER_E_BUSY, true, TOO_MANY_PROCESSES_OF_KEY);
+        return NULL;
+    }
+    peer = peer_create(core, job, m->up.incarnation);
     if (peer == NULL) {
         hello_refuse(
             core, in, MUSTER_E_BUSY, true,

@@ -144,6 +144,7 @@ bool job_runs(const struct job *job);
  * room for, so who takes all that it can leaves half to the others. A key for all jobs has no such
  * bound. */
 bool jobs_have_room(const struct core *core, const struct job *job, const char *key_jobs);
+bool peers_have_room(const struct core *core, const char *key_jobs);
 void job_drop(struct core *core, struct job *job); /* out of memory */
 struct peer *peer_find(const struct core *core, uint64_t incarnation);
 struct peer *peer_create(struct core *core, struct job *job, uint64_t incarnation);
@@ -169,6 +170,9 @@ int64_t core_passed_ms(const struct core *core, int64_t since_boot_ms); /* to th
 #define TOO_MANY_OF_KEY                                                                         \
     "as many jobs of this key run as this broker still has room for: end one of them (`muster " \
     "status` lists those that run)"
+#define TOO_MANY_PROCESSES_OF_KEY                                                                \
+    "this key's jobs have as many processes as this broker still has room for: end one of them " \
+    "(`muster status` lists those that run)"
 bool asleep_holds(const struct core *core, const char *name);
 void asleep_add(struct core *core, const struct record_job_asleep *row);
 void asleep_remove(struct core *core, const char *name);

@@ -1,6 +1,8 @@
 /* tasks_queue - what coordinators say: add, cancel, raise, and what they hear of it. See tasks.h */
 #include "broker/core/tasks/tasks.h"
 
+#include "schema/keys/keys.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -76,9 +78,23 @@ static void alive(struct core *core, const struct input *in, const struct task_q
 
 /* --- add -------------------------------------------------------------------------------------- */
 
+/* As jobs_have_room: what further arguments of this key's jobs may take. */
+static size_t bytes_left(const struct core *core, const char *key_jobs)
+{
+    size_t own = 0, all = 0;
+
+    if (key_jobs == NULL || strcmp(key_jobs, "*") == 0)
+        return SIZE_MAX;
+    for (const struct task_queue *queue = core->tasks->queues; queue != NULL; queue = queue->next) {
+        all += queue->bytes;
+        own += key_covers(key_jobs, queue->job) ? queue->bytes : 0;
+    }
+    return all + own < TASK_KEY_BYTES_MAX ? TASK_KEY_BYTES_MAX - all - own : 0;
+}
+
 /* NULL: it may be taken. */
 static const char *tasks_queue_refused(const struct core *core, const struct task_queue *queue,
-                                       const struct wire_task_entry *entry)
+                                       const struct wire_task_entry *entry, size_t left)
 {
     size_t bytes_max =
         core->options.task_bytes_max > 0 ? core->options.task_bytes_max : TASK_QUEUE_BYTES_MAX;
@@ -88,6 +104,9 @@ static const char *tasks_queue_refused(const struct core *core, const struct tas
     if (queue->bytes + entry->args.size > bytes_max)
         return "the arguments of the queue's tasks need more memory than a queue may take; wait "
                "until a task has ended";
+    if (entry->args.size > left)
+        return "the arguments of this key's tasks need more memory than this broker still has for "
+               "them; wait until a task has ended";
     if (queue->taken == TASK_NUMBER_MAX)
         return "the queue has used up its numbers; begin it again";
     return NULL;
@@ -129,6 +148,7 @@ static void take_add(struct core *core, const struct input *in, struct task_queu
 {
     const struct wire_tasks_add *m = &in->message->u.tasks_add;
     const char *why = NULL;
+    size_t left = bytes_left(core, in->key_jobs);
     struct wire_msg *answer;
 
     for (size_t i = 0; i < m->tasks.count && why == NULL; i++) {
@@ -138,9 +158,11 @@ static void take_add(struct core *core, const struct input *in, struct task_queu
             continue; /* a repetition */
         if (entry->number > queue->taken + 1)
             break; /* what is before it was lost, and comes again first */
-        why = tasks_queue_refused(core, queue, entry);
-        if (why == NULL)
-            take_task(core, queue, entry);
+        why = tasks_queue_refused(core, queue, entry, left);
+        if (why != NULL)
+            break;
+        take_task(core, queue, entry);
+        left -= left == SIZE_MAX ? 0 : entry->args.size;
     }
     answer = send_to(core, in->route, queue->job, WIRE_TASKS_TAKEN);
     answer->u.tasks_taken =

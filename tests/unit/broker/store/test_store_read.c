@@ -378,6 +378,49 @@ static void write_tasks(struct fixture *f, int tasks, int workers)
     assert_int_equal(sqlite3_exec(f->store->db, sql, NULL, NULL, NULL), SQLITE_OK);
 }
 
+/* A job's question has rows of no other job, whatever stands in it. FOREIGN has a queue, beside
+ * those of JOB, and the rows of SAMPLE_JOB. */
+static void a_question_gets_no_row_of_another_job(void **state)
+{
+    static const char *const names[] = {
+#define QUERY(name, columns, sql) #name,
+#include "schema/sql/queries.def"
+#undef QUERY
+    };
+    static const int64_t queue = INT64_C(1) << 40;
+    const int64_t numbers[] = {
+        0,     1,      2,         3,          7,         -1,        INT64_MAX,     INT64_MIN,
+        queue, -queue, queue + 1, -queue + 1, queue - 1, 2 * queue, 1 - 2 * queue, 3 * queue + 1};
+    static const char *const texts[] = {"", "leased", "queued", "commit", SAMPLE_JOB, "job", "%"};
+    static struct store_rows rows;
+    struct fixture *f = *state;
+    size_t asked = 0;
+
+    fixture_write_samples(f);
+    write_tasks(f, 50, 2);
+    assert_int_equal(
+        sqlite3_exec(f->store->db,
+                     "INSERT INTO task_queue VALUES (2, 'foreign', 'own', 7, 0, 0, 0, 262144, 3, 0,"
+                     " 0, 0, 0, '', 0, 0, 0, 0)",
+                     NULL, NULL, NULL),
+        SQLITE_OK);
+    for (size_t n = 0; n < sizeof names / sizeof *names; n++)
+        for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+            for (size_t t = 0; t < sizeof texts / sizeof *texts; t++) {
+                const struct store_query query = {
+                    .name = names[n], .job = "foreign", .text = texts[t], .number = numbers[i]};
+                bool own = strcmp(names[n], "task_queues") == 0;
+
+                assert_int_equal(store_query(f->store, &query, &rows, &f->err), MUSTER_OK);
+                asked++;
+                if (rows.rows != (own ? 1 : 0))
+                    fail_msg("query %s of job foreign, number %lld, text \"%s\": %llu rows",
+                             names[n], (long long)numbers[i], texts[t],
+                             (unsigned long long)rows.rows);
+            }
+    assert_true(asked > 1000);
+}
+
 /* Each broker query about tasks costs some looks a task, whatever the number of workers. */
 static void lists_of_tasks_cost_by_the_task(void **state)
 {
@@ -450,6 +493,7 @@ int main(void)
         TEST(only_committed_checkpoints_have_a_manifest),
         TEST(queries_are_answered_by_name_and_in_pages),
         TEST(a_page_of_long_rows_is_cut_where_it_is_full),
+        TEST(a_question_gets_no_row_of_another_job),
         TEST(lists_of_tasks_cost_by_the_task),
         TEST(a_query_that_holds_the_nodes_up_is_broken_off),
     };
