@@ -60,6 +60,10 @@ for jobs in 'a b' '*x' '../up' ''; do
     if "$muster" key add odd --job "$jobs" --db "$db" 2>"$dir/said"; then fail "a key for jobs \"$jobs\""; fi
     says "$(cat "$dir/said")" 'is no job.s name, nor the begin of one|say for which job|needs a value'
 done
+if "$muster" key add odd --job x --expires 36501d --db "$db" 2>"$dir/said"; then fail "a key for 100 years and a day"; fi
+says "$(cat "$dir/said")" 'at most 36500d, not "36501d"'
+says "$("$muster" key add last --job x --expires 172800s --db "$dir/alone/muster.db")" 'last.key'
+says "$("$muster" key revoke last --db "$dir/alone/muster.db")" 'No key is left that counts: nobody is let in over TCP'
 "$muster" key add later --job "$job" --db "$db" >/dev/null
 year=31536000000
 sed -i "s/^\(later .* \)- - -\$/\1$(($(date +%s%3N) + year)) - -/" "$db.keys"
@@ -160,6 +164,11 @@ refused all 3 'does not accept the key' status "$job"
 cp list "$db.keys"
 let_in() { "$muster" status "$job" --broker "$broker" --key all.key --timeout 1; }
 await "the mended list to count" let_in
+chmod 620 "$db.keys"
+says_mode() { grep -q "chmod 600 $db.keys" "$dir/musterd.log"; }
+await "the log to say how to mend its mode" says_mode
+chmod 600 "$db.keys" # and nothing else: what was said mends it
+await "the list to count again" let_in
 broker_stop
 
 # --- who has a list and no key of its own does not start
@@ -168,5 +177,13 @@ code=0
 "$musterd" --db "$db" --listen 'tcp://127.0.0.1:*' >"$dir/said" 2>&1 || code=$?
 same "musterd's exit code" "$code" 1
 says "$(cat "$dir/said")" "the broker's own key .* is missing"
+
+# --- nor who has a key and no list of those it lets in: on this host it would ask nobody for one
+mv away "$db.key"
+mv "$db.keys" away
+code=0
+"$musterd" --db "$db" --listen 'tcp://127.0.0.1:*' >"$dir/said" 2>&1 || code=$?
+same "musterd's exit code" "$code" 1
+says "$(cat "$dir/said")" "$db.keys is gone, or empty, and this broker has a key: put the list back"
 
 finish "a broker on TCP lets in the keys on its list, each for its role and jobs; a revoked one ends its launch"

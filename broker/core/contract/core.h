@@ -32,8 +32,10 @@ struct core_options {
     const char *events_endpoint; /* told in WELCOME; copied */
     const char *signer;          /* NULL: it signs no manifests; else its public key; copied */
     int64_t join_timeout_ms;     /* 0 = JOIN_TIMEOUT_MS; a HELLO may ask for another */
+    size_t nodes_max;            /* 0 = CORE_NODES_MAX */
     size_t task_bytes_max;       /* 0 = TASK_QUEUE_BYTES_MAX */
     size_t task_queues_max;      /* 0 = TASK_QUEUES_MAX */
+    size_t task_key_bytes_max;   /* 0 = TASK_KEY_BYTES_MAX */
     /* ended jobs: their rows are kept by number and by age (0: without that bound) */
     size_t keep_jobs;
     int64_t keep_jobs_days;

@@ -54,16 +54,22 @@ bool jobs_have_room(const struct core *core, const struct job *job, const char *
     return own < CORE_JOBS_MAX - all;
 }
 
+static size_t nodes_max(const struct core *core)
+{
+    return core->options.nodes_max > 0 ? core->options.nodes_max : CORE_NODES_MAX;
+}
+
 /* As jobs_have_room. A quarter of the places is taken without a look. */
 bool peers_have_room(const struct core *core, const char *key_jobs)
 {
+    const size_t most = nodes_max(core);
     size_t own = 0;
 
-    if (key_jobs == NULL || strcmp(key_jobs, "*") == 0 || core->peers_count < CORE_NODES_MAX / 4)
+    if (key_jobs == NULL || strcmp(key_jobs, "*") == 0 || core->peers_count < most / 4)
         return true;
     for (const struct job *job = core->jobs; job != NULL; job = job->next)
         own += key_covers(key_jobs, job->name) ? job->peers_count : 0;
-    return own < CORE_NODES_MAX - core->peers_count;
+    return own < most - core->peers_count;
 }
 
 void job_drop(struct core *core, struct job *job)
@@ -95,7 +101,7 @@ struct peer *peer_find(const struct core *core, uint64_t incarnation)
 
 struct peer *peer_create(struct core *core, struct job *job, uint64_t incarnation)
 {
-    if (core->peers_count == CORE_NODES_MAX)
+    if (core->peers_count >= nodes_max(core))
         return NULL;
     struct peer **peers =
         room_for_one(job->peers, job->peers_count, &job->peers_capacity, 16, sizeof(struct peer *));

@@ -81,6 +81,8 @@ static void alive(struct core *core, const struct input *in, const struct task_q
 /* As jobs_have_room: what further arguments of this key's jobs may take. */
 static size_t bytes_left(const struct core *core, const char *key_jobs)
 {
+    size_t most = core->options.task_key_bytes_max > 0 ? core->options.task_key_bytes_max
+                                                       : TASK_KEY_BYTES_MAX;
     size_t own = 0, all = 0;
 
     if (key_jobs == NULL || strcmp(key_jobs, "*") == 0)
@@ -89,7 +91,7 @@ static size_t bytes_left(const struct core *core, const char *key_jobs)
         all += queue->bytes;
         own += key_covers(key_jobs, queue->job) ? queue->bytes : 0;
     }
-    return all + own < TASK_KEY_BYTES_MAX ? TASK_KEY_BYTES_MAX - all - own : 0;
+    return all + own < most ? most - all - own : 0;
 }
 
 /* NULL: it may be taken. */
@@ -104,7 +106,7 @@ static const char *tasks_queue_refused(const struct core *core, const struct tas
     if (queue->bytes + entry->args.size > bytes_max)
         return "the arguments of the queue's tasks need more memory than a queue may take; wait "
                "until a task has ended";
-    if (entry->args.size > left)
+    if (entry->args.size >= left)
         return "the arguments of this key's tasks need more memory than this broker still has for "
                "them; wait until a task has ended";
     if (queue->taken == TASK_NUMBER_MAX)

@@ -1,5 +1,6 @@
 /* The broker's core: what one key may take of it, jobs and queues. It leaves as much to the others.
  */
+#include "broker/core/tasks/tasks.h"
 #include "tests/support/core_fixture.h"
 
 #include <setjmp.h>
@@ -9,6 +10,7 @@
 #include <cmocka.h>
 
 #include <stdio.h>
+#include <string.h>
 
 static int open_core(void **state)
 {
@@ -126,6 +128,83 @@ static void one_key_takes_half_of_the_queues(void **state)
     assert_int_equal(open_queue(f, "a*", "a", 0), MUSTER_OK); /* one that is there is attached */
 }
 
+static unsigned join_rank(struct core_fixture *f, const char *key_jobs, const char *job,
+                          uint64_t rank)
+{
+    static uint64_t lives = 1000000;
+    struct wire_msg hello = {.type = WIRE_HELLO};
+    const struct wire_msg *refused;
+
+    hello.up = (struct wire_up){.job = job,
+                                .role = rank == 0 ? ROLE_CHIEF : ROLE_WORKER,
+                                .rank = rank,
+                                .incarnation = ++lives};
+    hello.u.hello = (struct wire_hello){.nonce = 1,
+                                        .world_size = WORLD_SIZE_MAX,
+                                        .host = "h",
+                                        .pid = 1,
+                                        .layout = LAYOUT_REPLICATED,
+                                        .checkpoint_dir = "/c",
+                                        .speaks = WIRE_SPEAKS};
+    f->key_jobs = key_jobs;
+    core_feed(f, lives, &hello);
+    refused = core_sent(f, lives, WIRE_REFUSED);
+    return refused != NULL ? (unsigned)refused->u.refused.code : MUSTER_OK;
+}
+
+/* A connection that speaks bundles may say HELLO for many processes. */
+static void one_key_takes_half_of_the_places_for_processes(void **state)
+{
+    struct core_fixture *f = *state;
+    size_t count = 0;
+
+    f->core->options.nodes_max = 1000;
+    while (join_rank(f, "a*", count < 300 ? "a1" : "a2", count % 300) == MUSTER_OK)
+        count++;
+    assert_int_equal(count, 500);
+    assert_int_equal(join_rank(f, "b*", "b", 0), MUSTER_OK);
+    assert_int_equal(join_rank(f, NULL, "d", 0), MUSTER_OK);
+}
+
+static unsigned add_task(struct core_fixture *f, const char *key_jobs, const char *job,
+                         unsigned name, uint64_t number)
+{
+    static const uint8_t args[100];
+    struct wire_task_entry entry = {
+        .number = number, .fn = "f", .args = {args, sizeof args}, .uses = {NULL, 0}};
+    struct wire_msg add = {.type = WIRE_TASKS_ADD};
+    const uint64_t route = 90000 + name;
+    const struct task_queue *queue = f->core->tasks->queues;
+
+    while (strcmp(queue->job, job) != 0)
+        queue = queue->next;
+    add.up = (struct wire_up){.job = job, .role = ROLE_CHIEF, .incarnation = 70000 + name};
+    add.u.tasks_add =
+        (struct wire_tasks_add){.queue = queue->queue, .tasks = {.items = &entry, .count = 1}};
+    f->key_jobs = key_jobs;
+    core_feed(f, route, &add);
+    return (unsigned)core_sent(f, route, WIRE_TASKS_TAKEN)->u.tasks_taken.code;
+}
+
+static void one_key_takes_half_of_the_memory_for_tasks(void **state)
+{
+    struct core_fixture *f = *state;
+    const size_t most = 100000;
+    uint64_t own = 0, other = 0;
+
+    f->core->options.task_key_bytes_max = most;
+    assert_int_equal(open_queue(f, "a", "a", 1), MUSTER_OK);
+    assert_int_equal(open_queue(f, "b", "b", 2), MUSTER_OK);
+    while (add_task(f, "a", "a", 1, own + 1) == MUSTER_OK)
+        own++;
+    assert_in_range(f->core->tasks->queues->bytes + f->core->tasks->queues->next->bytes,
+                    most / 2 - 100, most / 2 + 300);
+    while (add_task(f, "b", "b", 2, other + 1) == MUSTER_OK)
+        other++;
+    assert_in_range(other, own / 2 - 1, own / 2 + 1);
+    assert_int_equal(add_task(f, NULL, "b", 2, other + 1), MUSTER_OK);
+}
+
 int main(void)
 {
 #define T(test) cmocka_unit_test_setup_teardown(test, open_core, close_core)
@@ -134,6 +213,8 @@ int main(void)
         T(a_key_for_all_jobs_and_a_user_without_one_have_no_share),
         T(a_job_that_ends_makes_room_for_the_next),
         T(one_key_takes_half_of_the_queues),
+        T(one_key_takes_half_of_the_places_for_processes),
+        T(one_key_takes_half_of_the_memory_for_tasks),
     };
 
     return cmocka_run_group_tests_name("core_share", tests, NULL, NULL);
