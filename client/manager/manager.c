@@ -390,7 +390,8 @@ enum muster_status muster_manager_close(muster_manager_t **manager, int code,
     if (m->closing) /* by an atexit handler of a process that leaves in here */
         return MUSTER_OK;
     m->closing = true;
-    unpin_all(m);
+    if (!m->source.broken_off) /* who broke a question off waits for no other */
+        unpin_all(m);
     if (m->node != NULL)
         left = leave_job(m, code, &status, ret_error);
     *manager = NULL; /* not before: a save that is written behind finds the node by it */

@@ -97,6 +97,20 @@ def test_A6_ctrl_c_ends_a_blocking_call_within_a_second(world, what):
     )
 
 
+def test_A6_ctrl_c_ends_a_reader_that_has_a_pin_while_the_broker_sleeps(world):
+    world.run(1, "train_manager.py", 60, 0, world.directory / "x").finish()
+    process = world.python("wait.py", "pinned")
+    line_with(process, "blocks")
+    world.broker.send_signal(signal.SIGSTOP)
+    time.sleep(0.5)  # into the call
+    began = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    text, _ = process.communicate(timeout=60)
+    took = time.monotonic() - began
+    world.broker.send_signal(signal.SIGCONT)
+    assert process.returncode == 130 and took < 1.0, (took, text)
+
+
 def test_A6_the_other_ranks_learn_who_was_interrupted(world):
     launch = world.run(
         2, "train_numpy.py", 100000, 0.005, world.directory / "x", options=("--max-failures", "0")

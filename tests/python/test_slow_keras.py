@@ -6,10 +6,13 @@ import json
 import os
 import signal
 
+import numpy
 import pytest
 from conftest import World, await_that, digests
 
 os.environ["KERAS_BACKEND"] = "jax"
+import keras
+
 import muster.keras
 
 PATIENCE = 240.0  # two launches that each import Keras, on two loaded cores
@@ -59,6 +62,25 @@ def test_a_killed_fit_goes_on_behind_a_batch_of_save_freq(world, uninterrupted):
 def saves(world):
     rows = world.client.checkpoints("job")
     return sorted(row.step for row in rows if row.state == "committed")
+
+
+def test_a_model_of_another_width_is_named(world, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    for name in ("MUSTER_BROKER", "MUSTER_CHECKPOINT_DIR"):
+        monkeypatch.setenv(name, world.env[name])
+    for name, value in (("JOB", "job"), ("RANK", "0"), ("WORLD_SIZE", "1")):
+        monkeypatch.setenv(f"MUSTER_{name}", value)
+
+    def fit(width):
+        model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(width)])
+        model.compile("sgd", "mse")
+        data = numpy.zeros((8, 4)), numpy.zeros((8, width))
+        backup = muster.keras.BackupAndRestore("backup", save_freq=1)
+        model.fit(*data, batch_size=2, epochs=1, verbose=0, callbacks=[backup])
+
+    fit(2)
+    with pytest.raises(muster.RestoreError, match="the model does not take what was saved of it"):
+        fit(3)
 
 
 @pytest.mark.parametrize(

@@ -166,6 +166,13 @@ def test_what_cannot_be_restored_is_refused_by_name_with_what_to_do(alone, saved
     assert isinstance(caught.value, (muster.RestoreError, muster.NotFoundError))
 
 
+def test_a_model_without_values_is_refused_by_name():
+    with torch.device("meta"):
+        model = torch.nn.Linear(2, 2)
+    with pytest.raises(muster.ArgumentError, match="'weight' of the model is on the device meta"):
+        muster.torch.Checkpointer(model=model)
+
+
 def test_tensors_of_a_state_are_filled_in_place():
     tensor = torch.zeros(3, dtype=torch.bfloat16)
     assert muster.TrainingState(w=tensor).size_bytes == 6

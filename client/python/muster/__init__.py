@@ -28,6 +28,7 @@ from ._errors import (
     SaveError,
     StepError,
     TaskError,
+    UsageError,
     VersionError,
     WaitTimeout,
 )
@@ -105,6 +106,7 @@ __all__ = [
     "TaskError",
     "TensorInfo",
     "TrainingState",
+    "UsageError",
     "VersionError",
     "WaitTimeout",
     "Worker",

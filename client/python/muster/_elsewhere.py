@@ -167,7 +167,7 @@ class Elsewhere:
 
     def _save(self, context: SaveContext) -> None:
         if self._written is None:
-            raise RuntimeError(
+            raise RuntimeError(  # no muster.Error: it goes before the exception that leaves
                 f"the program has ended, and wrote no checkpoint of step {self.asked}; the job "
                 "goes on behind an older one"
             )

@@ -65,6 +65,10 @@ class ArgumentTypeError(ArgumentError, TypeError):
     """A call got an argument of a type that it cannot take."""
 
 
+class UsageError(Error, RuntimeError):
+    """A call at the wrong moment, or of parts that do not go together; `text` says what to do."""
+
+
 class NotFoundError(Error, KeyError):
     """There is no such thing; `text` names it."""
 
@@ -180,6 +184,19 @@ def error_of(status: int, error: Any) -> Error:
 def wrong(text: str) -> ArgumentError:
     """The error for an argument that Python itself finds wrong."""
     return ArgumentError(lib.MUSTER_E_ARGUMENT, text)
+
+
+def misused(text: str) -> UsageError:
+    return UsageError(lib.MUSTER_E_ARGUMENT, text)
+
+
+def unfit(what: str, error: BaseException) -> RestoreError:
+    """A framework's own error while it takes what was saved."""
+    return RestoreError(
+        lib.MUSTER_E_RESTORE,
+        f"{what} does not take what was saved of it: {type(error).__name__}: {error}. Make it as "
+        "it was then, or start another job",
+    )
 
 
 def wrong_type(text: str) -> ArgumentTypeError:

@@ -24,10 +24,11 @@ from . import _framework
 _framework.check_version("muster.dcp", "torch", torch.__version__)
 
 import torch.distributed.checkpoint as dcp
+from torch.distributed.checkpoint.api import CheckpointException
 from torch.distributed.checkpoint.state_dict import get_state_dict, set_state_dict
 
 from . import torch as _torch
-from ._errors import wrong, wrong_type
+from ._errors import unfit, wrong, wrong_type
 from ._log import log
 from ._member import RestoreContext, SaveContext
 
@@ -125,11 +126,14 @@ class Checkpointer(_torch.Checkpointer):
                 "positions out, or start as many ranks as then"
             )
         state = self._sharded()
-        dcp.load(
-            state,
-            storage_reader=dcp.FileSystemReader(saved[0].parent),
-            process_group=self._group,
-        )
+        try:
+            dcp.load(
+                state,
+                storage_reader=dcp.FileSystemReader(saved[0].parent),
+                process_group=self._group,
+            )
+        except (Exception, CheckpointException) as error:  # which is none
+            raise unfit("the model", error) from error
         set_state_dict(
             self._model,
             self._optimizers,

@@ -30,6 +30,7 @@ _framework.check_version("muster.jax", "jax", jax.__version__)
 from jax._src import distributed
 
 from ._elsewhere import Elsewhere, Saved
+from ._errors import misused
 
 
 def initialize(**options: Any) -> None:
@@ -49,7 +50,7 @@ def initialize(**options: Any) -> None:
     given = {"num_processes": int(world_size), "process_id": int(rank), **options}
     if "coordinator_address" not in given and "JAX_COORDINATOR_ADDRESS" not in os.environ:
         if "MASTER_ADDR" not in os.environ or "MASTER_PORT" not in os.environ:
-            raise RuntimeError(
+            raise misused(
                 "the ranks are on several hosts and know no place to meet; set MASTER_ADDR to rank "
                 "0's host, and MASTER_PORT to a free port there, for all ranks"
             )

@@ -20,7 +20,7 @@ import keras
 import numpy
 
 from . import _framework
-from ._errors import wrong
+from ._errors import misused, unfit, wrong
 from ._manager import KeepLatest, Manager
 from ._member import RestoreContext, SaveContext
 
@@ -122,7 +122,7 @@ class BackupAndRestore(keras.callbacks.Callback):  # type: ignore[misc] # keras 
 
     def on_train_begin(self, logs: Any = None) -> None:
         if self._left:
-            raise RuntimeError("this callback has left its job; a process runs one fit of a job")
+            raise misused("this callback has left its job; a process runs one fit of a job")
         model = self.model
         if not model.built:
             raise wrong("the model is not built, so it cannot be restored; call model.build()")
@@ -212,7 +212,10 @@ class BackupAndRestore(keras.callbacks.Callback):  # type: ignore[misc] # keras 
 
     def _restore(self, context: RestoreContext) -> None:
         assert context.directory is not None
-        self.model.load_weights(str(context.directory / _WEIGHTS))
+        try:
+            self.model.load_weights(str(context.directory / _WEIGHTS))
+        except (ValueError, KeyError) as error:
+            raise unfit("the model", error) from error
         with numpy.load(context.directory / _REST) as rest:
             self._rest = [rest[f"arr_{at}"] for at in range(len(rest.files))]
         place = pathlib.Path(context.directory, _PLACE).read_text(encoding="utf-8")

@@ -24,7 +24,7 @@ _framework.check_version("muster.lightning", "lightning", lightning.__version__)
 from lightning.fabric.utilities.data import _set_sampler_epoch
 from lightning.pytorch import Callback
 
-from ._errors import wrong
+from ._errors import misused, wrong
 from ._log import log
 from ._manager import Manager, _Policy
 from ._member import RestoreContext, SaveContext
@@ -149,7 +149,7 @@ class Muster(Callback):  # type: ignore[misc] # lightning is not read here
         self._global_step = trainer.global_step
         wanted = 0 if self._restored is None else self._restored["global_step"]
         if wanted and wanted != trainer.global_step:
-            raise RuntimeError(
+            raise misused(
                 f"the job goes on behind Lightning's step {wanted}, and the Trainer stands at "
                 f"{trainer.global_step}; call trainer.fit(..., ckpt_path=cb.ckpt_path)"
             )

@@ -27,7 +27,7 @@ _framework.check_version("muster.orbax", "orbax-checkpoint", ocp.__version__)
 from orbax.checkpoint import checkpoint_managers as policies
 
 from ._elsewhere import Elsewhere, local, read_pointer
-from ._errors import Error, wrong
+from ._errors import Error, misused, wrong
 from ._log import log
 from .jax import answer_preemption_sync, check_world, replace_preemption_service
 
@@ -296,7 +296,7 @@ class CheckpointManager(ocp.CheckpointManager):  # type: ignore[misc] # orbax is
         )
         self.reload()
         if self.latest_step() != newest:
-            raise RuntimeError(
+            raise misused(
                 f"the job goes on behind step {newest}, and the newest in {self.directory} is "
                 f"{self.latest_step()}; give the manager the directory and the step names that it "
                 "had, or start another job"
@@ -305,7 +305,7 @@ class CheckpointManager(ocp.CheckpointManager):  # type: ignore[misc] # orbax is
     def _set_aside(self, step: int, newest: int) -> None:
         path = pathlib.Path(str(self._get_read_step_directory(step, self.directory)))
         if _SEAL not in (super().metadata(step).custom_metadata or {}):
-            raise RuntimeError(
+            raise misused(
                 f"{path} was saved without muster, and the job goes on behind step {newest}; move "
                 "it elsewhere to go on there, or start another job to go on behind it"
             )

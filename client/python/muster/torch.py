@@ -30,7 +30,7 @@ _framework.require_version("muster.torch", "torch", torch.__version__)
 
 import torch.distributed
 
-from ._errors import Error, NotFoundError, RestoreError, wrong, wrong_type
+from ._errors import Error, NotFoundError, RestoreError, misused, unfit, wrong, wrong_type
 from ._member import RestoreContext, SaveContext
 from ._native import lib
 from ._node import Node
@@ -72,7 +72,7 @@ def init_process_group(backend: str, **options: Any) -> None:
         return
     meeting = _meeting_file()
     if meeting is None:
-        raise RuntimeError(
+        raise misused(
             "the ranks are on several hosts and know no place to meet; set MASTER_ADDR to rank 0's "
             "host, and MASTER_PORT to a free port there, for all ranks"
         )
@@ -132,11 +132,7 @@ def _load_part(name: str, part: Any, state: Any) -> None:
     except Error:
         raise
     except Exception as error:
-        raise RestoreError(
-            lib.MUSTER_E_RESTORE,
-            f"{name} does not take what was saved of it: {type(error).__name__}: {error}. Make it "
-            "as it was then, or start another job",
-        ) from error
+        raise unfit(name, error) from error
 
 
 class Checkpointer:
@@ -171,6 +167,12 @@ class Checkpointer:
                     f"{name} is a {type(part).__name__} without state_dict and load_state_dict; "
                     "give what has both"
                 )
+        for name, tensor in getattr(model, "state_dict", dict)().items():
+            if getattr(tensor, "is_meta", False):
+                raise wrong(
+                    f"{name!r} of the model is on the device meta, and has no values to save; "
+                    "materialize the model first, as with model.to_empty(device=...)"
+                )
         if "random" in self._parts:
             raise wrong("the name 'random' is muster's own; call it something else")
         self._allow_pickle = allow_pickle
@@ -196,7 +198,7 @@ class Checkpointer:
             step = self.node.steps_done
             yield step
             if self.node.steps_done == step:
-                raise RuntimeError(f"step {step} ended without step(); call it at its end")
+                raise misused(f"step {step} ended without step(); call it at its end")
 
     def step(self) -> None:
         """Call it behind each step of training; see muster.Node.step."""

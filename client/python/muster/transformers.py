@@ -26,7 +26,7 @@ from transformers import TrainerCallback
 from transformers.trainer_utils import rotate_checkpoints
 
 from ._elsewhere import Elsewhere, Saved
-from ._errors import wrong
+from ._errors import misused, wrong
 from ._log import log
 from ._manager import _Policy
 from ._signals import shield_behind
@@ -118,7 +118,7 @@ class Muster(TrainerCallback):  # type: ignore[misc] # transformers has no types
             raise wrong("muster saves no hyperparameter search; leave its callback out there")
         self._open()
         if self._restored is not None and self._restored.step != state.global_step:
-            raise RuntimeError(
+            raise misused(
                 f"the job goes on behind step {self._restored.step}, and the Trainer stands at "
                 f"{state.global_step}; call trainer.train(resume_from_checkpoint=cb.checkpoint)"
             )
@@ -163,7 +163,7 @@ class Muster(TrainerCallback):  # type: ignore[misc] # transformers has no types
         if self._elsewhere is not None:
             return self._elsewhere
         if self._args is None:
-            raise RuntimeError("this callback is in no Trainer yet; make Trainer(callbacks=[cb])")
+            raise misused("this callback is in no Trainer yet; make Trainer(callbacks=[cb])")
         if "directory" not in self._options and not os.environ.get("MUSTER_CHECKPOINT_DIR"):
             self._options["directory"] = os.path.join(self._args.output_dir, "muster")
         options = {"restore_any_world_size": False, **self._options}

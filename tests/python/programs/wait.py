@@ -1,5 +1,5 @@
 """Blocks in one call of muster's until Ctrl-C:
-wait.py open | step | manager | client | asks | reader | directory | finished | close
+wait.py open | step | manager | client | asks | reader | pinned | directory | finished | close
 """
 
 import os
@@ -27,6 +27,12 @@ def blocks_with(state):
         with muster.Reader(job="job", timeout=120) as reader:
             ready()
             reader.next_checkpoint(120)
+    elif what == "pinned":
+        with muster.Reader(job="job", timeout=120) as reader:
+            reader.pin(reader.latest_step(), lease=600)
+            ready()
+            while True:
+                reader.latest_step()
     elif what == "directory":
         ready()
         muster.Reader(directory="nowhere", appear=120)
