@@ -415,7 +415,7 @@ enum muster_status fenced_log_read_snapshot(struct fenced_log *log,
         PQclear(result);
         if (over && part == 0)
             return error_set(err, MUSTER_E_CORRUPT,
-                             "the shared database %s has no row of its snapshot: somebody deleted "
+                             "the shared database %s has no snapshot: somebody deleted "
                              "it, or restored only a part of the database; restore the whole of it",
                              fenced_log_name(log));
         if (over)

@@ -82,7 +82,7 @@ asked "INSERT INTO muster_batch SELECT seq + 1, epoch, '' FROM muster_lease"
 refused 'has batches beyond the [0-9]+ that its table muster_lease knows: only a part of it was restored'
 asked "DELETE FROM muster_batch WHERE seq > (SELECT seq FROM muster_lease)"
 asked "CREATE TABLE parts AS SELECT * FROM muster_snapshot; DELETE FROM muster_snapshot"
-refused 'has no row of its snapshot: somebody deleted it, or restored only a part'
+refused 'has no snapshot: somebody deleted it, or restored only a part'
 asked "INSERT INTO muster_snapshot SELECT * FROM parts"
 sharer_start a
 sharer_is_active a $((took + 1))

@@ -24,7 +24,7 @@ static struct {
     atomic_uint given_back; /* the number of an attempt */
     atomic_uint beats;
     bool confirms;                  /* false: an older broker */
-    unsigned lost_words;            /* answers of so many beats that tell of work are lost */
+    atomic_uint lost_words;         /* answers of so many beats that tell of work are lost */
     struct wire_task_entry work[2]; /* what a beat is answered with, until that was heard */
     size_t work_count;
     struct wire_lease_entry back, gone;
@@ -48,8 +48,8 @@ static bool answer_beat(const struct wire_msg *asked, struct wire_msg *answer)
         answer->u.work.tasks.count = world.work_count;
         return true;
     }
-    if (received > 0 && world.lost_words > 0) {
-        world.lost_words--;
+    if (received > 0 && atomic_load(&world.lost_words) > 0) {
+        atomic_fetch_sub(&world.lost_words, 1);
         return false;
     }
     answer->type = WIRE_WORK_ALIVE;
@@ -358,11 +358,11 @@ static void an_attempt_begins_when_a_lost_confirmation_was_repeated(void **state
 {
     (void)state;
     give("hang", TASK_KIND_TASK);
-    world.lost_words = 2;
+    atomic_store(&world.lost_words, 2);
     assert_int_equal(muster_worker_start(worker, &err), MUSTER_OK);
     await(&world.hang_began);
     router_stage_hold(&broker);
-    assert_int_equal(world.lost_words, 0); /* not before it was told */
+    assert_int_equal(atomic_load(&world.lost_words), 0); /* not before it was told */
     router_stage_release(&broker);
 }
 
