@@ -88,6 +88,8 @@ void error_break_off(struct member *m, const struct muster_error *why, bool rest
 void error_heard(struct member *m, int rank, int code, int64_t step, const char *text,
                  uint64_t round_follows)
 {
+    if (m->error.status != MUSTER_OK && error_awaits_round(m) && round_follows != 0)
+        m->error_round = round_follows; /* the one that was awaited may need who is lost now, too */
     if (m->error.status != MUSTER_OK || m->view.mode == VIEW_END || m->part == PART_COMMITTED)
         return; /* the first one wins */
     m->error =

@@ -106,7 +106,18 @@ void import_keep_manifest(struct sim *sim, struct sim_dir *dir, uint64_t round,
 
 /* --- one after another ------------------------------------------------------------------------ */
 
-/* The next by its round; NULL: all were told. */
+/* What the database decided: to keep it, to leave it behind, or to delete it. One whose number is
+ * another's there no import takes: a person moves it away. */
+static bool is_on_record(struct sim *sim, const struct sim_job *job, const struct sim_dir *dir)
+{
+    const struct record_checkpoint *row = disk_checkpoint(sim, job->name, dir->round);
+
+    return row != NULL && (row->generation != dir->generation || row->step != dir->step ||
+                           row->state != CHECKPOINT_FAILED);
+}
+
+/* The next by its round; NULL: all were told. A rank asks first, and leaves out what is known: its
+ * agent may end it before it came to the last one. */
 static const struct sim_dir *next_dir(struct sim *sim, const struct sim_job *job)
 {
     const struct sim_dir *found = NULL;
@@ -115,6 +126,7 @@ static const struct sim_dir *next_dir(struct sim *sim, const struct sim_job *job
         const struct sim_dir *dir = &sim->dirs[i];
         if (dir->job == job->index && !dir->out && dir->path[0] != '\0' && dir->manifest != NULL &&
             (int64_t)dir->round > job->keeps.last_round &&
+            !(job->keeps.importer != NULL && is_on_record(sim, job, dir)) &&
             (found == NULL || dir->round < found->round))
             found = dir;
     }
@@ -310,16 +322,6 @@ void import_lose_database(struct sim *sim)
 }
 
 /* --- rank 0 ----------------------------------------------------------------------------------- */
-
-/* What the database decided: to keep it, to leave it behind, or to delete it. One whose number is
- * another's there no import takes: a person moves it away. */
-static bool is_on_record(struct sim *sim, const struct sim_job *job, const struct sim_dir *dir)
-{
-    const struct record_checkpoint *row = disk_checkpoint(sim, job->name, dir->round);
-
-    return row != NULL && (row->generation != dir->generation || row->step != dir->step ||
-                           row->state != CHECKPOINT_FAILED);
-}
 
 bool import_is_newer(struct sim *sim, const struct sim_job *job, int64_t step)
 {

@@ -95,6 +95,24 @@ static void the_end_of_the_round_that_was_announced_ends_the_wait(void **state)
     }
 }
 
+/* Round 1 goes on without rank 2, and is awaited; then rank 3 is lost, too, which it needs: it
+ * comes to nothing, and the termination's freeze is the next event. Seed 1795860977015. */
+static void a_second_loss_announces_another_round(void **state)
+{
+    struct member_fixture *f = *state;
+
+    for (int where = FROZEN; where < WHERE_COUNT; where++) {
+        lose_a_peer_before(f, (enum where)where, 1);
+        member_peer_error_before(f, 3, 0);
+        member_abort(f, 1, false);
+        if (member_seen(f)->mode != VIEW_WAIT)
+            fail_msg("where %d: %s", where, member_text_of(f));
+        member_freeze(f, 2, CAUSE_TERMINATION, true);
+        assert_int_equal(member_sent(f, WIRE_REPORT)->u.report.round, 2);
+        member_anew(f);
+    }
+}
+
 static void what_follows_is_waited_for_after_an_abort_too(void **state)
 {
     struct member_fixture *f = *state;
@@ -137,6 +155,7 @@ int main(void)
         T(nor_is_the_end_of_a_save_of_the_policy),
         T(what_follows_the_end_of_another_round_is_waited_for_with_a_bound),
         T(the_end_of_the_round_that_was_announced_ends_the_wait),
+        T(a_second_loss_announces_another_round),
         T(what_follows_is_waited_for_after_an_abort_too),
         T(what_follows_is_waited_for_from_the_error_on),
     };
