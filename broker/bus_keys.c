@@ -20,8 +20,8 @@ struct bus_keys {
     struct sign_key sign;
     struct key_grant *items;
     size_t count;
-    struct timespec touched;
-    struct timespec changed; /* of the list's file, with inode and size: which one was read */
+    struct timespec changed; /* of the list's file, its mode too; with inode and size: which one was
+                                read */
     ino_t inode;
     off_t size;
     int64_t looked_unix_ms;
@@ -103,8 +103,7 @@ static enum muster_status bus_keys_read(struct bus_keys *keys, struct muster_err
     char *text;
 
     status = key_text_read(keys->list_path, S_IWGRP | S_IWOTH, KEYS_BYTES_MAX, &text, &info, err);
-    keys->changed = info.st_mtim;
-    keys->touched = info.st_ctim;
+    keys->changed = info.st_ctim;
     keys->inode = info.st_ino;
     keys->size = info.st_size;
     if (status == MUSTER_OK && text != NULL) {
@@ -283,10 +282,8 @@ const struct sign_key *bus_keys_sign(const struct bus_keys *keys)
 
 static bool is_the_same(const struct bus_keys *keys, const struct stat *info)
 {
-    return info->st_mtim.tv_sec == keys->changed.tv_sec &&
-           info->st_mtim.tv_nsec == keys->changed.tv_nsec &&
-           info->st_ctim.tv_sec == keys->touched.tv_sec && /* its owner and mode */
-           info->st_ctim.tv_nsec == keys->touched.tv_nsec && info->st_ino == keys->inode &&
+    return info->st_ctim.tv_sec == keys->changed.tv_sec &&
+           info->st_ctim.tv_nsec == keys->changed.tv_nsec && info->st_ino == keys->inode &&
            info->st_size == keys->size;
 }
 

@@ -450,8 +450,7 @@ static enum muster_status fill_defaults(struct config *config, struct muster_err
 
     if (config->relay != NULL)
         return relay_defaults(config, err);
-    if (config->db != NULL && (strncmp(config->db, "postgresql://", 13) == 0 ||
-                               strncmp(config->db, "postgres://", 11) == 0))
+    if (config->db != NULL && paths_is_postgres(config->db))
         return error_set(err, MUSTER_E_ARGUMENT,
                          "--db takes the path of a file; the address of a PostgreSQL database is "
                          "given with --shared, beside --db for this broker's copy");

@@ -10,6 +10,11 @@ static bool is_absolute(const char *directory)
     return directory != NULL && directory[0] == '/'; /* XDG: a relative one is ignored */
 }
 
+bool paths_is_postgres(const char *place)
+{
+    return strncmp(place, "postgresql://", 13) == 0 || strncmp(place, "postgres://", 11) == 0;
+}
+
 bool paths_default_endpoint(unsigned uid, const char *xdg_runtime_dir,
                             char ret_endpoint[ENDPOINT_MAX + 1])
 {

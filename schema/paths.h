@@ -21,6 +21,9 @@ bool paths_default_endpoint(unsigned uid, const char *xdg_runtime_dir,
 bool paths_default_db(unsigned uid, const char *xdg_state_home, const char *home,
                       char ret_path[PATH_BYTES_MAX + 1]);
 
+/* "postgresql://..." or "postgres://...", which is no path. */
+bool paths_is_postgres(const char *place);
+
 /* Of the directory of a checkpoint: the "/.muster/<name>" that a path of one without its final name
  * ends in; NULL = it has one. */
 const char *paths_under_way(const char *path);

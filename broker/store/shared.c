@@ -260,6 +260,20 @@ static enum muster_status shared_move_aside(struct shared *shared, const char *w
     return MUSTER_OK;
 }
 
+/* A question to the copy about the shared database that it is of, ?1: what its first step gives. */
+static int shared_ask(sqlite3 *db, const struct shared *shared, const char *sql)
+{
+    sqlite3_stmt *ask = NULL;
+    int result = sqlite3_prepare_v2(db, sql, -1, &ask, NULL);
+
+    if (result == SQLITE_OK) {
+        sqlite3_bind_text(ask, 1, shared->id, -1, SQLITE_STATIC);
+        result = sqlite3_step(ask);
+    }
+    sqlite3_finalize(ask);
+    return result;
+}
+
 /* SQLITE_ROW: it is a copy of this shared database. SQLITE_DONE: it has other records. Else there
  * are none that can be read. */
 static int shared_look(const struct shared *shared)
@@ -273,15 +287,8 @@ static int shared_look(const struct shared *shared)
     if (result == SQLITE_OK)
         result = sqlite3_step(ask) == SQLITE_DONE ? SQLITE_EMPTY : sqlite3_reset(ask);
     sqlite3_finalize(ask);
-    ask = NULL;
     if (result == SQLITE_OK)
-        result = sqlite3_prepare_v2(db, "SELECT 1 FROM meta WHERE key = 'shared' AND value = ?1",
-                                    -1, &ask, NULL);
-    if (result == SQLITE_OK) {
-        sqlite3_bind_text(ask, 1, shared->id, -1, SQLITE_STATIC);
-        result = sqlite3_step(ask);
-    }
-    sqlite3_finalize(ask);
+        result = shared_ask(db, shared, "SELECT 1 FROM meta WHERE key = 'shared' AND value = ?1");
     sqlite3_close(db);
     return result;
 }
@@ -312,18 +319,13 @@ static enum muster_status shared_is_copy(struct shared *shared, struct muster_er
 static enum muster_status shared_is_own(struct shared *shared, struct muster_error *err)
 {
     sqlite3 *db = NULL;
-    sqlite3_stmt *ask = NULL;
-    bool other = false;
+    bool other;
 
     if (access(shared->path, F_OK) != 0)
         return MUSTER_OK;
-    if (sqlite3_open_v2(shared->path, &db, SQLITE_OPEN_READWRITE, NULL) == SQLITE_OK &&
-        sqlite3_prepare_v2(db, "SELECT 1 FROM meta WHERE key = 'shared' AND value <> ?1", -1, &ask,
-                           NULL) == SQLITE_OK) {
-        sqlite3_bind_text(ask, 1, shared->id, -1, SQLITE_STATIC);
-        other = sqlite3_step(ask) == SQLITE_ROW;
-    }
-    sqlite3_finalize(ask);
+    other = sqlite3_open_v2(shared->path, &db, SQLITE_OPEN_READWRITE, NULL) == SQLITE_OK &&
+            shared_ask(db, shared, "SELECT 1 FROM meta WHERE key = 'shared' AND value <> ?1") ==
+                SQLITE_ROW;
     sqlite3_close(db);
     return other
                ? error_set(err, MUSTER_E_ARGUMENT,

@@ -136,7 +136,8 @@ enum muster_status hold_begin(const struct hold_wish *wish, struct hold **ret_ho
         hold_free(hold);
         return status;
     }
-    query_link_set_over(hold->link, NULL, NULL); /* its thread asks nobody */
+    query_link_set_over(hold->link, NULL,
+                        NULL); /* the thread that prolongs the lease is not broken off */
     query_link_set_timeout(hold->link,
                            wish->timeout_ms < PROLONG_WAIT_MS ? wish->timeout_ms : PROLONG_WAIT_MS);
     hold->started = thread_start(&hold->thread, prolong, hold) == 0;

@@ -36,11 +36,12 @@ bool manager_source_is_over(const void *arg)
 
 enum muster_status manager_source_open(struct manager_source *source, struct muster_error *err)
 {
-    enum muster_status status = MUSTER_OK;
+    enum muster_status status;
 
     source->broken_off = false;
-    if (source->link == NULL)
-        status = query_link_open(source->broker, source->timeout_ms, &source->link, err);
+    if (source->link != NULL)
+        return MUSTER_OK;
+    status = query_link_open(source->broker, source->timeout_ms, &source->link, err);
     if (status == MUSTER_OK)
         query_link_set_over(source->link, manager_source_is_over, source);
     return status;

@@ -21,7 +21,7 @@ struct manager_source { /* texts are borrowed */
     struct query_link *link;        /* opened with the first question */
     bool (*interrupted)(void *arg); /* NULL = none; asked while an answer is waited for */
     void *interrupted_arg;
-    bool broken_off; /* it said yes since the link was opened */
+    bool broken_off; /* it said yes in the newest question or wait */
 };
 
 struct manager_unlisted { /* a checkpoint that does not count */

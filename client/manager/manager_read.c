@@ -228,7 +228,7 @@ enum muster_status muster_manager_wait_for_new_checkpoint(muster_manager_t *mana
             break;
         if (status != MUSTER_OK && status != MUSTER_E_BROKER)
             return status;
-        if (manager->source.interrupted != NULL && manager->source.interrupted(manager))
+        if (manager_source_is_over(&manager->source))
             return error_set(ret_error, MUSTER_E_INTERRUPTED,
                              "the wait for a new checkpoint was broken off");
         if (left_ms <= 0)

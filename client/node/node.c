@@ -661,8 +661,7 @@ enum muster_status muster_node_close(muster_node_t **node, int code, struct must
     }
     if (status == MUSTER_PREEMPTED)
         node_leave_process(n);
-    if (!agent_destroy(&n->agent))
-        n->left_behind = true;
+    node_end_agent(n);
     local_destroy(&n->local);
     *node = NULL; /* not before: a save that is written behind tells its progress by the caller's
                      variable */

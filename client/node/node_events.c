@@ -257,10 +257,9 @@ void events_put_line(struct muster_events *events, int level, const char *text)
 void node_events_error(const struct muster_error *error, void *arg)
 {
     const struct muster_node *node = arg;
-    struct muster_error shown = *error;
+    const struct muster_error shown = node_shown_error(node, error);
     struct muster_event event = empty;
 
-    shown.step += error->step > 0 ? node->wish.names.offset : 0; /* as its user counts */
     event.kind = MUSTER_EVENT_ERROR;
     event.status = shown.status;
     event.rank = shown.rank;

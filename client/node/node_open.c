@@ -28,15 +28,23 @@ struct supervised_facts node_facts(const struct muster_node *node)
                                      .incarnation = node->incarnation};
 }
 
+struct muster_error node_shown_error(const struct muster_node *node,
+                                     const struct muster_error *error)
+{
+    struct muster_error shown = *error;
+
+    shown.step += error->step > 0 ? node->wish.names.offset : 0;
+    return shown;
+}
+
 void node_tell_error(struct muster_node *node, const struct muster_error *error)
 {
     const struct supervised_facts facts = node_facts(node);
 
-    struct muster_error shown = *error;
+    const struct muster_error shown = node_shown_error(node, error);
 
     if (error->status == MUSTER_OK || error->status == MUSTER_PREEMPTED)
         return;
-    shown.step += error->step > 0 ? node->wish.names.offset : 0; /* as its user counts */
     supervised_error(&node->supervised, &facts, &shown);
 }
 
@@ -179,6 +187,21 @@ static const char *advice(const struct muster_node *node)
                  "fallback in a manager's options)";
 }
 
+/* A restore fills the state's memory. */
+static enum muster_status node_open_check_state(const struct muster_node *node,
+                                                const struct shard_restore *request,
+                                                struct muster_error *err)
+{
+    int code = request->state != NULL && node->options.state_check_fn != NULL
+                   ? node->options.state_check_fn(node->options.arg)
+                   : 0;
+
+    return code == 0
+               ? MUSTER_OK
+               : error_set_code(err, MUSTER_E_ARGUMENT, code,
+                                "state_check_fn returned %d, so the state was not filled", code);
+}
+
 static enum muster_status node_open_read_checkpoint(struct muster_node *node, const char *path,
                                                     int64_t step, uint64_t round, bool *ret_damage,
                                                     struct muster_error *err)
@@ -209,7 +232,9 @@ static enum muster_status node_open_read_checkpoint(struct muster_node *node, co
         request.arg = node;
     } else if (request.state == NULL) /* an evaluator without a state reads for itself */
         return MUSTER_OK;
-    status = shard_restore(&request, &manifest, &why);
+    status = node_open_check_state(node, &request, &why);
+    if (status == MUSTER_OK)
+        status = shard_restore(&request, &manifest, &why);
     *ret_damage = is_damage(status, path);
     if (status == MUSTER_E_NOT_FOUND && node->agent != NULL) /* damage has other codes */
         return node_open_is_gone(node, path, err);
@@ -514,8 +539,7 @@ static enum muster_status open_agent(struct muster_node *node, struct muster_err
         if (says_goodbye(node, status))
             agent_leave(node->agent, status == MUSTER_PREEMPTED ? LEAVE_PREEMPTED : LEAVE_ERROR,
                         status == MUSTER_PREEMPTED ? o->termination.restart_code : EXIT_FAILURE);
-        if (!agent_destroy(&node->agent))
-            node->left_behind = true;
+        node_end_agent(node);
         if (status == MUSTER_PREEMPTED)
             supervised_says(&node->supervised, err->text);
         supervised_leaves(&node->supervised);
@@ -574,6 +598,12 @@ static void leave_preempted(struct muster_node *node)
     node_leave_process(node);
 }
 
+void node_end_agent(struct muster_node *node)
+{
+    if (!agent_destroy(&node->agent))
+        node->left_behind = true;
+}
+
 void node_free(struct muster_node *node)
 {
     if (node->left_behind)
@@ -589,8 +619,7 @@ static void node_open_give_up(struct muster_node *node, enum muster_status statu
     else if (node->agent != NULL)
         agent_leave(node->agent, LEAVE_ERROR, EXIT_FAILURE);
     supervised_leaves(&node->supervised);
-    if (!agent_destroy(&node->agent))
-        node->left_behind = true;
+    node_end_agent(node);
     local_destroy(&node->local);
     node_free(node);
 }

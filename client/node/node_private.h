@@ -79,7 +79,11 @@ enum muster_status node_open(const struct muster_node_options *options,
 enum muster_status node_end_step(struct muster_node *node, const struct agent_end *end,
                                  struct agent_ended *ret_ended, struct muster_error *err);
 
+void node_end_agent(struct muster_node *node);
 void node_free(struct muster_node *node); /* unless a thread was left behind with it */
+struct muster_error
+node_shown_error(const struct muster_node *node,
+                 const struct muster_error *error); /* step: as its user counts */
 
 /* Restores the resume checkpoint; once. */
 enum muster_status node_restore(struct muster_node *node, struct muster_error *err);

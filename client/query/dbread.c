@@ -2,6 +2,7 @@
 
 #include "client/query/dbread_shared.h"
 #include "schema/error.h"
+#include "schema/paths.h"
 #include "schema/sql/queries.h"
 #include "schema/sql/sql.h"
 
@@ -199,7 +200,7 @@ enum muster_status dbread_open(const char *path, int timeout_ms, struct dbread *
                                struct muster_error *err)
 {
     struct dbread *db;
-    bool is_shared = dbread_shared_is(path);
+    bool is_shared = paths_is_postgres(path);
     enum muster_status status = is_shared ? MUSTER_OK : check_file(path, err);
 
     if (status != MUSTER_OK)

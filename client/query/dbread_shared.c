@@ -26,11 +26,6 @@ struct image {
     size_t size, room;
 };
 
-bool dbread_shared_is(const char *place)
-{
-    return strncmp(place, "postgresql://", 13) == 0 || strncmp(place, "postgres://", 11) == 0;
-}
-
 static enum muster_status shared_no_memory(const struct dbread_shared *shared,
                                            struct muster_error *err)
 {

@@ -11,9 +11,6 @@
 
 struct dbread_shared;
 
-/* "postgresql://..." or "postgres://...". */
-bool dbread_shared_is(const char *place);
-
 /* Nothing is connected yet. *ret_shared owned: dbread_shared_close. MUSTER_E_UNSUPPORTED: built
  * without libpq. */
 enum muster_status dbread_shared_open(const char *uri, int timeout_ms,

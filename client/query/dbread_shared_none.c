@@ -5,13 +5,6 @@
 
 #include "schema/error.h"
 
-#include <string.h>
-
-bool dbread_shared_is(const char *place)
-{
-    return strncmp(place, "postgresql://", 13) == 0 || strncmp(place, "postgres://", 11) == 0;
-}
-
 enum muster_status dbread_shared_open(const char *uri, int timeout_ms,
                                       struct dbread_shared **ret_shared, struct muster_error *err)
 {

@@ -72,7 +72,7 @@ static enum muster_status client_take_place(muster_client_t *client, const char 
     } else {
         memcpy(client->place, place, strlen(place) + 1);
     }
-    return strstr(client->place, "://") == NULL || dbread_shared_is(client->place)
+    return strstr(client->place, "://") == NULL || paths_is_postgres(client->place)
                ? MUSTER_OK
                : query_address_check(client->place, err);
 }

@@ -67,6 +67,11 @@ bool key_covers(const char *jobs, const char *job)
     return strcmp(job, jobs) == 0;
 }
 
+bool key_is_bounded(const char *jobs)
+{
+    return jobs != NULL && strcmp(jobs, "*") != 0;
+}
+
 const char *key_trouble(const struct key_grant *grant, int64_t now_unix_ms)
 {
     if (grant->revoked_unix_ms != 0)

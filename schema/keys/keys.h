@@ -63,6 +63,9 @@ bool key_text_ok(const char *text); /* 40 characters of Z85 */
 /* Is this job among them? No job (NULL, "") is only among all, "*". */
 bool key_covers(const char *jobs, const char *job);
 
+/* Does its holder get only a share of what the broker can hold? NULL: somebody without a key. */
+bool key_is_bounded(const char *jobs);
+
 /* NULL, or what is wrong with the key now, as "has expired". */
 const char *key_trouble(const struct key_grant *grant, int64_t now_unix_ms);
 

@@ -44,8 +44,7 @@ bool jobs_have_room(const struct core *core, const struct job *job, const char *
 {
     size_t own = 0, all = 0;
 
-    if (key_jobs == NULL || strcmp(key_jobs, "*") == 0 ||
-        (job != NULL && job->gen.state != GENERATION_ENDED))
+    if (!key_is_bounded(key_jobs) || (job != NULL && job->gen.state != GENERATION_ENDED))
         return true;
     for (const struct job *other = core->jobs; other != NULL; other = other->next) {
         all += job_runs(other);
@@ -59,13 +58,13 @@ static size_t nodes_max(const struct core *core)
     return core->options.nodes_max > 0 ? core->options.nodes_max : CORE_NODES_MAX;
 }
 
-/* As jobs_have_room. A quarter of the places is taken without a look. */
+/* As jobs_have_room. Below half of the places no share can be full: nothing is counted. */
 bool peers_have_room(const struct core *core, const char *key_jobs)
 {
     const size_t most = nodes_max(core);
     size_t own = 0;
 
-    if (key_jobs == NULL || strcmp(key_jobs, "*") == 0 || core->peers_count < most / 4)
+    if (!key_is_bounded(key_jobs) || core->peers_count < most / 2)
         return true;
     for (const struct job *job = core->jobs; job != NULL; job = job->next)
         own += key_covers(key_jobs, job->name) ? job->peers_count : 0;

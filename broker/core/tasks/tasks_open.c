@@ -118,7 +118,7 @@ static bool queues_have_room(const struct core *core, const char *key_jobs)
         core->options.task_queues_max > 0 ? core->options.task_queues_max : TASK_QUEUES_MAX;
     size_t own = 0, all = 0;
 
-    if (key_jobs == NULL || strcmp(key_jobs, "*") == 0)
+    if (!key_is_bounded(key_jobs))
         return true;
     for (struct task_queue *queue = core->tasks->queues; queue != NULL; queue = queue->next) {
         bool used = !tasks_open_is_over(core, queue);

@@ -85,7 +85,7 @@ static size_t bytes_left(const struct core *core, const char *key_jobs)
                                                        : TASK_KEY_BYTES_MAX;
     size_t own = 0, all = 0;
 
-    if (key_jobs == NULL || strcmp(key_jobs, "*") == 0)
+    if (!key_is_bounded(key_jobs))
         return SIZE_MAX;
     for (const struct task_queue *queue = core->tasks->queues; queue != NULL; queue = queue->next) {
         all += queue->bytes;
@@ -161,10 +161,10 @@ static void take_add(struct core *core, const struct input *in, struct task_queu
         if (entry->number > queue->taken + 1)
             break; /* what is before it was lost, and comes again first */
         why = tasks_queue_refused(core, queue, entry, left);
-        if (why != NULL)
-            break;
-        take_task(core, queue, entry);
-        left -= left == SIZE_MAX ? 0 : entry->args.size;
+        if (why == NULL) {
+            take_task(core, queue, entry);
+            left -= left == SIZE_MAX ? 0 : entry->args.size;
+        }
     }
     answer = send_to(core, in->route, queue->job, WIRE_TASKS_TAKEN);
     answer->u.tasks_taken =

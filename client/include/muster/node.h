@@ -212,9 +212,10 @@ struct muster_node_options {
     /* Gets what happens, beside on_error and log; NULL = nobody asks. Borrowed until the node is
      * open (a manager opens its node in restore), which then holds it until it is closed. */
     muster_events_t *events;
-    /* Asked on the training thread before a save reads option state. Not 0 fails the save with this
-     * code, as save_fn does; muster_node_save_fail says why. For bindings, whose program may have
-     * given the memory of an entry away since. NULL = the memory is there until close. */
+    /* Asked on the training thread before a save reads option state, or a restore fills it. Not 0
+     * fails the save or the restore with this code; muster_node_save_fail says why of a save. For
+     * bindings, whose program may have given the memory of an entry away. NULL = the memory is
+     * there until close. */
     int (*state_check_fn)(void *arg);
 };
 #define MUSTER_NODE_OPTIONS_INIT                                                        \

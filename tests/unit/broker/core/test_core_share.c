@@ -27,19 +27,20 @@ static int close_core(void **state)
     return 0;
 }
 
-/* One rank says HELLO for that job, with that key. MUSTER_OK: it is in. */
-static unsigned join(struct core_fixture *f, const char *key_jobs, const char *prefix,
-                     unsigned number)
+/* A rank says HELLO for that job, with that key. MUSTER_OK: it is in. */
+static unsigned join_rank(struct core_fixture *f, const char *key_jobs, const char *job,
+                          uint64_t rank, uint64_t world_size)
 {
     static uint64_t lives = 5000;
-    char job[JOB_NAME_MAX + 1];
     struct wire_msg hello = {.type = WIRE_HELLO};
     const struct wire_msg *refused;
 
-    snprintf(job, sizeof job, "%s%u", prefix, number);
-    hello.up = (struct wire_up){.job = job, .role = ROLE_CHIEF, .incarnation = ++lives};
+    hello.up = (struct wire_up){.job = job,
+                                .role = rank == 0 ? ROLE_CHIEF : ROLE_WORKER,
+                                .rank = rank,
+                                .incarnation = ++lives};
     hello.u.hello = (struct wire_hello){.nonce = 1,
-                                        .world_size = 1,
+                                        .world_size = world_size,
                                         .host = "h",
                                         .pid = 1,
                                         .layout = LAYOUT_REPLICATED,
@@ -52,6 +53,16 @@ static unsigned join(struct core_fixture *f, const char *key_jobs, const char *p
         return (unsigned)refused->u.refused.code;
     assert_non_null(core_sent(f, lives, WIRE_WELCOME));
     return MUSTER_OK;
+}
+
+/* A job of one rank. */
+static unsigned join(struct core_fixture *f, const char *key_jobs, const char *prefix,
+                     unsigned number)
+{
+    char job[JOB_NAME_MAX + 1];
+
+    snprintf(job, sizeof job, "%s%u", prefix, number);
+    return join_rank(f, key_jobs, job, 0, 1);
 }
 
 static void one_key_takes_half_of_the_jobs_and_another_half_of_the_rest(void **state)
@@ -128,30 +139,6 @@ static void one_key_takes_half_of_the_queues(void **state)
     assert_int_equal(open_queue(f, "a*", "a", 0), MUSTER_OK); /* one that is there is attached */
 }
 
-static unsigned join_rank(struct core_fixture *f, const char *key_jobs, const char *job,
-                          uint64_t rank)
-{
-    static uint64_t lives = 1000000;
-    struct wire_msg hello = {.type = WIRE_HELLO};
-    const struct wire_msg *refused;
-
-    hello.up = (struct wire_up){.job = job,
-                                .role = rank == 0 ? ROLE_CHIEF : ROLE_WORKER,
-                                .rank = rank,
-                                .incarnation = ++lives};
-    hello.u.hello = (struct wire_hello){.nonce = 1,
-                                        .world_size = WORLD_SIZE_MAX,
-                                        .host = "h",
-                                        .pid = 1,
-                                        .layout = LAYOUT_REPLICATED,
-                                        .checkpoint_dir = "/c",
-                                        .speaks = WIRE_SPEAKS};
-    f->key_jobs = key_jobs;
-    core_feed(f, lives, &hello);
-    refused = core_sent(f, lives, WIRE_REFUSED);
-    return refused != NULL ? (unsigned)refused->u.refused.code : MUSTER_OK;
-}
-
 /* A connection that speaks bundles may say HELLO for many processes. */
 static void one_key_takes_half_of_the_places_for_processes(void **state)
 {
@@ -159,11 +146,11 @@ static void one_key_takes_half_of_the_places_for_processes(void **state)
     size_t count = 0;
 
     f->core->options.nodes_max = 1000;
-    while (join_rank(f, "a*", count < 300 ? "a1" : "a2", count % 300) == MUSTER_OK)
+    while (join_rank(f, "a*", count < 300 ? "a1" : "a2", count % 300, 300) == MUSTER_OK)
         count++;
     assert_int_equal(count, 500);
-    assert_int_equal(join_rank(f, "b*", "b", 0), MUSTER_OK);
-    assert_int_equal(join_rank(f, NULL, "d", 0), MUSTER_OK);
+    assert_int_equal(join_rank(f, "b*", "b", 0, 300), MUSTER_OK);
+    assert_int_equal(join_rank(f, NULL, "d", 0, 300), MUSTER_OK);
 }
 
 static unsigned add_task(struct core_fixture *f, const char *key_jobs, const char *job,
