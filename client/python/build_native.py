@@ -26,8 +26,7 @@ extern "Python" int muster_py_task(muster_task_t *task, void *arg);
 OWN = [pathlib.Path(__file__).with_name(name) for name in ("shield.c", "turn.c")]
 OWN_CALLS = """
 int muster_py_shield(void);
-struct muster_py_turn;
-struct muster_py_turn *muster_py_turn_create(void); /* NULL: no memory */
+struct muster_py_turn { ...; };
 bool muster_py_turn_take(struct muster_py_turn *turn); /* false: it is taken */
 void muster_py_turn_give(struct muster_py_turn *turn);
 int muster_py_step(struct muster_py_turn *turn, muster_node_t *node, struct muster_error *error);

@@ -8,11 +8,6 @@ struct muster_py_turn {
     atomic_bool taken;
 };
 
-static struct muster_py_turn *muster_py_turn_create(void)
-{
-    return calloc(1, sizeof(struct muster_py_turn));
-}
-
 static bool muster_py_turn_take(struct muster_py_turn *turn)
 {
     return !atomic_exchange_explicit(&turn->taken, true, memory_order_acquire);

@@ -9,7 +9,7 @@ from typing import Any
 
 from . import _hooks
 from ._closing import Closing, Turns
-from ._errors import check, encoded, error_of, integer, milliseconds, new_error, wrong
+from ._errors import encoded, integer, milliseconds, new_error, wrong
 from ._native import ffi, lib
 
 
@@ -179,18 +179,12 @@ class Reader(Checkpoints, Closing):
 
     def close(self) -> None:
         """Ends its pins. A second call does nothing."""
-        if self._box is None:
-            return
-        ours = self._pid == os.getpid()
-        if ours:
-            self._take_turn()
-        box, self._box = self._box, None
-        if ours:
+        box = self._take_box()
+        if box is not None:
             self._finish(lib.muster_manager_close(box, 0, self._error), self._error)
 
     def __del__(self) -> None:
-        if getattr(self, "_box", None) is not None:
-            self.close()
+        self.close()
 
     def _manager(self) -> Any:
         if self._box is None:
@@ -198,7 +192,4 @@ class Reader(Checkpoints, Closing):
         return self._box[0]
 
     def _finish(self, status: int, error: Any) -> None:
-        _hooks.raise_pending(
-            self._hooks, None if status == lib.MUSTER_OK else error_of(status, error)
-        )
-        check(status, error)
+        _hooks.settle(self._hooks, status, error)

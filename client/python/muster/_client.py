@@ -9,7 +9,7 @@ from typing import Any
 
 from . import _hooks
 from ._closing import Closing, Turns
-from ._errors import check, encoded, error_of, milliseconds, new_error, wrong
+from ._errors import check, encoded, milliseconds, new_error, wrong
 from ._native import ffi, lib
 
 
@@ -269,13 +269,8 @@ class Client(Turns, Closing):
 
     def close(self) -> None:
         """Closes it; rows stay valid. May be called again."""
-        if getattr(self, "_box", None) is None:
-            return
-        ours = self._pid == os.getpid()
-        if ours:
-            self._take_turn()
-        box, self._box = self._box, None
-        if ours:
+        box = self._take_box()
+        if box is not None:
             lib.muster_client_close(box, ffi.NULL)
 
     def __del__(self) -> None:
@@ -307,10 +302,7 @@ class Client(Turns, Closing):
     def _finish(self, call: Any, *arguments: Any) -> None:
         error = new_error()
         status = self._alone(call, self._client(), *arguments, error)
-        _hooks.raise_pending(
-            self._hooks, None if status == lib.MUSTER_OK else error_of(status, error)
-        )
-        check(status, error)
+        _hooks.settle(self._hooks, status, error)
 
 
 def _text(value: str | None) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from types import TracebackType
 from typing import Any, TypeVar
@@ -38,13 +39,25 @@ class Turns:
 
     _what: str
     _turn: Any
+    _box: Any
+    _pid: int
 
     def _begin_turns(self) -> None:
-        self._turn = ffi.gc(lib.muster_py_turn_create(), lib.free)
+        self._turn = ffi.new("struct muster_py_turn *")
 
     def _take_turn(self) -> None:
         if not lib.muster_py_turn_take(self._turn):
             raise self._in_a_call()
+
+    def _take_box(self) -> Any:
+        """The object of C, for its close; None: it is closed, or the parent process's."""
+        if getattr(self, "_box", None) is None:
+            return None
+        ours = self._pid == os.getpid()
+        if ours:
+            self._take_turn()
+        box, self._box = self._box, None
+        return box if ours else None
 
     def _in_a_call(self) -> Exception:
         return wrong(

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 
-from ._errors import Preempted
+from ._errors import Preempted, check, error_of
 from ._log import Events
 from ._native import ffi, lib
 from ._progress import Progress
@@ -118,3 +118,9 @@ def raise_pending(hooks: Hooks, error: Exception | BaseException | None) -> None
         raise raised
     finally:
         del raised
+
+
+def settle(hooks: Hooks, status: int, error: Any) -> None:
+    """Raises what a callback raised, else what a status means."""
+    raise_pending(hooks, None if status == lib.MUSTER_OK else error_of(status, error))
+    check(status, error)

@@ -141,6 +141,7 @@ class Checkpoint(Mapping[str, Any]):
         once. Raises what read raises, NotFoundError for a name that is not there, and RestoreError
         for another shape or dtype, or for a tensor that differs between the ranks.
         """
+        state.check()
         error = new_error()
         check(
             lib.muster_checkpoint_read(self._directory(), self._options, state._box[0], error),

@@ -36,12 +36,6 @@ def _bytes_of(array: Any, dtype: str) -> Any:
     return array
 
 
-def _facts(name: str, array: Any) -> tuple[int, tuple[int, ...], int]:
-    """What C was told of an array: type, shape, and where it is."""
-    dtype, shape, pointer = _memory(name, array)
-    return dtype, shape, int(ffi.cast("uintptr_t", pointer))
-
-
 def _name(name: str) -> bytes:
     return encoded("the name of a state", name)
 
@@ -78,6 +72,11 @@ def _memory(name: str, array: Any) -> tuple[int, tuple[int, ...], Any]:
     return _DTYPES[dtype], tuple(array.shape), pointer
 
 
+def _facts(dtype: int, shape: tuple[int, ...], pointer: Any) -> tuple[int, tuple[int, ...], int]:
+    """What C was told of an array: type, shape, and where it is."""
+    return dtype, shape, int(ffi.cast("uintptr_t", pointer))
+
+
 class TrainingState(Mapping[str, Any]):
     """Named arrays that muster saves as safetensors, and fills in place at a restore.
 
@@ -109,7 +108,7 @@ class TrainingState(Mapping[str, Any]):
             ),
             error,
         )
-        self._keep(name, array, pointer)
+        self._keep(name, array, pointer, _facts(dtype, shape, pointer))
 
     def add_split(
         self, name: str, array: Any, whole_shape: tuple[int, ...], axis: int, begin: int
@@ -147,7 +146,7 @@ class TrainingState(Mapping[str, Any]):
             ),
             error,
         )
-        self._keep(name, array, pointer)
+        self._keep(name, array, pointer, _facts(dtype, shape, pointer))
 
     def add_bytes(self, name: str, data: bytearray | memoryview) -> None:
         """Adds opaque bytes of a fixed size, filled in place at a restore."""
@@ -163,7 +162,7 @@ class TrainingState(Mapping[str, Any]):
             lib.muster_state_add_blob(self._box[0], _name(name), pointer, len(pointer), error),
             error,
         )
-        self._keep(name, data, pointer)
+        self._keep(name, data, pointer, None)  # a buffer in use cannot move
 
     def remove(self, name: str) -> None:
         """Takes one array out. Raises muster.Error when there is none of that name."""
@@ -176,10 +175,10 @@ class TrainingState(Mapping[str, Any]):
         """The bytes of all arrays, which a checkpoint has plus its header."""
         return int(lib.muster_state_size_bytes(self._box[0]))
 
-    def _keep(self, name: str, array: Any, pointer: Any) -> None:
+    def _keep(self, name: str, array: Any, pointer: Any, facts: Any) -> None:
         self._arrays[name] = array
         self._pointers[name] = pointer
-        self._facts[name] = _facts(name, array) if hasattr(array, "dtype") else None
+        self._facts[name] = facts
 
     def check(self) -> None:
         """Is the memory of each array where it was when it was added? muster asks before it reads or
@@ -199,7 +198,7 @@ class TrainingState(Mapping[str, Any]):
         if was is None:
             return False
         try:
-            return bool(_facts(name, array) != was)
+            return bool(_facts(*_memory(name, array)) != was)
         except Error:
             return True
 

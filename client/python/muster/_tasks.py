@@ -255,6 +255,7 @@ class Coordinator(Closing):
     def _held(self) -> Iterator[None]:
         """A call of C is under way: close would take the memory from under it."""
         with self._lock:
+            self._c()  # closed since: refused
             self._calls += 1
         try:
             yield

@@ -132,7 +132,7 @@ class Checkpointer(_torch.Checkpointer):
                 storage_reader=dcp.FileSystemReader(saved[0].parent),
                 process_group=self._group,
             )
-        except (Exception, CheckpointException) as error:  # which is none
+        except (Exception, CheckpointException) as error:  # CheckpointException is no Exception
             raise unfit("the model", error) from error
         set_state_dict(
             self._model,

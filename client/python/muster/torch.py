@@ -167,8 +167,8 @@ class Checkpointer:
                     f"{name} is a {type(part).__name__} without state_dict and load_state_dict; "
                     "give what has both"
                 )
-        for name, tensor in getattr(model, "state_dict", dict)().items():
-            if getattr(tensor, "is_meta", False):
+        for name, tensor in getattr(model, "named_parameters", tuple)():
+            if tensor.is_meta:
                 raise wrong(
                     f"{name!r} of the model is on the device meta, and has no values to save; "
                     "materialize the model first, as with model.to_empty(device=...)"

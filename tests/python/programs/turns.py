@@ -85,6 +85,12 @@ def of_state(change):
     os.environ["MUSTER_WORLD_SIZE"] = "1"
     w = numpy.zeros(1 << 20)
     state = muster.TrainingState(w=w)
+    if change == "restored":  # a restore would fill it, and finds it moved before
+        with muster.Node(state=state, save_every=2) as node:
+            for _ in range(3):
+                node.step()
+        w.resize(4, refcheck=False)
+        tries(lambda: muster.Node(state=state))
     with muster.Node(state=state, save_every=2, save_behind=change == "behind") as node:
         if change == "resized":
             w.resize(4, refcheck=False)
