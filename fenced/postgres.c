@@ -94,7 +94,18 @@ static bool postgres_wait(PGconn *conn, short events, int64_t until_ms)
 
 /* --- a statement ------------------------------------------------------------------------------ */
 
-static bool postgres_send(struct postgres *postgres, const struct question *ask, int64_t until_ms)
+static bool postgres_pass_turn(struct postgres *postgres);
+
+static const char *postgres_is_late(struct postgres *postgres)
+{
+    if (postgres->ready)
+        postgres_pass_turn(postgres); /* this host may be dark, and the next one not */
+    return "no answer in time";
+}
+
+/* NULL: it is on its way; else why not. */
+static const char *postgres_send(struct postgres *postgres, const struct question *ask,
+                                 int64_t until_ms)
 {
     const char *values[PARAMS_MAX];
     int lengths[PARAMS_MAX], formats[PARAMS_MAX], left;
@@ -107,12 +118,14 @@ static bool postgres_send(struct postgres *postgres, const struct question *ask,
         formats[i] = param->data != NULL && param->size > 0;
     }
     if (!PQsendQueryParams(postgres->conn, ask->sql, ask->count, NULL, values, lengths, formats, 1))
-        return false;
-    while ((left = PQflush(postgres->conn)) == 1)
-        if (!postgres_wait(postgres->conn, POLLIN | POLLOUT, until_ms) ||
-            !PQconsumeInput(postgres->conn))
-            return false;
-    return left == 0;
+        return PQerrorMessage(postgres->conn);
+    while ((left = PQflush(postgres->conn)) == 1) {
+        if (!postgres_wait(postgres->conn, POLLIN | POLLOUT, until_ms))
+            return postgres_is_late(postgres);
+        if (!PQconsumeInput(postgres->conn))
+            break;
+    }
+    return left == 0 ? NULL : PQerrorMessage(postgres->conn);
 }
 
 /* Wrong password or role, no such database, no rights: time mends none of them. All others may
@@ -145,17 +158,12 @@ static enum muster_status postgres_refused(struct postgres *postgres, const stru
                      "the shared database %s refuses to %s: %s", postgres->name, ask->doing, words);
 }
 
-static bool postgres_pass_turn(struct postgres *postgres);
-
 /* NULL: the next result can be taken; else why not. */
 static const char *postgres_await(struct postgres *postgres, int64_t until_ms)
 {
     while (PQisBusy(postgres->conn)) {
-        if (!postgres_wait(postgres->conn, POLLIN, until_ms)) {
-            if (postgres->ready)
-                postgres_pass_turn(postgres); /* this host may be dark, and the next one not */
-            return "no answer in time";
-        }
+        if (!postgres_wait(postgres->conn, POLLIN, until_ms))
+            return postgres_is_late(postgres);
         if (!PQconsumeInput(postgres->conn))
             return PQerrorMessage(postgres->conn);
     }
@@ -167,13 +175,12 @@ static enum muster_status postgres_exchange(struct postgres *postgres, const str
 {
     int64_t until = boot_ms() + POSTGRES_WAIT_MS;
     PGresult *result = NULL, *next;
+    const char *why = postgres_send(postgres, ask, until);
 
     *ret_result = NULL;
-    if (!postgres_send(postgres, ask, until))
-        return postgres_unreachable(postgres, ask->doing, PQerrorMessage(postgres->conn), err);
     for (;;) { /* an error at the commit comes as a second result */
-        const char *why = postgres_await(postgres, until);
-
+        if (why == NULL)
+            why = postgres_await(postgres, until);
         if (why != NULL) {
             PQclear(result);
             return postgres_unreachable(postgres, ask->doing, why, err);
@@ -534,16 +541,18 @@ static enum muster_status postgres_take_hosts(struct postgres *postgres,
     return MUSTER_OK;
 }
 
-/* PGHOST, PGSERVICE and their like stand for a host that the address does not name. A service in
- * the address itself is libpq's alone, which then tries its first host. */
+/* PGHOST, PGSERVICE and their like stand for a host that the address does not name. libpq reads a
+ * service's file for its defaults alone: so the address's service becomes the default. */
 static enum muster_status postgres_find_hosts(struct postgres *postgres, struct muster_error *err)
 {
     PQconninfoOption *defaults = NULL;
     const bool named = postgres_option(postgres->options, "host") != NULL ||
-                       postgres_option(postgres->options, "hostaddr") != NULL ||
-                       postgres_option(postgres->options, "service") != NULL;
+                       postgres_option(postgres->options, "hostaddr") != NULL;
+    const char *service = postgres_option(postgres->options, "service");
     enum muster_status status;
 
+    if (!named && service != NULL)
+        setenv("PGSERVICE", service, 1);
     if (!named)
         defaults = PQconndefaults();
     if (defaults != NULL && postgres_option(defaults, "host") == NULL &&

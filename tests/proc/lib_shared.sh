@@ -24,7 +24,7 @@ postgres_start() {
 # postgres COMMAND... - of pg_ctl; returns when the server is ready, or gone.
 postgres() {
     (cd / && as_postgres "$postgres_bin/pg_ctl" -D "$postgres_dir/data" -l "$postgres_dir/server.log" -w \
-        -o "-c listen_addresses='' -k $postgres_dir" "$@") >>"$dir/postgres.log" 2>&1 || fail "pg_ctl $*"
+        -o "${postgres_options:--c listen_addresses='' -k $postgres_dir}" "$@") >>"$dir/postgres.log" 2>&1 || fail "pg_ctl $*"
 }
 
 # shared_for DB - the database that is shared by those whose copy this is.

@@ -1,12 +1,13 @@
 #!/bin/bash
 # TAKE_OVERS times (60) the active one of two brokers is killed, told to end, or stopped for up to 10 s, or its database
-# is stopped, restarted or cut off, each at a moment of chance beside a job that saves every 5 steps and is preempted now
-# and then. No round is decided twice, and each job resumes where the record says. Says how long each cause took.
+# is stopped, restarted or cut off, or the database's clock jumps by an hour, each at a moment of chance beside a job that
+# saves every 5 steps and is preempted now and then. Each 50th broker is stopped for 60 s. No round is decided twice, and
+# each job resumes where the record says. Says how long each cause took.
 . "$(dirname "$0")/../lib.sh"
 . "$(dirname "$0")/../lib_shared.sh"
 
 take_overs=${TAKE_OVERS:-60}
-causes=(kill kill end stop connections server database-stops)
+causes=(kill kill end stop connections server database-stops clock-forth clock-back)
 postgres_start
 listen_of=([a]="ipc://$dir/a.sock" [b]="ipc://$dir/b.sock")
 both=${listen_of[a]},${listen_of[b]}
@@ -29,7 +30,7 @@ await_take_over() { # CAUSE SINCE READY - by the standby
 some_ms() { sleep "0.$(printf '%03d' $((RANDOM % 700)))"; } # a moment of chance
 
 one_take_over() { # CAUSE
-    local ready since
+    local ready since dies=
 
     ready=$(times_said "$standby" 'is ready')
     some_ms
@@ -51,6 +52,21 @@ one_take_over() { # CAUSE
         await_take_over stop "$since" "$ready"
         some_ms
         kill -CONT "${broker_pids[$standby]}"
+        ;;
+    long-stop)
+        kill -STOP "${broker_pids[$active]}"
+        await_take_over long-stop "$since" "$ready"
+        sleep 60
+        kill -CONT "${broker_pids[$standby]}"
+        ;;
+    clock-forth | clock-back) # a lease that another clock gave, and that nobody renews any more, or somebody does
+        ((RANDOM % 2)) || dies=yes
+        [ -z "$dies" ] || kill -KILL "${broker_pids[$active]}"
+        asked "UPDATE muster_lease SET ends = ends $([ "$1" = clock-back ] && echo + || echo -) interval '1 hour'"
+        [ -z "$dies" ] || {
+            await_take_over "$1" "$since" "$ready"
+            sharer_start "$standby"
+        }
         ;;
     connections) # the active one goes on
         asked "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE application_name = 'musterd'" >/dev/null
@@ -79,7 +95,9 @@ options=(--steps 100000 --barrier 1 --save-every 5)
 job=long
 ranks_start 2 --step-ms 20 --signal-rank 1 --signal-step 1500
 for ((i = 0; i < take_overs; i++)); do
-    one_take_over "${causes[RANDOM % ${#causes[@]}]}"
+    cause=${causes[RANDOM % ${#causes[@]}]}
+    ((i % 50 != 25)) || cause=long-stop
+    one_take_over "$cause"
     if rank_is_gone 0; then
         all_preempted
         committed_whole "$saved"
