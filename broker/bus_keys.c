@@ -1,5 +1,6 @@
 #include "broker/bus_keys.h"
 
+#include "broker/log.h"
 #include "schema/error.h"
 #include "schema/keys/secret.h"
 
@@ -296,15 +297,55 @@ static bool does_less(const struct key_grant *before, const struct key_grant *af
            after->role != before->role || strcmp(after->jobs, before->jobs) != 0;
 }
 
+static bool ends_between(const struct key_grant *before, int64_t before_unix_ms,
+                         const struct key_grant *after, int64_t after_unix_ms)
+{
+    return key_trouble(before, before_unix_ms) == NULL && key_trouble(after, after_unix_ms) != NULL;
+}
+
+/* The audit of the list. NULL: the key was not on it, or is not any more. */
+static void bus_keys_say(const struct key_grant *before, const struct key_grant *after,
+                         int64_t before_unix_ms, int64_t now_unix_ms)
+{
+    if (after == NULL)
+        broker_log(LOG_LEVEL_INFO, "key %s is not on the list any more", before->name);
+    else if (before == NULL || after->role != before->role ||
+             strcmp(after->jobs, before->jobs) != 0)
+        broker_log(LOG_LEVEL_INFO, "key %s %s: role %s, jobs %s", after->name,
+                   before == NULL ? "is on the list" : "was changed", key_role_name(after->role),
+                   after->jobs);
+    if (before != NULL && after != NULL && ends_between(before, before_unix_ms, after, now_unix_ms))
+        broker_log(LOG_LEVEL_INFO, "key %s %s", after->name, key_trouble(after, now_unix_ms));
+}
+
 static bool one_expired(struct bus_keys *keys, int64_t now_unix_ms)
 {
     bool expired = false;
 
-    for (size_t i = 0; i < keys->count; i++)
-        expired |= key_trouble(&keys->items[i], keys->looked_unix_ms) == NULL &&
-                   key_trouble(&keys->items[i], now_unix_ms) != NULL;
+    for (size_t i = 0; i < keys->count && keys->looked_unix_ms != 0; i++) {
+        const struct key_grant *key = &keys->items[i];
+
+        expired |= ends_between(key, keys->looked_unix_ms, key, now_unix_ms);
+        bus_keys_say(key, key, keys->looked_unix_ms, now_unix_ms);
+    }
     keys->looked_unix_ms = now_unix_ms;
     return expired;
+}
+
+static void bus_keys_say_changes(const struct bus_keys *keys, const struct key_grant *before,
+                                 size_t count, int64_t now_unix_ms)
+{
+    for (size_t i = 0; i < count; i++)
+        bus_keys_say(&before[i], bus_keys_public(keys, before[i].public_key), now_unix_ms,
+                     now_unix_ms);
+    for (size_t i = 0; i < keys->count; i++) {
+        size_t at = 0;
+
+        while (at < count && strcmp(before[at].public_key, keys->items[i].public_key) != 0)
+            at++;
+        if (at == count)
+            bus_keys_say(NULL, &keys->items[i], now_unix_ms, now_unix_ms);
+    }
 }
 
 enum muster_status bus_keys_look(struct bus_keys *keys, int64_t now_unix_ms, bool *ret_lost,
@@ -329,6 +370,8 @@ enum muster_status bus_keys_look(struct bus_keys *keys, int64_t now_unix_ms, boo
     for (size_t i = 0; i < count; i++)
         *ret_lost |=
             does_less(&before[i], bus_keys_public(keys, before[i].public_key), now_unix_ms);
+    if (status == MUSTER_OK)
+        bus_keys_say_changes(keys, before, count, now_unix_ms);
     free(before);
     return status;
 }

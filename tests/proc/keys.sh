@@ -149,12 +149,14 @@ unset MUSTER_KEY_FILE
 "$muster" key revoke own --db "$db" >/dev/null
 ranks_end 1
 says "$(error_of 0)" 'status=MUSTER_E_AUTH' 'key own was revoked'
+await "the log to tell of the key" grep -q 'info: key own was revoked' "$dir/musterd.log"
 lost_all() { [ "$(query "SELECT count(*) FROM node WHERE job = '$job' AND state = 'joined' OR state = 'restored'")" = 0 ]; }
 await "the broker to count them as lost" lost_all
 lines=$(grep -c heard own.heard)
 key again --job "$job"
 MUSTER_KEY_FILE=$dir/again.key ranks_start 3 --steps $((saved + 40))
 all_finished $((saved + 40))
+says "$(cat "$dir/musterd.log")" "info: key again is on the list: role node, jobs $job"
 same "messages that the revoked key heard of the next launch" "$(grep -c heard own.heard)" "$lines"
 
 # --- a list that is damaged while it is used lets nobody in, and is said
