@@ -215,17 +215,28 @@ void agent_hold(struct agent *agent, int change)
 
 /* --- leaving ---------------------------------------------------------------------------------- */
 
-/* One look while leaving; true: go on. */
+/* One look while leaving; true: go on. An interrupt shortens it, and ends nothing. */
 static bool serve_leaving(struct agent *agent, struct visit *visit)
 {
     const struct member_view *view = &agent->view;
     bool at_step = view->mode == VIEW_STEP_TO && gate_done(agent->gate) == view->step;
+    const int64_t now_ms = clock_ms(CLOCK_MONOTONIC);
+    enum muster_status status;
+
+    if (agent->hurries && !visit->patience.deaf) {
+        visit->patience.deaf = true;
+        visit->hurry_until_ms = now_ms + HURRY_MS;
+    }
+    if (visit->patience.deaf && now_ms >= visit->hurry_until_ms)
+        return false;
 
     if (at_step && must_arrive(visit, view))
         return put_simple(agent, MEMBER_ARRIVED, NULL) == MUSTER_OK;
     if (view->mode == VIEW_CAPTURE && agent->captured_round != view->round)
         return agent_capture(agent, visit, NULL) == MUSTER_OK;
-    return agent_wait(agent, &visit->patience, HEARTBEAT_MS, NULL) == MUSTER_OK;
+    status = agent_wait(agent, &visit->patience,
+                        visit->patience.deaf ? visit->hurry_until_ms - now_ms : HEARTBEAT_MS, NULL);
+    return status == MUSTER_OK || status == MUSTER_E_INTERRUPTED;
 }
 
 void agent_leave(struct agent *agent, enum wire_leave_why why, int code)

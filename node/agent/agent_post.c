@@ -136,6 +136,7 @@ static bool ask_interrupted(struct agent *agent)
     yes = ask(agent->options.hooks.arg);
     pthread_mutex_lock(&agent->mutex);
     agent->interrupted |= yes;
+    agent->hurries |= yes;
     return agent->interrupted;
 }
 

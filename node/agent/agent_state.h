@@ -16,6 +16,7 @@
 #define AGENT_STUCK_MS 60000 /* the agent thread did not come round for so long: a FAULT */
 #define AGENT_POLL_MS 1000   /* the longest sleep of the agent thread */
 #define AGENT_CLOSE_MS (HEARTBEAT_MS + 500) /* closing waits so long for each of its threads */
+#define HURRY_MS 500 /* a node that was interrupted waits so long to be let go */
 #define AGENT_MARGIN_MS                                                                            \
     250                       /* ... and for all so long once the own deadline's margin is reached \
                                */
@@ -48,6 +49,7 @@ struct agent {
     struct muster_error undeleted_why;
     bool
         interrupted; /* hooks.interrupted said yes: no wait lasts until agent_fail or agent_leave */
+    bool hurries;    /* it was interrupted once: who wants to go waits for no silent broker */
     bool faulted;    /* the view ends with E_FAULT, the core is not fed any more */
     uint64_t passes;
     uint64_t connections; /* of the link, as the core was told */
@@ -137,6 +139,7 @@ struct visit {
     uint64_t save_round; /* whose save step this is; 0 = none */
     void *call_arg;
     struct agent_patience patience;
+    int64_t hurry_until_ms; /* leaving, and deaf: CLOCK_MONOTONIC */
 };
 /* Stays at the boundary until the view lets it go. Mutex free. */
 enum muster_status agent_stay(struct agent *agent, struct visit *visit, struct muster_error *err);

@@ -97,6 +97,21 @@ def test_A6_ctrl_c_ends_a_blocking_call_within_a_second(world, what):
     )
 
 
+@pytest.mark.parametrize("what", ["step", "trains", "manager"])
+def test_A6_who_was_interrupted_waits_for_no_broker_that_sleeps(world, what):
+    process = world.python("wait.py", what, env={"MUSTER_WORLD_SIZE": "2"})
+    line_with(process, "blocks")
+    await_that("the rank that waits", world.nodes)
+    world.broker.send_signal(signal.SIGSTOP)
+    time.sleep(0.5)  # into the call
+    began = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    text, _ = process.communicate(timeout=60)
+    took = time.monotonic() - began
+    world.broker.send_signal(signal.SIGCONT)
+    assert process.returncode == 130 and took < 1.0, (took, text)
+
+
 def test_A6_ctrl_c_ends_a_reader_that_has_a_pin_while_the_broker_sleeps(world):
     world.run(1, "train_manager.py", 60, 0, world.directory / "x").finish()
     process = world.python("wait.py", "pinned")

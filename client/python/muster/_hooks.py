@@ -51,6 +51,7 @@ class Hooks:
         self.raised: BaseException | None = None
         self.node: Any = ffi.NULL  # once it is open
         self.events: Events | None = None  # of the node
+        self.hurries = False  # the program is to end now (Ctrl-C), and waits for nobody
         self.handle = ffi.new_handle(self)
 
 
@@ -92,7 +93,7 @@ def _interrupted(arg: Any) -> bool:
     """Python runs its pending signal handlers in here, as in every function; one that raises breaks
     off the wait.
     """
-    return False
+    return ffi.from_handle(arg).hurries
 
 
 _interrupted_code = _interrupted.__code__

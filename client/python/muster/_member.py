@@ -449,6 +449,7 @@ class Member(Turns):
 
     def _leave(self, value: BaseException | None) -> None:
         code = _hooks.exit_code_of(value)
+        self._hooks.hurries = isinstance(value, KeyboardInterrupt)
         if code != 0 and value is not None and self._c != ffi.NULL:
             text = _hooks.text_of(value).encode()
             if self._suspects(value):

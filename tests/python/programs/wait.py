@@ -1,5 +1,5 @@
 """Blocks in one call of muster's until Ctrl-C:
-wait.py open | step | manager | client | asks | reader | pinned | directory | finished | close
+wait.py open | step | trains | manager | client | asks | reader | pinned | directory | finished | close
 """
 
 import os
@@ -47,6 +47,10 @@ def blocks_with(state):
     elif what == "open":
         ready()
         muster.Node(state=state, connect_timeout=120)
+    elif what == "trains":
+        with muster.Node(state=state):
+            ready()
+            time.sleep(60)
     elif what == "step":
         with muster.Node(state=state) as node:
             ready()
@@ -83,5 +87,6 @@ began = time.monotonic()
 try:
     blocks_with(muster.TrainingState(w=numpy.zeros(4)))
 except KeyboardInterrupt as interrupt:
-    print(f"KeyboardInterrupt after {time.monotonic() - began:.3f} s: {interrupt.__notes__}")
+    notes = getattr(interrupt, "__notes__", None)
+    print(f"KeyboardInterrupt after {time.monotonic() - began:.3f} s: {notes}")
     sys.exit(130)
