@@ -591,6 +591,14 @@ static enum muster_status snapshot_part(struct shared *shared, struct muster_err
     return status;
 }
 
+/* The last word before each COMMIT: a change that the log would not get is taken back. */
+static int is_unwatched(void *arg)
+{
+    const struct shared *shared = arg;
+
+    return shared->session == NULL;
+}
+
 /* A broker that runs alone writes records of its own from here on. */
 static enum muster_status mark_forget(struct store *store, struct muster_error *err)
 {
@@ -625,6 +633,7 @@ enum muster_status shared_begin(struct store *store, struct muster_error *err)
     if (status == MUSTER_OK)
         status = store_unsync(store, err); /* ... but for this row: see mark_sql */
     if (status == MUSTER_OK) {
+        sqlite3_commit_hook(store->db, is_unwatched, shared);
         fenced_log_is_known(shared->log);
         keeper_start(shared); /* the core reads it all */
     }

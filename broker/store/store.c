@@ -370,6 +370,8 @@ static enum muster_status open_checked(struct store *store, const struct store_o
     if (status == MUSTER_OK)
         status = store_mark_open(store, err);
     if (status == MUSTER_OK)
+        status = store_forget_begun(store, err);
+    if (status == MUSTER_OK)
         status = shared_begin(store, err);
     return status;
 }

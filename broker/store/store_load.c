@@ -192,10 +192,8 @@ enum muster_status store_load_job(struct store *store, const char *job, store_ro
 enum muster_status store_load(struct store *store, store_row_fn *row_fn, void *arg,
                               struct muster_error *err)
 {
-    enum muster_status status = store_forget_begun(store, err);
+    enum muster_status status = store_exec(store, "BEGIN", err);
 
-    if (status == MUSTER_OK)
-        status = store_exec(store, "BEGIN", err);
     if (status != MUSTER_OK)
         return status;
     status = store_check_rows(store, err);
