@@ -36,6 +36,7 @@
 #define LOCK_WAIT_MS \
     3000 /* the kernel closes some 2,000 sockets of a killed musterd in half a second */
 
+#define WAS_WITH "_MUSTERD_WAS_WITH"         /* the same: shared_id */
 #define BEGAN_BEFORE "_MUSTERD_BEGAN_BEFORE" /* for the program that takes this one's place */
 
 enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
@@ -183,13 +184,27 @@ static enum muster_status make_core(struct program *program, struct muster_error
     return MUSTER_OK;
 }
 
+/* Numbers, as of milliseconds, change each time. */
+static bool is_said(const char *text, const char *said)
+{
+    for (;; text++, said++) {
+        text += strspn(text, "0123456789");
+        said += strspn(said, "0123456789");
+        if (*text != *said)
+            return false;
+        if (*text == '\0')
+            return true;
+    }
+}
+
 /* The first time, and when it changes. */
 static void say_standby(enum muster_status status, const struct muster_error *err,
-                        enum muster_status *said)
+                        struct muster_error *said)
 {
-    if (status == *said)
+    if (said->status == status && is_said(err->text, said->text))
         return;
-    *said = status;
+    *said = *err;
+    said->status = status;
     if (status == MUSTER_E_LOCKED)
         broker_log(LOG_LEVEL_INFO, "standby: %s", err->text);
     else
@@ -203,7 +218,7 @@ static enum muster_status main_await_lease(struct program *program, bool *ret_st
     struct pollfd fd = {.fd = program->signal_fd, .events = POLLIN};
     char owner[PATH_MAX];
     char host[65] = "?";
-    enum muster_status said = MUSTER_OK;
+    struct muster_error said = {.status = MUSTER_OK};
     enum muster_status status;
 
     if (program->config.shared == NULL)
@@ -212,12 +227,12 @@ static enum muster_status main_await_lease(struct program *program, bool *ret_st
     snprintf(owner, sizeof owner, "musterd at %s (process %ld on %s)", program->config.listen,
              (long)getpid(), host);
     status = shared_open(program->config.shared, program->config.db, owner,
-                         getenv(BEGAN_BEFORE) != NULL, &program->shared, err);
+                         getenv(BEGAN_BEFORE) != NULL, getenv(WAS_WITH), &program->shared, err);
     if (status != MUSTER_OK)
         return status;
     while ((status = shared_take(program->shared, err)) == MUSTER_E_LOCKED ||
            status == MUSTER_E_STORAGE) {
-        if (said == MUSTER_OK)
+        if (said.status == MUSTER_OK)
             service_ready(); /* it is what it is to be */
         say_standby(status, err, &said);
         service_alive(clock_ms(CLOCK_BOOTTIME));
@@ -351,6 +366,8 @@ static void begin_again(struct program *program)
 {
     if (program->shared == NULL)
         return;
+    if (shared_id(program->shared)[0] != '\0')
+        setenv(WAS_WITH, shared_id(program->shared), 1);
     shared_close(&program->shared); /* if the lease is still ours: the next one need not wait */
     execv("/proc/self/exe", program->argv);
     broker_log(LOG_LEVEL_ERROR, "cannot begin again as a standby: %s", strerror(errno));

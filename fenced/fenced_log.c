@@ -15,6 +15,7 @@
 struct fenced_log {
     struct postgres *postgres;
     char owner[FENCED_LOG_NAME_MAX];
+    char id[64];    /* of the database that this broker was with; "": it has not seen one yet */
     uint64_t epoch; /* 0: never had the lease */
     uint64_t seq;
     bool has_tables;
@@ -62,8 +63,9 @@ static enum muster_status fenced_make_tables(struct fenced_log *log, struct must
     if (status == MUSTER_OK && rows == 0)
         status = error_set(err, MUSTER_E_ARGUMENT,
                            "the shared database %s has records, and its table muster_lease has no "
-                           "row: only a part of it was restored; restore the whole of it, or drop "
-                           "the three tables muster_* to begin with the records of --db",
+                           "row: only a part of it was restored; restore the whole of it. To begin "
+                           "with the records of --db, end all its brokers and drop the three "
+                           "tables muster_*",
                            fenced_log_name(log));
     return status;
 }
@@ -85,11 +87,31 @@ static enum muster_status fenced_has_tables(struct fenced_log *log, bool *ret_ha
     return status;
 }
 
-static enum muster_status fenced_held(struct fenced_log *log, struct muster_error *err)
+/* NULL: it has no tables. An empty database in the place of the right one would split the brokers:
+ * some go on with the records, and some without. */
+static enum muster_status fenced_is_same(struct fenced_log *log, const char *id,
+                                         struct muster_error *err)
+{
+    if (id != NULL && log->id[0] == '\0')
+        snprintf(log->id, sizeof log->id, "%s", id);
+    if (log->id[0] == '\0' || (id != NULL && strcmp(log->id, id) == 0))
+        return MUSTER_OK;
+    return error_set(err, postgres_was_right(log->postgres) ? MUSTER_E_STORAGE : MUSTER_E_ARGUMENT,
+                     "the shared database %s %s: this broker was with another one; give the "
+                     "address of that one, or restore it. If it is lost for good, start musterd "
+                     "once without --shared: then its --db has records of its own, and can fill "
+                     "a new database",
+                     fenced_log_name(log),
+                     id == NULL ? "has no tables of muster" : "has other records");
+}
+
+/* MUSTER_E_LOCKED, and for how long its lease still counts; or why that is not known. */
+static enum muster_status fenced_holder(struct fenced_log *log, int64_t *ret_left_ms,
+                                        struct muster_error *err)
 {
     struct question ask = {
         .sql = "SELECT (extract(epoch FROM greatest(ends - now(), '0 s')) * 1000)::bigint, owner, "
-               "version FROM (SELECT greatest(ends, '2000-01-01') AS ends, owner, version "
+               "version, id FROM (SELECT greatest(ends, '2000-01-01') AS ends, owner, version, id "
                "FROM muster_lease) lease", /* one that was given up ended at -infinity */
         .doing = "read who is active"};
     PGresult *result;
@@ -108,15 +130,23 @@ static enum muster_status fenced_held(struct fenced_log *log, struct muster_erro
                            "the shared database %s is of a newer musterd (version %" PRId64
                            "): this one knows version 1; install the newer one here, too",
                            fenced_log_name(log), postgres_int(result, 0, 2));
-    else {
+    else if ((status = fenced_is_same(log, PQgetvalue(result, 0, 3), err)) == MUSTER_OK) {
         postgres_is_known(log->postgres);
         status = error_set(
             err, MUSTER_E_LOCKED,
             "%.200s is the active broker of the shared database %s, for %" PRId64 " ms at least",
             PQgetvalue(result, 0, 1), fenced_log_name(log), postgres_int(result, 0, 0));
+        *ret_left_ms = postgres_int(result, 0, 0);
     }
     PQclear(result);
     return status;
+}
+
+static enum muster_status fenced_held(struct fenced_log *log, struct muster_error *err)
+{
+    int64_t left_ms;
+
+    return fenced_holder(log, &left_ms, err);
 }
 
 /* Of a row of: epoch, seq, snapshot_epoch, snapshot, id. */
@@ -142,17 +172,20 @@ enum muster_status fenced_log_take(struct fenced_log *log, int64_t lease_ms,
         .sql = "UPDATE muster_lease SET owner = $1, epoch = greatest(epoch + 1, "
                "(extract(epoch FROM clock_timestamp()) * 1000)::bigint), "
                "ends = clock_timestamp() + $2 * interval '1 ms' "
-               "WHERE version = 1 AND (ends < clock_timestamp() "
+               "WHERE version = 1 AND $3 IN ('', id) AND (ends < clock_timestamp() "
                "OR ends > clock_timestamp() + 2 * $2 * interval '1 ms') "
                "RETURNING epoch, seq, snapshot_epoch, snapshot, id, "
                "(SELECT count(*) FROM muster_batch b WHERE b.seq > muster_lease.seq)",
-        .count = 2,
-        .params = {postgres_text(log->owner), postgres_number((uint64_t)lease_ms)},
+        .count = 3,
+        .params = {postgres_text(log->owner), postgres_number((uint64_t)lease_ms),
+                   postgres_text(log->id)},
         .doing = "take the lease"};
     PGresult *result;
     bool has;
     enum muster_status status = fenced_has_tables(log, &has, err);
 
+    if (status == MUSTER_OK && !has)
+        status = fenced_is_same(log, NULL, err);
     if (status == MUSTER_OK && !has)
         status = fenced_make_tables(log, err);
     if (status == MUSTER_OK)
@@ -164,6 +197,7 @@ enum muster_status fenced_log_take(struct fenced_log *log, int64_t lease_ms,
         return fenced_held(log, err);
     }
     fenced_take_head(result, ret_head);
+    fenced_is_same(log, ret_head->id, NULL);
     log->epoch = ret_head->epoch;
     log->seq = ret_head->seq;
     log->doubt = false;
@@ -221,9 +255,23 @@ enum muster_status fenced_log_head(struct fenced_log *log, struct fenced_log_hea
 enum muster_status fenced_log_look(struct fenced_log *log, struct muster_error *err)
 {
     bool has;
+    int64_t left_ms = 0;
     enum muster_status status = fenced_has_tables(log, &has, err);
 
-    return status == MUSTER_OK && has ? fenced_held(log, err) : status;
+    if (status != MUSTER_OK)
+        return status;
+    status = has ? fenced_holder(log, &left_ms, err) : fenced_is_same(log, NULL, err);
+    return status == MUSTER_E_LOCKED && left_ms == 0 ? MUSTER_OK : status;
+}
+
+void fenced_log_expect(struct fenced_log *log, const char *id)
+{
+    snprintf(log->id, sizeof log->id, "%s", id);
+}
+
+const char *fenced_log_id(const struct fenced_log *log)
+{
+    return log->id;
 }
 
 enum muster_status fenced_log_renew(struct fenced_log *log, int64_t lease_ms,

@@ -50,6 +50,12 @@ void fenced_log_close(struct fenced_log **log);
 /* "DATABASE on HOST", without a password. Borrowed. */
 const char *fenced_log_name(const struct fenced_log *log);
 
+/* Which database this log is with: of its first answer, or what fenced_log_expect said. "": none
+ * yet. Any other one, and one without tables, is refused: MUSTER_E_STORAGE, or MUSTER_E_ARGUMENT if
+ * this process has not seen the right one. */
+void fenced_log_expect(struct fenced_log *log, const char *id);
+const char *fenced_log_id(const struct fenced_log *log);
+
 /* Takes the lease, and makes the tables where there are none. MUSTER_E_LOCKED: who has it, and for
  * how long. */
 enum muster_status fenced_log_take(struct fenced_log *log, int64_t lease_ms,
@@ -58,7 +64,7 @@ enum muster_status fenced_log_take(struct fenced_log *log, int64_t lease_ms,
  * MUSTER_E_SCHEMA: a newer one has. */
 enum muster_status fenced_log_head(struct fenced_log *log, struct fenced_log_head *ret_head,
                                    struct muster_error *err);
-/* MUSTER_OK: there is no lease yet. MUSTER_E_LOCKED: there is one; err says who had it last. */
+/* MUSTER_OK: nobody is active. MUSTER_E_LOCKED: who is. */
 enum muster_status fenced_log_look(struct fenced_log *log, struct muster_error *err);
 /* From now on for lease_ms. Looks at the epoch alone: nobody else appends in it, and a log that was
  * restored to an earlier state is found by the next batch. */

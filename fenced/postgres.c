@@ -366,6 +366,7 @@ static enum muster_status postgres_session(struct postgres *postgres)
                "set_config('synchronous_commit', CASE current_setting('synchronous_commit') "
                "WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, false), "
                "set_config('statement_timeout', '3000', false), "
+               "set_config('lock_timeout', '1500', false), "
                "set_config('tcp_keepalives_idle', '5', false), "
                "set_config('tcp_keepalives_interval', '5', false), "
                "set_config('tcp_keepalives_count', '3', false)",
@@ -632,6 +633,11 @@ void postgres_close(struct postgres **postgres)
 void postgres_is_known(struct postgres *postgres)
 {
     postgres->use.known = true;
+}
+
+bool postgres_was_right(const struct postgres *postgres)
+{
+    return postgres->use.known;
 }
 
 const char *postgres_name(const struct postgres *postgres)

@@ -50,6 +50,7 @@ const char *postgres_name(const struct postgres *postgres);
 
 /* This is the database that was meant: from here on a refusal is MUSTER_E_STORAGE. */
 void postgres_is_known(struct postgres *postgres);
+bool postgres_was_right(const struct postgres *postgres); /* it is known */
 
 /* The caller clears the result. MUSTER_E_STORAGE: no answer; ask again. MUSTER_E_ARGUMENT: the
  * database refuses for good (password, role, rights, name). */

@@ -46,6 +46,8 @@ struct keeper {
     bool runs, stop;
 };
 
+#define META_MAX 128
+
 struct shared {
     struct fenced_log *log;
     struct keeper keeper;
@@ -53,7 +55,8 @@ struct shared {
     char *aside;
     int lock_fd; /* of path, until the store takes it */
     bool created_lock;
-    char id[64];
+    char id[META_MAX];
+    char seeded[META_MAX]; /* of the file that is to be written over, without a copy's mark */
     bool taken;
     bool away;       /* the shared database did not answer this standby */
     int64_t from_ms; /* before that this standby does not take the lease */
@@ -164,6 +167,23 @@ static void keeper_stop(struct shared *shared)
     keeper->runs = false;
 }
 
+/* The value of a row of meta; "" = there is none. */
+static int shared_meta(sqlite3 *db, const char *key, char ret_value[META_MAX])
+{
+    sqlite3_stmt *ask = NULL;
+    int result = sqlite3_prepare_v2(db, "SELECT value FROM meta WHERE key = ?1", -1, &ask, NULL);
+
+    ret_value[0] = '\0';
+    if (result == SQLITE_OK) {
+        sqlite3_bind_text(ask, 1, key, -1, SQLITE_STATIC);
+        result = sqlite3_step(ask);
+    }
+    if (result == SQLITE_ROW)
+        snprintf(ret_value, META_MAX, "%s", (const char *)sqlite3_column_text(ask, 0));
+    sqlite3_finalize(ask);
+    return result == SQLITE_ROW || result == SQLITE_DONE ? SQLITE_OK : result;
+}
+
 static enum muster_status copy_failed(const struct copy *copy, const char *doing,
                                       struct muster_error *err)
 {
@@ -200,6 +220,28 @@ static enum muster_status copy_batch(void *arg, const void *data, size_t size,
     return status == MUSTER_OK ? shared_keep(copy->shared, err) : status;
 }
 
+static enum muster_status shared_is_own(const struct shared *shared, struct muster_error *err)
+{
+    return error_set(err, MUSTER_E_ARGUMENT,
+                     "database %s has records of its own, and the shared database %s others: the "
+                     "file would be written over; name another one with --db, or an empty database "
+                     "with --shared, which then gets these",
+                     shared->path, fenced_log_name(shared->log));
+}
+
+/* A file without the mark of a copy filled this log, if the log has the row that it wrote before.
+ */
+static enum muster_status copy_is_of_seed(const struct shared *shared, const struct copy *copy,
+                                          struct muster_error *err)
+{
+    char seeded[META_MAX];
+
+    if (shared->seeded[0] == '\0')
+        return MUSTER_OK;
+    shared_meta(copy->db, "seeded", seeded);
+    return strcmp(seeded, shared->seeded) == 0 ? MUSTER_OK : shared_is_own(shared, err);
+}
+
 static enum muster_status copy_batches(struct shared *shared, struct copy *copy,
                                        const struct fenced_log_head *head, struct muster_error *err)
 {
@@ -212,6 +254,8 @@ static enum muster_status copy_batches(struct shared *shared, struct copy *copy,
         result = sqlite3_exec(copy->db, "PRAGMA synchronous=OFF; BEGIN", NULL, NULL, NULL);
     if (result == SQLITE_OK)
         status = fenced_log_read_batches(shared->log, head, copy_batch, copy, err);
+    if (result == SQLITE_OK && status == MUSTER_OK)
+        status = copy_is_of_seed(shared, copy, err);
     keeper_start(shared); /* what follows is the disk's, and may take long */
     if (result == SQLITE_OK &&
         status == MUSTER_OK) /* from its first moment it is known as a copy */
@@ -220,7 +264,8 @@ static enum muster_status copy_batches(struct shared *shared, struct copy *copy,
         result =
             sqlite3_exec(copy->db, "COMMIT; PRAGMA wal_checkpoint(TRUNCATE)", NULL, NULL, NULL);
     if (result != SQLITE_OK)
-        status = error_set(err, MUSTER_E_IO, "cannot write the copy %s: %s", copy->path,
+        status = error_set(err, result == SQLITE_FULL ? MUSTER_E_STORAGE : MUSTER_E_IO,
+                           "cannot write the copy %s: %s; check the disk", copy->path,
                            sqlite3_errmsg(copy->db));
     sqlite3_close(copy->db);
     return status;
@@ -260,81 +305,64 @@ static enum muster_status shared_move_aside(struct shared *shared, const char *w
     return MUSTER_OK;
 }
 
-/* A question to the copy about the shared database that it is of, ?1: what its first step gives. */
-static int shared_ask(sqlite3 *db, const struct shared *shared, const char *sql)
+static bool shared_has_jobs(sqlite3 *db)
 {
     sqlite3_stmt *ask = NULL;
-    int result = sqlite3_prepare_v2(db, sql, -1, &ask, NULL);
+    bool has = sqlite3_prepare_v2(db, "SELECT 1 FROM job LIMIT 1", -1, &ask, NULL) != SQLITE_OK ||
+               sqlite3_step(ask) != SQLITE_DONE;
 
-    if (result == SQLITE_OK) {
-        sqlite3_bind_text(ask, 1, shared->id, -1, SQLITE_STATIC);
-        result = sqlite3_step(ask);
-    }
     sqlite3_finalize(ask);
-    return result;
+    return has;
 }
 
-/* SQLITE_ROW: it is a copy of this shared database. SQLITE_DONE: it has other records. Else there
- * are none that can be read. */
-static int shared_look(const struct shared *shared)
+/* What a file is, for a broker that may write over it. */
+struct own_file {
+    int result; /* SQLITE_OK; SQLITE_EMPTY and others: it holds nothing that can be read */
+    char copy_of[META_MAX];
+    char seeded[META_MAX]; /* see shared_seed */
+    bool has_jobs;
+};
+
+static void shared_look(const struct shared *shared, struct own_file *ret_file)
 {
     sqlite3 *db = NULL;
     sqlite3_stmt *ask = NULL;
     int result = sqlite3_open_v2(shared->path, &db, SQLITE_OPEN_READWRITE, NULL);
 
+    *ret_file = (struct own_file){.result = SQLITE_OK};
     if (result == SQLITE_OK)
         result = sqlite3_prepare_v2(db, "SELECT 1 FROM sqlite_schema", -1, &ask, NULL);
     if (result == SQLITE_OK)
         result = sqlite3_step(ask) == SQLITE_DONE ? SQLITE_EMPTY : sqlite3_reset(ask);
     sqlite3_finalize(ask);
     if (result == SQLITE_OK)
-        result = shared_ask(db, shared, "SELECT 1 FROM meta WHERE key = 'shared' AND value = ?1");
+        result = shared_meta(db, "shared", ret_file->copy_of);
+    if (result == SQLITE_OK)
+        result = shared_meta(db, "seeded", ret_file->seeded);
+    ret_file->has_jobs = result == SQLITE_OK && shared_has_jobs(db);
+    ret_file->result = result;
     sqlite3_close(db);
-    return result;
 }
 
 /* Records that are nowhere else are not written over. */
 static enum muster_status shared_is_copy(struct shared *shared, struct muster_error *err)
 {
-    int result;
+    struct own_file file;
 
+    shared->seeded[0] = '\0';
     if (access(shared->path, F_OK) != 0)
         return MUSTER_OK;
-    result = shared_look(shared);
-    if (result == SQLITE_ROW)
-        return MUSTER_OK;
-    if (result == SQLITE_EMPTY || result == SQLITE_NOTADB || result == SQLITE_CORRUPT)
-        return shared_move_aside(shared, sqlite3_errstr(result), err);
-    if (result != SQLITE_DONE) /* as when the disk is full: it may be read later */
+    shared_look(shared, &file);
+    if (file.result == SQLITE_EMPTY || file.result == SQLITE_NOTADB ||
+        file.result == SQLITE_CORRUPT)
+        return shared_move_aside(shared, sqlite3_errstr(file.result), err);
+    if (file.result != SQLITE_OK) /* as when the disk is full: it may be read later */
         return error_set(err, MUSTER_E_STORAGE, "cannot look at the copy %s: %s; check the disk",
-                         shared->path, sqlite3_errstr(result));
-    return error_set(err, MUSTER_E_ARGUMENT,
-                     "database %s has records of its own, and the shared database %s others: the "
-                     "file would be written over; name another one with --db, or an empty database "
-                     "with --shared, which then gets these",
-                     shared->path, fenced_log_name(shared->log));
-}
-
-/* A copy of another shared database does not seed this one: it may be of yesterday. */
-static enum muster_status shared_is_own(struct shared *shared, struct muster_error *err)
-{
-    sqlite3 *db = NULL;
-    bool other;
-
-    if (access(shared->path, F_OK) != 0)
+                         shared->path, sqlite3_errstr(file.result));
+    if (strcmp(file.copy_of, shared->id) == 0 || !file.has_jobs)
         return MUSTER_OK;
-    other = sqlite3_open_v2(shared->path, &db, SQLITE_OPEN_READWRITE, NULL) == SQLITE_OK &&
-            shared_ask(db, shared, "SELECT 1 FROM meta WHERE key = 'shared' AND value <> ?1") ==
-                SQLITE_ROW;
-    sqlite3_close(db);
-    return other
-               ? error_set(err, MUSTER_E_ARGUMENT,
-                           "%s is a copy of another shared database, and the shared database %s "
-                           "is empty: give the address of the one that it is a copy of, or "
-                           "another file (--db). If that database is lost, start musterd once "
-                           "without --shared: then these records are its own, and can fill %s",
-                           shared->path, fenced_log_name(shared->log), fenced_log_name(shared->log))
-               : MUSTER_OK;
+    memcpy(shared->seeded, file.seeded, sizeof shared->seeded);
+    return file.seeded[0] != '\0' ? MUSTER_OK : shared_is_own(shared, err);
 }
 
 /* Syncs the copy before it gets its name: after a power cut a broker finds the copy before, or this
@@ -432,16 +460,24 @@ enum muster_status shared_take(struct shared *shared, struct muster_error *err)
         shared->away = false;
         shared->from_ms = before_ms + SHARED_FIRST_MS;
     }
+    if (status == MUSTER_OK && before_ms < shared->from_ms) {
+        if (err != NULL)
+            *err = shared->doubt; /* the active one may be back in this time */
+        return MUSTER_E_STORAGE;
+    }
     if (status == MUSTER_OK)
         status = fenced_log_take(shared->log, SHARED_LEASE_MS, &head, err);
+    if (status == MUSTER_E_STORAGE && err != NULL)
+        shared->doubt = *err;
     shared->away |= status == MUSTER_E_STORAGE;
     if (status != MUSTER_OK)
         return status;
     shared->taken = true;
     shared->renewed_ms = before_ms;
     shared->renew_at_ms = before_ms + SHARED_RENEW_MS;
-    memcpy(shared->id, head.id, sizeof shared->id);
-    status = head.has_snapshot ? shared_copy(shared, &head, err) : shared_is_own(shared, err);
+    snprintf(shared->id, sizeof shared->id, "%s", head.id);
+    if (head.has_snapshot)
+        status = shared_copy(shared, &head, err);
     if (status != MUSTER_OK) {
         keeper_stop(shared);
         fenced_log_release(shared->log);
@@ -603,12 +639,25 @@ static int is_unwatched(void *arg)
 static enum muster_status mark_forget(struct store *store, struct muster_error *err)
 {
     int64_t marks = 0;
-    enum muster_status status =
-        store_get_int(store, "SELECT count(*) FROM meta WHERE key = 'shared'", &marks, err);
+    enum muster_status status = store_get_int(
+        store, "SELECT count(*) FROM meta WHERE key IN ('shared', 'seeded')", &marks, err);
 
     return status == MUSTER_OK && marks > 0
-               ? store_exec(store, "DELETE FROM meta WHERE key = 'shared'", err)
+               ? store_exec(store, "DELETE FROM meta WHERE key IN ('shared', 'seeded')", err)
                : status;
+}
+
+/* Before these records go out: a row that each copy of them has, so a broker that dies before it
+ * hears that they are there knows them again. */
+static enum muster_status shared_seed(struct store *store, struct muster_error *err)
+{
+    char sql[MARK_SQL_MAX];
+
+    sqlite3_snprintf(MARK_SQL_MAX, sql,
+                     "INSERT INTO meta (key, value) SELECT 'seeded', '%q:' || hex(randomblob(16)) "
+                     "WHERE NOT EXISTS (SELECT 1 FROM meta WHERE key = 'seeded')",
+                     store->shared->id);
+    return store_exec(store, sql, err);
 }
 
 enum muster_status shared_begin(struct store *store, struct muster_error *err)
@@ -620,7 +669,9 @@ enum muster_status shared_begin(struct store *store, struct muster_error *err)
     if (shared == NULL)
         return mark_forget(store, err);
     keeper_stop(shared);
-    status = snapshot_take(store, err);
+    status = shared_seed(store, err);
+    if (status == MUSTER_OK)
+        status = snapshot_take(store, err);
     while (status == MUSTER_OK && shared->image != NULL) {
         status = snapshot_part(shared, err);
         if (status == MUSTER_OK)
@@ -673,8 +724,20 @@ enum muster_status store_snapshot_work(struct store *store, struct muster_error 
 
 /* --- life ------------------------------------------------------------------------------------- */
 
+/* Which shared database this broker was with: the program before this one, or its file, knows it.
+ */
+static void shared_expect(struct shared *shared, const char *id)
+{
+    struct own_file file = {.copy_of = ""};
+
+    if (id == NULL && access(shared->path, F_OK) == 0)
+        shared_look(shared, &file);
+    if (id != NULL || file.copy_of[0] != '\0')
+        fenced_log_expect(shared->log, id != NULL ? id : file.copy_of);
+}
+
 enum muster_status shared_open(const char *uri, const char *path, const char *owner, bool known,
-                               struct shared **ret_shared, struct muster_error *err)
+                               const char *id, struct shared **ret_shared, struct muster_error *err)
 {
     struct shared *shared = calloc(1, sizeof *shared);
     enum muster_status status;
@@ -694,6 +757,7 @@ enum muster_status shared_open(const char *uri, const char *path, const char *ow
         shared_close(&shared);
         return status;
     }
+    shared_expect(shared, id);
     *ret_shared = shared;
     return MUSTER_OK;
 }
@@ -719,6 +783,11 @@ void shared_close(struct shared **shared)
 const char *shared_name(const struct shared *shared)
 {
     return fenced_log_name(shared->log);
+}
+
+const char *shared_id(const struct shared *shared)
+{
+    return fenced_log_id(shared->log);
 }
 
 const char *shared_aside(const struct shared *shared)

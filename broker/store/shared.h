@@ -22,9 +22,11 @@
 struct shared;
 
 /* uri: a PostgreSQL address. path: this broker's copy. owner: how the others name it. known: this
- * address was right before, so a wrong password may be mended. */
+ * address was right before, so a wrong password may be mended. id: shared_id of the program before
+ * this one, or NULL. */
 enum muster_status shared_open(const char *uri, const char *path, const char *owner, bool known,
-                               struct shared **ret_shared, struct muster_error *err);
+                               const char *id, struct shared **ret_shared,
+                               struct muster_error *err);
 /* Gives up the lease, if it was taken and the store was closed properly. NULL-safe, nulls. */
 void shared_close(struct shared **shared);
 
@@ -35,6 +37,9 @@ enum muster_status shared_take(struct shared *shared, struct muster_error *err);
 
 /* Says what shared_take did with a file that could not be read. Borrowed; NULL: no such file. */
 const char *shared_aside(const struct shared *shared);
+
+/* Which shared database this broker was with; "": it has not seen one. Borrowed. */
+const char *shared_id(const struct shared *shared);
 
 /* "DATABASE on HOST". Borrowed. */
 const char *shared_name(const struct shared *shared);

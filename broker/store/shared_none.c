@@ -5,12 +5,13 @@
 #include "schema/error.h"
 
 enum muster_status shared_open(const char *uri, const char *path, const char *owner, bool known,
-                               struct shared **ret_shared, struct muster_error *err)
+                               const char *id, struct shared **ret_shared, struct muster_error *err)
 {
     (void)uri;
     (void)path;
     (void)owner;
     (void)known;
+    (void)id;
     *ret_shared = NULL;
     return error_set(err, MUSTER_E_UNSUPPORTED,
                      "this musterd was built without --shared; Debian's package has it");
@@ -25,6 +26,12 @@ enum muster_status shared_take(struct shared *shared, struct muster_error *err)
 void shared_close(struct shared **shared)
 {
     *shared = NULL;
+}
+
+const char *shared_id(const struct shared *shared)
+{
+    (void)shared;
+    return "";
 }
 
 const char *shared_aside(const struct shared *shared)

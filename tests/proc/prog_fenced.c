@@ -280,7 +280,7 @@ static void a_start_that_takes_long_keeps_the_lease(void **state)
     fenced_log_release(two->a);
     assert_non_null(mkdtemp(directory));
     snprintf(path, sizeof path, "%s/muster.db", directory);
-    assert_int_equal(shared_open(address, path, "c", true, &shared, &why), MUSTER_OK);
+    assert_int_equal(shared_open(address, path, "c", true, NULL, &shared, &why), MUSTER_OK);
     assert_int_equal(shared_take(shared, &why), MUSTER_OK);
     do_sql("CREATE TEMP TABLE was AS SELECT ends, epoch FROM muster_lease");
     for (int i = 0; i < 500 && renewals == 0; i++) {
@@ -314,7 +314,7 @@ static void a_copy_is_not_synced_with_each_batch(void **state)
     assert_int_equal(store_get_int(store, "PRAGMA synchronous", &synced, &why), MUSTER_OK);
     assert_int_equal(synced, 2);
     store_close(&store);
-    assert_int_equal(shared_open(address, path, "c", true, &shared, &why), MUSTER_OK);
+    assert_int_equal(shared_open(address, path, "c", true, NULL, &shared, &why), MUSTER_OK);
     assert_int_equal(shared_take(shared, &why), MUSTER_OK);
     options.shared = shared;
     assert_int_equal(store_open(path, &options, &store, &why), MUSTER_OK);
