@@ -102,7 +102,7 @@ static enum muster_status fenced_is_same(struct fenced_log *log, const char *id,
                      "once without --shared: then its --db has records of its own, and can fill "
                      "a new database",
                      fenced_log_name(log),
-                     id == NULL ? "has no tables of muster" : "has other records");
+                     id == NULL ? "has no record of muster" : "has other records");
 }
 
 /* MUSTER_E_LOCKED, and for how long its lease still counts; or why that is not known. */

@@ -65,8 +65,10 @@ asked "DROP TABLE muster_lease, muster_batch, muster_snapshot"
 shared=$right
 
 # Records that are in one file alone.
-listen=$ipc db=$dir/own.db
+listen=$ipc db=$dir/own.db job=own saved=0 options=()
 broker_start
+ranks_start 1 --steps 3 --step-ms 1
+all_finished 3
 broker_stop
 sharer_start a
 sharer_is_active a
@@ -76,8 +78,10 @@ holds "they are kept" -s "$dir/own.db"
 
 # Who ran alone for a while has records of its own again.
 cp "$dir/a/muster.db" "$dir/alone.db"
-db=$dir/alone.db
+db=$dir/alone.db job=alone
 broker_start
+ranks_start 1 --steps 3 --step-ms 1
+all_finished 3
 broker_stop
 refused 'has records of its own' --db "$dir/alone.db" --shared "$shared"
 

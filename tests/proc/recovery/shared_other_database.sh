@@ -22,8 +22,8 @@ all_finished 400
 as_postgres "$postgres_bin/pg_dump" -h "$postgres_dir" -U muster fleet >"$dir/dump.sql"
 asked "DROP DATABASE fleet WITH (FORCE)"
 asked "CREATE DATABASE fleet"
-sharer_says b 'standby, not active: the shared database .* has no tables of muster: this broker was with another one'
-sharer_says a 'the shared database .* has no tables of muster: this broker was with another one'
+sharer_says b 'standby, not active: the shared database .* has no record of muster: this broker was with another one'
+sharer_says a 'the shared database .* has no record of muster: this broker was with another one'
 same "tables that they made" "$(in_fleet -c "SELECT count(*) FROM pg_tables WHERE tablename LIKE 'muster_%'")" 0
 in_fleet <"$dir/dump.sql" >/dev/null
 is_active() { [ $(($(times_said a 'is ready') + $(times_said b 'is ready'))) -ge 2 ]; }
