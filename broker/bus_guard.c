@@ -6,8 +6,10 @@
 #include "broker/core/contract/core.h"
 
 #include <errno.h>
+#include <sodium/crypto_box.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -17,7 +19,8 @@
 #define FLAG_MORE 1
 #define FLAG_LONG 2
 #define FLAG_COMMAND 4
-#define FILES_SPARE 32 /* database, log, lock, libzmq's own */
+#define INITIATE_BYTES (crypto_box_ZEROBYTES + 128) /* in it: the client's key and its vouch */
+#define FILES_SPARE 32                              /* database, log, lock, libzmq's own */
 #define FILES_MAX ((size_t)2 * CORE_NODES_MAX + 1024)
 
 /* --- one connection --------------------------------------------------------------------------- */
@@ -137,7 +140,7 @@ static struct {
     struct bus_guard_stream *streams; /* by descriptor */
     size_t files,
         connections; /* the process's limit, and descriptors of connections are below this */
-    atomic_uint_fast64_t judged, hostile, full;
+    atomic_uint_fast64_t judged, hostile, full, initiates;
 } guard;
 
 bool bus_guard_start(size_t files)
@@ -172,6 +175,49 @@ ssize_t bus_guard_recv(int fd, void *data, size_t size, int flags)
     begun = stream->begun;
     stream->begun = 0;
     return begun == 0 || bus_peers_received(fd, begun) ? got : 0;
+}
+
+/* Properties: a byte of length and a name, four bytes of length and a value. */
+static bool initiate_ok(const uint8_t *at, size_t left)
+{
+    static const char identity[] = "Identity";
+
+    while (left > 0 && left >= 5 + (size_t)at[0]) {
+        const size_t name = at[0];
+        const uint8_t *size = at + 1 + name;
+        const size_t value =
+            (size_t)size[0] << 24 | (size_t)size[1] << 16 | (size_t)size[2] << 8 | size[3];
+
+        if (name == sizeof identity - 1 && memcmp(at + 1, identity, name) == 0 && value > 0)
+            return false;
+        if (value > left - 5 - name)
+            break; /* libzmq refuses it */
+        at += 5 + name + value;
+        left -= 5 + name + value;
+    }
+    return true;
+}
+
+int bus_guard_box_open(unsigned char *plain, const unsigned char *box, unsigned long long size,
+                       const unsigned char *nonce, const unsigned char *public_key,
+                       const unsigned char *secret_key)
+{
+    static const char initiate[] = "CurveZMQINITIATE"; /* begins the nonce of that command alone */
+    int code =
+        crypto_box_curve25519xsalsa20poly1305_open(plain, box, size, nonce, public_key, secret_key);
+
+    if (code != 0 || memcmp(nonce, initiate, sizeof initiate - 1) != 0 || size <= INITIATE_BYTES)
+        return code;
+    atomic_fetch_add_explicit(&guard.initiates, 1, memory_order_relaxed);
+    if (initiate_ok(plain + INITIATE_BYTES, (size_t)size - INITIATE_BYTES))
+        return code;
+    atomic_fetch_add_explicit(&guard.hostile, 1, memory_order_relaxed);
+    return -1; /* as if it were forged: libzmq closes */
+}
+
+bool bus_guard_sees_names(void)
+{
+    return guard.streams == NULL || atomic_load(&guard.initiates) > 0;
 }
 
 /* Its peer asks again; not to take it would be asked for ever, at once. */

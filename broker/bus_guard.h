@@ -4,9 +4,9 @@
  *
  * libzmq 4.3.4 bounds a frame (ZMQ_MAXMSGSIZE) and counts whole messages (ZMQ_RCVHWM). No option of
  * it bounds the parts of one message, the length of a topic or the number of topics. At the limit
- * of open files its accept spins. It makes each connection by accept or accept4 and reads it by
- * recv, so main.c defines these three for the whole process and hands them to this module: no copy,
- * no further thread, no further descriptor.
+ * of open files its accept spins. It makes each connection by accept or accept4, reads it by recv,
+ * and opens what CURVE sealed by crypto_box_open. So main.c defines these for the whole process and
+ * hands them to this module: no copy, no further thread, no further descriptor.
  *
  * What always holds: a connection is closed at the first frame that a peer of ours never sends. An
  * unfinished message takes at most WIRE_FRAME_MAX + WIRE_SEAL bytes, a connection GUARD_TOPICS_MAX
@@ -54,9 +54,18 @@ bool bus_guard_start(size_t files);
 
 /* As the calls of their names. Before bus_guard_start they do no more than these. */
 ssize_t bus_guard_recv(int fd, void *data, size_t size, int flags);
+/* crypto_box_open for libzmq. A client that names itself is refused (-1): it could take the name of
+ * a connection that ended, and hear what is said to it; and libzmq 4.3 aborts when it gives a name
+ * away that somebody has. Clients of muster's have no name. */
+int bus_guard_box_open(unsigned char *plain, const unsigned char *box, unsigned long long size,
+                       const unsigned char *nonce, const unsigned char *public_key,
+                       const unsigned char *secret_key);
 int bus_guard_accept(int fd, struct sockaddr *address, socklen_t *address_size, int flags);
 ssize_t bus_guard_send(int fd, const void *data, size_t size, int flags);
 int bus_guard_close(int fd);
+
+/* False: a client showed its key, and this libzmq did not open its box by that call. */
+bool bus_guard_sees_names(void);
 
 struct bus_guard_counters {
     uint64_t judged; /* reads: 0 while messages arrive says that this libzmq reads in another way */

@@ -82,6 +82,10 @@ int instead_of_accept(int fd, struct sockaddr *address, socklen_t *address_size)
     INSTEAD_OF("accept");
 ssize_t instead_of_send(int fd, const void *data, size_t size, int flags) INSTEAD_OF("send");
 int instead_of_close(int fd) INSTEAD_OF("close");
+int instead_of_crypto_box_open(unsigned char *plain, const unsigned char *box,
+                               unsigned long long size, const unsigned char *nonce,
+                               const unsigned char *public_key, const unsigned char *secret_key)
+    INSTEAD_OF("crypto_box_open");
 
 ssize_t instead_of_recv(int fd, void *data, size_t size, int flags)
 {
@@ -106,6 +110,13 @@ ssize_t instead_of_send(int fd, const void *data, size_t size, int flags)
 int instead_of_close(int fd)
 {
     return bus_guard_close(fd);
+}
+
+int instead_of_crypto_box_open(unsigned char *plain, const unsigned char *box,
+                               unsigned long long size, const unsigned char *nonce,
+                               const unsigned char *public_key, const unsigned char *secret_key)
+{
+    return bus_guard_box_open(plain, box, size, nonce, public_key, secret_key);
 }
 
 /* Two connections a node. */

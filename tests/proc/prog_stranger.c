@@ -1,10 +1,15 @@
 /* prog_stranger WHAT ENDPOINT KEY_FILE JOB COUNT - a client with a valid key that means harm. It
- * goes on until its standard input ends, and then says how often it did it. connections  holds
- * COUNT connections, each of which asks something each second silent       the same, and they say
- * nothing flood        COUNT connections ask as fast as they can, and read what is answered deaf
- * the same, and they never read endless      messages of PARTS parts, over each of COUNT
- * connections topics       COUNT subscriptions, as many as a connection takes orders       notices,
- * ends of ranks, results of tasks, imports and HELLOs of JOB, one after another */
+ * goes on until its standard input ends, and then says how often it did it. WHAT is one of:
+ *
+ *   connections  holds COUNT connections, each of which asks something each second
+ *   silent       the same, and they say nothing
+ *   flood        COUNT connections ask as fast as they can, and read what is answered
+ *   deaf         the same, and they never read
+ *   endless      messages of PARTS parts, over each of COUNT connections
+ *   topics       COUNT subscriptions, as many as a connection takes
+ *   orders       all that only JOB's own may say, one after another
+ *   named        chooses its own routing id; how often it was answered
+ */
 #include "schema/arena.h"
 #include "schema/keys/keys.h"
 #include "schema/wire/wire.h"
@@ -45,10 +50,13 @@ static void read_key(const char *path)
     fclose(stream);
 }
 
+/* Of libzmq's own form: a broker might take it for a connection that it named. */
+static bool named;
+
 static void *socket_new(int type, const char *endpoint)
 {
     void *socket = zmq_socket(context, type);
-    int none = 0, many = 100000, hwm = 20;
+    int none = 0, many = 100000, hwm = 20, wait_ms = 100;
 
     if (socket == NULL || zmq_setsockopt(socket, ZMQ_LINGER, &none, sizeof none) != 0 ||
         zmq_setsockopt(socket, ZMQ_SNDHWM, &hwm, sizeof hwm) != 0 ||
@@ -56,6 +64,8 @@ static void *socket_new(int type, const char *endpoint)
         zmq_setsockopt(socket, ZMQ_CURVE_SERVERKEY, key.broker_key, KEY_TEXT_BYTES + 1) != 0 ||
         zmq_setsockopt(socket, ZMQ_CURVE_PUBLICKEY, key.public_key, KEY_TEXT_BYTES + 1) != 0 ||
         zmq_setsockopt(socket, ZMQ_CURVE_SECRETKEY, key.secret_key, KEY_TEXT_BYTES + 1) != 0 ||
+        (named && zmq_setsockopt(socket, ZMQ_ROUTING_ID, "\0name", 5) != 0) ||
+        zmq_setsockopt(socket, ZMQ_RCVTIMEO, &wait_ms, sizeof wait_ms) != 0 ||
         zmq_connect(socket, endpoint) != 0)
         die(endpoint);
     return socket;
@@ -150,6 +160,13 @@ static void parts(void *socket)
 
 static void act(const char *what, const char *job)
 {
+    char answer[256];
+
+    if (named) {
+        zmq_send(sockets[0], frame, frame_size, ZMQ_DONTWAIT);
+        done += zmq_recv(sockets[0], answer, sizeof answer, 0) >= 0;
+        return;
+    }
     if (strcmp(what, "flood") == 0 || strcmp(what, "deaf") == 0)
         ask_all(what[0] == 'f');
     else if (strcmp(what, "endless") == 0)
@@ -176,6 +193,7 @@ int main(int argc, char **argv)
         fputs("prog_stranger WHAT ENDPOINT KEY_FILE JOB COUNT\n", stderr);
         return 1;
     }
+    named = strcmp(what, "named") == 0;
     context = zmq_ctx_new();
     zmq_ctx_set(context, ZMQ_MAX_SOCKETS, SOCKETS_MAX + 16);
     read_key(argv[3]);

@@ -70,6 +70,8 @@ beside connections "$broker" 2000
 beside flood "$broker" 20
 beside deaf "$broker" 1 closed_unsent
 beside endless "$broker" 10 closed_unread
+beside named "$broker" 1 closed_hostile
+same "answers to a client that names itself" "$(tail -n 1 named.out)" "named 0"
 beside topics "$events" 1 closed_hostile
 beside silent "$broker" 500 closed_silent
 beside orders "$broker" 4 refused_authority own

@@ -35,9 +35,9 @@ LINES = {
     "accelerate_loop": 5,  # one of them: its epochs begin where it goes on
     "fsdp_dcp": 4,
     "hf": 2,
-    "jax_orbax": 2,  # one of them: initialize
+    "jax_orbax": 1,
     "keras_fit": 0,
-    "lightning_ddp": 3,  # one of them: its workers' shield
+    "lightning_ddp": 2,
     "numpy_sgd": 3,
     "ray_train": 6,  # two of them: its workers get MUSTER_BROKER and the like
     "torch_ddp": 4,

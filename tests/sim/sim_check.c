@@ -414,6 +414,15 @@ static void check_shard_of(struct sim *sim, const struct sim_job *job,
     const struct sim_shard *shard =
         fs_shard_of(sim, job->index, row->generation, row->round, part->incarnation);
 
+    /* Its abort was lost with the end of a log, and only the host of that broker could know
+     * (R10.4): nothing is promised from here on. */
+    if (sim->options.shared && shard != NULL && shard->deleted &&
+        is_of_lost_history(job, row->generation)) {
+        SIM_TELL(sim, "OVER: checkpoint %llu was given up in a history that is lost",
+                 U(row->round));
+        sim->over = true;
+        return;
+    }
     if (shard == NULL || !shard->complete || shard->deleted)
         sim_broken(sim, "I1", "checkpoint %llu is committed, rank %llu's shard is not there whole",
                    U(row->round), U(part->rank));

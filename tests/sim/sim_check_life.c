@@ -247,8 +247,12 @@ static void check_waits(struct sim *sim, struct sim_proc *proc)
     const struct record_job *job = disk_job(sim, sim_job->name);
     int64_t limit = wait_limit_us(sim, sim_job, proc);
 
-    if (proc->charged_from_us != proc->since_us) {
-        proc->charged_from_us = proc->since_us;
+    int64_t from_us = proc->since_us;
+
+    if (sim->broker->started_us > from_us) /* its START_GRACE_MS begin anew */
+        from_us = sim->broker->started_us;
+    if (proc->charged_from_us != from_us) {
+        proc->charged_from_us = from_us;
         proc->charged_us = 0;
     }
     if (!proc->alive || proc->state == THREAD_STEP || runs_user_code(proc))

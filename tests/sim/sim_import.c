@@ -195,15 +195,10 @@ static struct sim_job *stopped_first(struct sim *sim)
     return NULL;
 }
 
-static void operator_looks(struct sim *sim, struct sim_event *event)
+static void operator_works(struct sim *sim, struct sim_job *job)
 {
-    struct sim_job *job = stopped_first(sim); /* the broker takes one manifest at a time */
-
-    (void)event;
-    if (job == NULL)
-        return;
     struct sim_keeps *keeps = &job->keeps;
-    sim_after(sim, LOOK_US, operator_looks, NULL);
+
     if (!sim->broker->alive || (keeps->request > 0 && sim->now_us - keeps->asked_us < ANSWER_US))
         return;
     const struct sim_dir *dir = next_dir(sim, job);
@@ -215,6 +210,23 @@ static void operator_looks(struct sim *sim, struct sim_event *event)
     keeps->dir = (size_t)(dir - sim->dirs);
     keeps->offset = 0;
     send_part(sim, job);
+}
+
+/* It has all addresses. A log that was put back may have made an older broker the active one again.
+ */
+static void operator_looks(struct sim *sim, struct sim_event *event)
+{
+    struct sim_job *job = stopped_first(sim); /* the broker takes one manifest at a time */
+    struct sim_broker *newest = sim->broker;
+
+    (void)event;
+    if (job == NULL)
+        return;
+    sim_after(sim, LOOK_US, operator_looks, NULL);
+    for (unsigned i = 0; i < SIM_BROKERS && !sim->broker->alive; i++)
+        broker_turn(sim, i);
+    operator_works(sim, job);
+    sim->broker = newest;
 }
 
 /* --- answers ---------------------------------------------------------------------------------- */

@@ -14,7 +14,6 @@ import orbax.checkpoint as ocp
 from jax.experimental import multihost_utils
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-import muster.jax  # muster
 import muster.orbax  # muster
 
 FEATURES, BATCH = 96, 24  # rows of the weights, and of a batch, over all processes
@@ -73,5 +72,5 @@ def train(directory, steps, *, behind=lambda step: None, **options):
 
 
 if __name__ == "__main__":
-    muster.jax.initialize()  # was: jax.distributed.initialize()
+    jax.distributed.initialize()
     train(sys.argv[1] if len(sys.argv) > 1 else "/tmp/jax_orbax", 1000, max_to_keep=3)

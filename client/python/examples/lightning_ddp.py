@@ -41,13 +41,7 @@ class Data(torch.utils.data.Dataset):
 def make(save=(), callbacks=()):
     data, rank = Data(), int(os.environ["RANK"])
     sampler = DistributedSampler(data, num_replicas=2, rank=rank)  # its order is kept
-    loader = StatefulDataLoader(
-        data,
-        batch_size=8,
-        sampler=sampler,
-        num_workers=2,
-        worker_init_fn=muster.shield,  # muster
-    )
+    loader = StatefulDataLoader(data, batch_size=8, sampler=sampler, num_workers=2)
     trainer = L.Trainer(
         accelerator="cpu",
         devices=2,

@@ -1,8 +1,9 @@
-"""JAX: initialize, and the job's own answer to reached_preemption_sync_point. Tested with jax 0.10.
+"""JAX: where the ranks of `muster run` meet, and the job's own answer to
+reached_preemption_sync_point. Tested with jax 0.10.
 
 import muster.jax as mj
 
-mj.initialize()                                    # under muster run
+jax.distributed.initialize()                       # finds the ranks of muster run
 with mj.PreemptionSync("checkpoints") as sync:     # joins the job
     first = sync.latest.step + 1 if sync.latest else 0
     for step in range(first, 10_000):
@@ -27,14 +28,50 @@ from . import _framework
 
 _framework.check_version("muster.jax", "jax", jax.__version__)
 
-from jax._src import distributed
+from jax._src import clusters, distributed
 
 from ._elsewhere import Elsewhere, Saved
 from ._errors import misused
 
 
+def _is_launched() -> bool:
+    return "MUSTER_RANK" in os.environ and "MUSTER_WORLD_SIZE" in os.environ
+
+
+class _Cluster(clusters.ClusterEnv):  # type: ignore[misc] # jax is not read here
+    """The ranks of `muster run`, for a jax.distributed.initialize() without arguments."""
+
+    name = "muster"
+
+    @classmethod
+    def is_env_present(cls) -> bool:
+        return _is_launched() and "MASTER_ADDR" in os.environ and "MASTER_PORT" in os.environ
+
+    @classmethod
+    def get_coordinator_address(cls, timeout_secs: int | None, override_coordinator_port: Any) -> str:
+        port = override_coordinator_port or os.environ["MASTER_PORT"]
+        return f"{os.environ['MASTER_ADDR']}:{port}"
+
+    @classmethod
+    def get_process_count(cls) -> int:
+        return int(os.environ["MUSTER_WORLD_SIZE"])
+
+    @classmethod
+    def get_process_id(cls) -> int:
+        return int(os.environ["MUSTER_RANK"])
+
+
+# What `muster run` started is not asked of the scheduler that started `muster run`.
+clusters.ClusterEnv._cluster_types.insert(0, clusters.ClusterEnv._cluster_types.pop())
+if _is_launched():  # it takes SIGTERM, and waits for the other processes inside of its answer
+    jax.config.update("jax_enable_preemption_service", False)
+
+
 def initialize(**options: Any) -> None:
     """jax.distributed.initialize for the ranks of `muster run`; call it before anything of JAX.
+
+    A plain jax.distributed.initialize() behind `import muster.jax` or `import muster.orbax` finds
+    these ranks too. This one says what is missing when they know no place to meet.
 
     On one host nothing has to be set. On several, set MASTER_ADDR to rank 0's host and MASTER_PORT
     to a free port there, for all ranks. JAX's own preemption service stays off: it takes SIGTERM,

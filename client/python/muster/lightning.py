@@ -9,6 +9,7 @@ trainer.fit(model, loader, ckpt_path=cb.ckpt_path)
 
 from __future__ import annotations
 
+import functools
 import os
 import signal
 from collections.abc import Sequence
@@ -22,13 +23,16 @@ from . import _framework
 _framework.check_version("muster.lightning", "lightning", lightning.__version__)
 
 from lightning.fabric.utilities.data import _set_sampler_epoch
+from lightning.fabric.utilities.seed import pl_worker_init_function
 from lightning.pytorch import Callback
+from torch.utils._pytree import tree_leaves
+from torch.utils.data import DataLoader
 
 from ._errors import misused, wrong
 from ._log import log
 from ._manager import Manager, _Policy
 from ._member import RestoreContext, SaveContext
-from ._signals import hear_instead_of
+from ._signals import hear_instead_of, shield, shield_behind
 from .torch import _refuse_pickles, rng_state, set_rng_state
 
 _TRAINER = "trainer.ckpt"  # what Lightning wrote, in the directory of rank 0
@@ -56,6 +60,20 @@ def _place_loaders(trainer: Any, loaders: Any, restored: dict[str, Any]) -> None
     iter(trainer.fit_loop._data_fetcher)
     if restored["epoch_ended"]:
         restored["random"] = rng_state()
+
+
+def _shield_workers(trainer: Any) -> None:
+    """The workers of the loaders that were given to fit, before Lightning starts them. Where it is
+    to seed workers, it does so only for those without a function of their own.
+    """
+    seeds = int(os.environ.get("PL_SEED_WORKERS", 0)) != 0
+    for loader in tree_leaves(trainer.fit_loop._data_source.instance):
+        if isinstance(loader, DataLoader) and loader.num_workers > 0:
+            own = loader.worker_init_fn
+            if own is None and seeds:
+                own = functools.partial(pl_worker_init_function, rank=trainer.global_rank)
+            if own is not shield:
+                loader.worker_init_fn = functools.partial(shield_behind, own)
 
 
 def _warn_of(loader: Any) -> None:
@@ -135,6 +153,9 @@ class Muster(Callback):  # type: ignore[misc] # lightning is not read here
                 "Trainer(plugins=[SLURMEnvironment(auto_requeue=False)])"
             )
         self._before = signal.getsignal(signal.SIGTERM)
+
+    def on_fit_start(self, trainer: Any, pl_module: Any) -> None:
+        _shield_workers(trainer)
 
     def on_load_checkpoint(self, trainer: Any, pl_module: Any, checkpoint: dict[str, Any]) -> None:
         if self._restored is not None:  # they are rank 0's; see _place_loaders

@@ -96,7 +96,7 @@ class CheckpointManager(ocp.CheckpointManager):  # type: ignore[misc] # orbax is
     with the restart code.
 
     Orbax writes. muster says when, and commits a step once all processes have written it.
-    Construct it on all processes, behind muster.jax.initialize(): that joins the job, and waits
+    Construct it on all processes, behind jax.distributed.initialize(): that joins the job, and waits
     for the others. Call save, or should_save, on all processes behind each step, or each k-th.
 
     - latest_step() is the newest committed step, the same on all processes. A newer one that a

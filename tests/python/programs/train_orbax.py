@@ -18,7 +18,6 @@ import numpy
 from jax.experimental import multihost_utils
 
 import muster._elsewhere
-import muster.jax
 
 output, steps, seconds = pathlib.Path(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3])
 options = json.loads(sys.argv[4]) if len(sys.argv) > 4 else {}
@@ -60,7 +59,7 @@ if options.pop("own_initialize", False):  # with JAX's own preemption service
     address = f"{os.environ['MASTER_ADDR']}:{os.environ['MASTER_PORT']}"
     jax.distributed.initialize(address, int(os.environ["WORLD_SIZE"]), int(os.environ["RANK"]))
 else:
-    muster.jax.initialize()
+    jax.distributed.initialize()
 state = jax_orbax.train(str(output / "orbax"), steps, behind=behind, **options)
 print("ended", whole_digest(state), flush=True)
 own = hashlib.sha256()  # of what this process holds
