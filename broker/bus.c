@@ -5,6 +5,7 @@
  */
 #include "broker/bus.h"
 
+#include "broker/base/clock.h"
 #include "broker/base/failpoint.h"
 #include "broker/bus_endpoint.h"
 #include "broker/bus_peers.h"
@@ -435,6 +436,12 @@ static enum bus_received bus_frame_fits(struct bus *bus, const struct bus_frame 
     return BUS_DROPPED;
 }
 
+void bus_refused_key(struct bus *bus, uint64_t route)
+{
+    bus->counters.dropped_keys++;
+    bus_peers_refused(route_to((uint32_t)route, BUNDLE_SELF), clock_ms(CLOCK_BOOTTIME));
+}
+
 /* The next of a bundle that came. Its sender's key is looked up for each: between two passes the
  * list may have changed. */
 static enum bus_received bus_next_of_bundle(struct bus *bus, struct bus_frame *ret_frame)
@@ -453,7 +460,7 @@ static enum bus_received bus_next_of_bundle(struct bus *bus, struct bus_frame *r
                                     .size = entry.size};
     if (bus->zap == NULL || ret_frame->grant != NULL)
         return bus_frame_fits(bus, ret_frame);
-    bus->counters.dropped_keys++;
+    bus_refused_key(bus, ret_frame->route);
     return BUS_DROPPED;
 }
 
@@ -464,7 +471,7 @@ static enum bus_received bus_take(struct bus *bus, uint32_t connection, struct b
                                     .data = zmq_msg_data(&bus->frame),
                                     .size = zmq_msg_size(&bus->frame)};
     if (bus->zap != NULL && (ret_frame->grant = grant_of(bus, &bus->frame)) == NULL) {
-        bus->counters.dropped_keys++;
+        bus_refused_key(bus, ret_frame->route);
         return BUS_DROPPED;
     }
     bus->in_from = connection;

@@ -33,8 +33,8 @@ struct bus_counters {
     uint64_t dropped_shape;    /* not exactly [routing id][frame], or a bundle that is damaged */
     uint64_t dropped_identity; /* a peer that chose its own routing id */
     uint64_t refused_keys;     /* connections whose key does not count */
-    uint64_t dropped_keys;   /* messages over a connection whose key is not on the list any more */
-    uint64_t dropped_topics; /* subscriptions to what the key may not hear */
+    uint64_t dropped_keys;     /* messages over a connection whose key does not count any more */
+    uint64_t dropped_topics;   /* subscriptions to what the key may not hear */
     uint64_t rebinds_failed;
     uint64_t sent;
     uint64_t unreachable; /* the peer is gone */
@@ -75,6 +75,8 @@ bool bus_wait(struct bus *bus, int fd, int64_t timeout_ms);
 void bus_sender(struct bus *bus, const struct bus_frame *frame, char *ret_text, size_t size);
 /* What that key may do now. NULL: it is not on the list. Borrowed for this pass. */
 const struct key_grant *bus_grant(const struct bus *bus, const char *public_key);
+/* A message by that route was refused, for its key was revoked or has expired: see bus_peers.h. */
+void bus_refused_key(struct bus *bus, uint64_t route);
 
 enum bus_received { BUS_NOTHING, BUS_FRAME, BUS_DROPPED };
 /* One message without waiting; the frame is borrowed until the next call. */

@@ -21,6 +21,7 @@ struct slot {
     uint16_t address;           /* this and `key`: groups */
     atomic_uint_fast16_t key;   /* 0: it has not shown one yet */
     int64_t since_ms;           /* boot */
+    int64_t refused_ms;         /* boot, since its key does not count; 0: it does */
     atomic_uint serial;         /* of the connections that had this descriptor */
     atomic_int_fast64_t unread; /* bytes of frames that came and were not taken */
     atomic_int_fast64_t unsent; /* bytes that are to be sent */
@@ -41,7 +42,7 @@ static struct {
         unsigned serial;
     } routes[ROUTES];                   /* of the newest message of each, by its last 16 bits */
     atomic_int_fast64_t unread, unsent; /* of all */
-    atomic_uint_fast64_t over_address, over_key, silent, over_unread, over_unsent;
+    atomic_uint_fast64_t over_address, over_key, silent, over_unread, over_unsent, over_revoked;
 } peers = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 
 static void peers_count(atomic_uint_fast64_t *counter)
@@ -152,6 +153,7 @@ bool bus_peers_opened(int listener, int fd, const struct sockaddr *address)
         slot->address = group;
         slot->key = 0;
         slot->since_ms = clock_ms(CLOCK_BOOTTIME);
+        slot->refused_ms = 0;
         slot->ended = false;
         slot->serial++;
         slot->open = true;
@@ -270,11 +272,23 @@ static int fd_of_route(uint64_t route)
                                                                                              : -1;
 }
 
-static void slot_cut_off(int fd)
+static void slot_cut_off(int fd, atomic_uint_fast64_t *counter)
 {
     pthread_mutex_lock(&peers.mutex);
-    slot_end(fd, &peers.over_unsent);
+    slot_end(fd, counter);
     pthread_mutex_unlock(&peers.mutex);
+}
+
+void bus_peers_refused(uint64_t route, int64_t now_boot_ms)
+{
+    int fd = fd_of_route(route);
+
+    if (fd < 0)
+        return;
+    if (peers.slots[fd].refused_ms == 0)
+        peers.slots[fd].refused_ms = now_boot_ms;
+    else if (now_boot_ms - peers.slots[fd].refused_ms >= PEERS_REFUSED_MS)
+        slot_cut_off(fd, &peers.over_revoked);
 }
 
 void bus_peers_unqueue(uint64_t route, size_t size, bool full)
@@ -285,7 +299,7 @@ void bus_peers_unqueue(uint64_t route, size_t size, bool full)
         return;
     amount_less(&peers.slots[fd].unsent, &peers.unsent, (int64_t)size);
     if (full)
-        slot_cut_off(fd);
+        slot_cut_off(fd, &peers.over_unsent);
 }
 
 bool bus_peers_queue(uint64_t route, size_t size)
@@ -295,7 +309,7 @@ bool bus_peers_queue(uint64_t route, size_t size)
     if (fd < 0 || amount_ok(amount_more(&peers.slots[fd].unsent, &peers.unsent, (int64_t)size),
                             &peers.unsent, PEERS_UNSENT_BYTES))
         return true;
-    slot_cut_off(fd);
+    slot_cut_off(fd, &peers.over_unsent);
     return false;
 }
 
@@ -320,5 +334,6 @@ void bus_peers_counters(struct bus_peers_counters *ret_counters)
                                                 .key = atomic_load(&peers.over_key),
                                                 .silent = atomic_load(&peers.silent),
                                                 .unread = atomic_load(&peers.over_unread),
-                                                .unsent = atomic_load(&peers.over_unsent)};
+                                                .unsent = atomic_load(&peers.over_unsent),
+                                                .revoked = atomic_load(&peers.over_revoked)};
 }

@@ -25,6 +25,7 @@
 #define PEERS_UNSENT_BYTES (4 << 20)
 #define PEERS_LEAST_BYTES (256 << 10) /* and may always have this much */
 #define PEERS_SILENT_MS 10000         /* a node says HELLO at once, a listener its topic */
+#define PEERS_REFUSED_MS 10000        /* in which all behind a connection are told that */
 #define PEERS_FRAME_BYTES 1024        /* what libzmq takes for a frame, however short */
 
 /* connections: descriptors of these are below it. False: no memory. */
@@ -44,6 +45,9 @@ bool bus_peers_listens(int fd); /* it is a listener's: it may say topics, and no
 void bus_peers_took(uint64_t route, int fd, size_t size, const char *key);
 /* Before a message is sent to that route. False: its peer does not read, and is cut off. */
 bool bus_peers_queue(uint64_t route, size_t size);
+/* A message of a key that does not count any more came by that route. Its peer is told so for
+ * PEERS_REFUSED_MS, and then cut off. */
+void bus_peers_refused(uint64_t route, int64_t now_boot_ms);
 /* It could not be sent. full: for its peer has as many messages unread as may be; it is cut off. */
 void bus_peers_unqueue(uint64_t route, size_t size, bool full);
 /* With all messages read: ends the connections that never said anything. */
@@ -55,6 +59,7 @@ struct bus_peers_counters {
     uint64_t silent;  /* ... for they said nothing */
     uint64_t unread;  /* ... for they send what cannot be read: messages without an end */
     uint64_t unsent;  /* ... for they do not read */
+    uint64_t revoked; /* ... for their key does not count any more */
 };
 void bus_peers_counters(struct bus_peers_counters *ret_counters);
 

@@ -179,14 +179,17 @@ static void refuse_for_storage(struct loop *loop, uint64_t route, const struct w
 }
 
 /* A member whose key does not count any more says HELLO again, and is refused there. */
-static void loop_refuse_key(struct loop *loop, uint64_t route, const struct wire_msg *message,
-                            const struct muster_error *why)
+static void loop_refuse_key(struct loop *loop, const struct bus_frame *frame,
+                            const struct wire_msg *message, const struct muster_error *why)
 {
     bool member = message->up.role != ROLE_TOOL && message->type != WIRE_HELLO &&
                   !wire_is_task(message->type);
 
-    loop->counters.denied++;
-    loop_refuse(loop, route, message, member ? MUSTER_E_HELLO : MUSTER_E_AUTH,
+    if (key_trouble(frame->grant, loop->now_unix_ms) == NULL)
+        loop->counters.denied++;
+    else
+        bus_refused_key(loop->bus, frame->route);
+    loop_refuse(loop, frame->route, message, member ? MUSTER_E_HELLO : MUSTER_E_AUTH,
                 member ? "" : why->text);
 }
 
@@ -269,7 +272,7 @@ static void take_frame(struct loop *loop, const struct bus_frame *frame)
         loop->counters.unexpected++;
     } else if (frame->grant != NULL &&
                authority_check(frame->grant, &message, loop->now_unix_ms, &err) != MUSTER_OK) {
-        loop_refuse_key(loop, frame->route, &message, &err);
+        loop_refuse_key(loop, frame, &message, &err);
     } else if (!core_input_is_free(&message) && !loop_has_room(loop, frame)) {
         refuse_share(loop, frame->route, &message);
     } else if (!loop->blocked) {

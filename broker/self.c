@@ -116,6 +116,7 @@ static void self_refusals(const struct self *self, const struct self_taker *take
     row_number(taker, "closed_silent", peers.silent);
     row_number(taker, "closed_unread", peers.unread);
     row_number(taker, "closed_unsent", peers.unsent);
+    row_number(taker, "closed_revoked", peers.revoked);
     row_number(taker, "unsent_full", bus->full);
     row_number(taker, "unsent_gone", bus->unreachable);
     row_number(taker, "rebinds_failed", bus->rebinds_failed);

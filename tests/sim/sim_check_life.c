@@ -249,7 +249,7 @@ static void check_waits(struct sim *sim, struct sim_proc *proc)
 
     int64_t from_us = proc->since_us;
 
-    if (sim->broker->started_us > from_us) /* its START_GRACE_MS begin anew */
+    if (sim->broker->started_us > from_us) /* it waits START_GRACE_MS itself */
         from_us = sim->broker->started_us;
     if (proc->charged_from_us != from_us) {
         proc->charged_from_us = from_us;

@@ -212,8 +212,7 @@ static void operator_works(struct sim *sim, struct sim_job *job)
     send_part(sim, job);
 }
 
-/* It has all addresses. A log that was put back may have made an older broker the active one again.
- */
+/* It has all addresses: an older log may have made an earlier broker the active one again. */
 static void operator_looks(struct sim *sim, struct sim_event *event)
 {
     struct sim_job *job = stopped_first(sim); /* the broker takes one manifest at a time */

@@ -28,6 +28,7 @@ static const struct {
     {"closed_silent", "connections that said nothing"},
     {"closed_unread", "connections that sent more than can be read, as a message without an end"},
     {"closed_unsent", "connections that do not read"},
+    {"closed_revoked", "connections of a key that was revoked or has expired"},
     {"unsent_full", "messages to processes that do not read"},
     {"unsent_gone", "messages to processes that are gone"},
     {"rebinds_failed", "times its address could not be opened again"},

@@ -188,6 +188,31 @@ static void who_says_nothing_is_ended(void **state)
     goes(speaks);
 }
 
+static void whose_key_is_over_is_told_so_for_a_while_and_then_ended(void **state)
+{
+    int fd, other;
+
+    (void)state;
+    assert_true(came_from(0x0a000001, &fd));
+    assert_true(came_from(0x0a000002, &other));
+    bus_peers_took(ROUTE(fd), fd, 10, "revoked");
+    bus_peers_took(ROUTE(other), other, 10, "good");
+    for (int64_t ms = 1; ms < PEERS_REFUSED_MS; ms += 1000)
+        bus_peers_refused(ROUTE(fd), ms);
+    assert_false(was_ended(fd));
+    bus_peers_refused(ROUTE(fd), PEERS_REFUSED_MS + 1);
+    assert_true(was_ended(fd));
+    assert_false(was_ended(other));
+    assert_int_equal(counters().revoked, 1);
+    goes(fd);
+    assert_true(came_from(0x0a000001, &fd)); /* the next one on that descriptor */
+    bus_peers_took(ROUTE(fd), fd, 10, "good");
+    bus_peers_refused(ROUTE(fd), 2 * PEERS_REFUSED_MS);
+    assert_false(was_ended(fd));
+    goes(fd);
+    goes(other);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -198,6 +223,7 @@ int main(void)
         cmocka_unit_test(who_does_not_read_is_cut_off_and_who_does_is_not),
         cmocka_unit_test(many_that_hold_a_little_share_what_there_is),
         cmocka_unit_test(who_says_nothing_is_ended),
+        cmocka_unit_test(whose_key_is_over_is_told_so_for_a_while_and_then_ended),
     };
 
     return cmocka_run_group_tests_name("bus_peers", tests, watched, NULL);

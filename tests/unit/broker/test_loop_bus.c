@@ -100,6 +100,12 @@ void bus_sender(struct bus *unused, const struct bus_frame *frame, char *ret_tex
     snprintf(ret_text, size, "a test");
 }
 
+void bus_refused_key(struct bus *unused, uint64_t route)
+{
+    (void)unused;
+    (void)route;
+}
+
 const struct key_grant *bus_grant(const struct bus *unused, const char *public_key)
 {
     (void)unused;
