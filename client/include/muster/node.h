@@ -178,10 +178,11 @@ struct muster_node_options {
     struct muster_termination_config termination;
     muster_error_fn *on_error;
     muster_log_fn *log;
-    void *arg;                  /* handed to all callbacks */
-    int64_t connect_timeout_ms; /* 0 = 10,000: open without a broker that answers */
-    int64_t open_timeout_ms;    /* 0 = 60,000: open while refused with "try again" */
-    int64_t join_timeout_ms;    /* 0 = 600,000: all ranks joined and restored */
+    void *arg; /* handed to all callbacks */
+    /* 0 = 10,000, or 30,000 with several addresses: open without a broker that answers */
+    int64_t connect_timeout_ms;
+    int64_t open_timeout_ms; /* 0 = 60,000: open while refused with "try again" */
+    int64_t join_timeout_ms; /* 0 = 600,000: all ranks joined and restored */
     /* 0 = 60,000: how long a step may take to return after on_error. After the job's end also: a
      * save_fn that neither returns nor tells progress, and a set-up before the first step. */
     int64_t abort_timeout_ms;

@@ -56,6 +56,7 @@ class CheckpointManager(muster.orbax.CheckpointManager):
 muster.orbax.Elsewhere = Elsewhere
 muster.orbax.CheckpointManager = CheckpointManager
 if options.pop("own_initialize", False):  # with JAX's own preemption service
+    jax.config.update("jax_enable_preemption_service", True)
     address = f"{os.environ['MASTER_ADDR']}:{os.environ['MASTER_PORT']}"
     jax.distributed.initialize(address, int(os.environ["WORLD_SIZE"]), int(os.environ["RANK"]))
 else:
