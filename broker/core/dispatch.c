@@ -4,6 +4,7 @@
 #include "broker/core/dispatch.h"
 
 #include "broker/core/state/orders.h"
+#include "schema/keys/keys.h"
 
 #include <stdio.h>
 
@@ -340,9 +341,27 @@ static void dispatch_of_member(struct core *core, const struct input *in)
         message->take(core, &said); /* what is not in the table has no answer: dropped */
 }
 
+/* NULL: nothing of it is on record. */
+static const struct job *recorded(const struct core *core, const char *name)
+{
+    const struct job *job = job_find(core, name);
+
+    return job != NULL && job_has_row(job) ? job : NULL;
+}
+
+static bool may_begin_job(const struct core *core, const struct input *in)
+{
+    const enum wire_type type = in->message->type;
+
+    return (type == WIRE_HELLO || type == WIRE_HOST || type == WIRE_IMPORT) &&
+           key_is_bounded(in->key_jobs) && recorded(core, in->message->up.job) == NULL;
+}
+
 void dispatch_message(struct core *core, const struct input *in)
 {
     const struct wire_msg *m = in->message;
+    const struct job *begun;
+    bool may_begin = may_begin_job(core, in);
 
     if (m->type == WIRE_HELLO)
         hello_take(core, in);
@@ -352,4 +371,6 @@ void dispatch_message(struct core *core, const struct input *in)
         dispatch_of_tool(core, in);
     else
         dispatch_of_member(core, in);
+    if (may_begin && (begun = recorded(core, m->up.job)) != NULL)
+        asleep_make_room(core, begun, in->key_jobs);
 }

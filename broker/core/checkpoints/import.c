@@ -405,7 +405,8 @@ static void forget_shards(struct core *core, const struct job *job, const struct
 }
 
 /* Takes *manifest if its files are to come later; then it returns false. */
-static bool import_add(struct core *core, struct manifest **manifest, struct answer *ret_answer)
+static bool import_add(struct core *core, struct manifest **manifest, const char *key_jobs,
+                       struct answer *ret_answer)
 {
     const struct manifest *m = *manifest;
     const char *path = core->import.path;
@@ -413,6 +414,10 @@ static bool import_add(struct core *core, struct manifest **manifest, struct ans
     size_t shard = 0;
     size_t file = 0;
 
+    if (job == NULL && !asleep_holds(core, m->job) && !asleep_has_room(core, key_jobs)) {
+        *ret_answer = import_refuse(MUSTER_E_BUSY, TOO_MANY_KEPT_OF_KEY);
+        return true;
+    }
     if (job == NULL && wire_job_name_ok(m->job))
         job = job_create(core, m->job);
     if (job == NULL) {
@@ -555,7 +560,7 @@ static bool import_take_whole(struct core *core, const struct input *in, struct 
     } else if (!import_is_signed(core, manifest, ret_answer)) {
         answered = true;
     } else {
-        answered = import_add(core, &manifest, ret_answer);
+        answered = import_add(core, &manifest, in->key_jobs, ret_answer);
     }
     if (answered)
         keep_answer(import, ret_answer); /* path and counts stay: the last part may be repeated */

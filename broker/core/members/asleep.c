@@ -5,6 +5,7 @@
  * the driver hands (core_lacks). */
 #include "broker/core/members/members.h"
 #include "broker/core/state/sleepers.h"
+#include "schema/keys/keys.h"
 
 #include <stdio.h>
 
@@ -106,25 +107,10 @@ static void put_to_sleep(struct core *core)
 
 /* --- forgetting ------------------------------------------------------------------------------- */
 
-void asleep_forget(struct core *core, const char *name)
-{
-    struct action *action = action_add(core, ACTION_PERSIST);
-
-    action->record.kind = RECORD_FORGET;
-    action->record.u.forget.job = out_text(core, name);
-    asleep_remove(core, name);
-}
-
-/* Of two, the one that nobody comes back for goes first; of two such, the one that ended first. */
 static int by_worth(const void *a, const void *b)
 {
-    const struct asleep_job *const *left = a, *const *right = b;
-
-    if ((*left)->saved != (*right)->saved)
-        return (*left)->saved ? 1 : -1;
-    if ((*left)->since_unix_ms != (*right)->since_unix_ms)
-        return (*left)->since_unix_ms < (*right)->since_unix_ms ? -1 : 1;
-    return strcmp((*left)->name, (*right)->name);
+    return asleep_compare(*(const struct asleep_job *const *)a,
+                          *(const struct asleep_job *const *)b);
 }
 
 static size_t beyond(const struct core *core)
@@ -163,6 +149,64 @@ void asleep_tick(struct core *core)
         return;
     core->asleep->look_boot_ms = core->now + 60000;
     forget_some(core, beyond(core));
+}
+
+static struct asleep_job worth_of(const struct job *job)
+{
+    struct asleep_job worth = {.since_unix_ms = job->state_unix_ms,
+                               .saved = job->checkpoints_count > 0,
+                               .pinned = is_pinned(job)};
+
+    snprintf(worth.name, sizeof worth.name, "%s", job->name);
+    return worth;
+}
+
+/* Of the key's jobs that have ended and are in memory, but for this one. Adds to *own and *all. */
+static struct job *first_awake(const struct core *core, const struct job *begun,
+                               const char *key_jobs, size_t *own, size_t *all)
+{
+    struct asleep_job worth, first_worth = {.name = ""};
+    struct job *first = NULL;
+
+    for (struct job *job = core->jobs; job != NULL; job = job->next) {
+        if (job == begun || !is_idle(core, job))
+            continue;
+        ++*all;
+        if (!key_covers(key_jobs, job->name))
+            continue;
+        ++*own;
+        worth = worth_of(job);
+        if (!worth.pinned && (first == NULL || asleep_compare(&worth, &first_worth) < 0)) {
+            first = job;
+            first_worth = worth;
+        }
+    }
+    return first;
+}
+
+/* Nobody is put to sleep here: its rows may be of this pass, and are not written yet. */
+void asleep_make_room(struct core *core, const struct job *begun, const char *key_jobs)
+{
+    size_t own = 0, all = core->asleep != NULL ? core->asleep->count : 0;
+    const struct asleep_job *asleep;
+    struct asleep_own slept;
+    struct asleep_job worth = {.name = ""};
+    struct job *awake;
+
+    if (core->options.keep_jobs == 0 || all + core->jobs_count < core->options.keep_jobs / 2)
+        return; /* below half of the places no share can be used up */
+    awake = first_awake(core, begun, key_jobs, &own, &all);
+    asleep = asleep_first_of(core->asleep, key_jobs, &slept);
+    if (share_is_left(own + slept.count, all, core->options.keep_jobs))
+        return;
+    if (awake != NULL)
+        worth = worth_of(awake);
+    if (awake != NULL && (asleep == NULL || asleep_compare(&worth, asleep) < 0)) {
+        asleep_forget(core, awake->name);
+        job_drop(core, awake);
+    } else if (asleep != NULL) {
+        asleep_forget(core, asleep->name);
+    }
 }
 
 /* --- waking ----------------------------------------------------------------------------------- */

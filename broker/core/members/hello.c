@@ -617,8 +617,9 @@ void hello_take(struct core *core, const struct input *in)
         return;
     }
     struct job *job = job_find(core, m->up.job);
-    if (!jobs_have_room(core, job, in->key_jobs)) {
-        hello_refuse(core, in, MUSTER_E_BUSY, true, TOO_MANY_OF_KEY);
+    const char *refusal = jobs_refusal(core, job, in->key_jobs);
+    if (refusal != NULL) {
+        hello_refuse(core, in, MUSTER_E_BUSY, true, refusal);
         return;
     }
     if (job == NULL) {

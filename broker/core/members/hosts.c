@@ -320,8 +320,9 @@ struct answer hosts_refusal(struct core *core, const struct input *in, const str
             "acceptable: --nodes MIN:MAX with 1 <= MIN <= MAX, node ranks from 0 "
             "to MAX - 1",
             0};
-    if (!jobs_have_room(core, job, in->key_jobs))
-        return (struct answer){MUSTER_E_BUSY, TOO_MANY_OF_KEY, 0};
+    const char *refusal = jobs_refusal(core, job, in->key_jobs);
+    if (refusal != NULL)
+        return (struct answer){MUSTER_E_BUSY, refusal, 0};
     return (struct answer){MUSTER_OK, "", 0};
 }
 

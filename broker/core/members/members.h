@@ -65,7 +65,9 @@ struct answer observer_restore_failed(struct core *core, struct peer *peer, int6
 
 /* asleep.c */
 void asleep_tick(struct core *core);
-void asleep_forget(struct core *core, const char *name);       /* its rows go */
+/* The key began this job. If its share of the ended jobs that are kept is used up, one of them is
+ * forgotten, and none of another key. */
+void asleep_make_room(struct core *core, const struct job *begun, const char *key_jobs);
 struct answer asleep_take(struct core *core, struct job *job); /* FORGET */
 
 /* settle.c: derives what follows from the job's facts. */

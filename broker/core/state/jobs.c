@@ -40,7 +40,7 @@ bool job_runs(const struct job *job)
            (job->hosts != NULL && job->hosts->count > 0);
 }
 
-bool jobs_have_room(const struct core *core, const struct job *job, const char *key_jobs)
+static bool jobs_have_room(const struct core *core, const struct job *job, const char *key_jobs)
 {
     size_t own = 0, all = 0;
 
@@ -51,6 +51,18 @@ bool jobs_have_room(const struct core *core, const struct job *job, const char *
         own += job_runs(other) && key_covers(key_jobs, other->name);
     }
     return own < CORE_JOBS_MAX - all;
+}
+
+bool share_is_left(size_t own, size_t all, size_t most)
+{
+    return own < (all < most ? most - all : 0) || own <= most / KEY_SHARE_LEAST;
+}
+
+const char *jobs_refusal(const struct core *core, const struct job *job, const char *key_jobs)
+{
+    if (!jobs_have_room(core, job, key_jobs))
+        return TOO_MANY_OF_KEY;
+    return job != NULL || asleep_has_room(core, key_jobs) ? NULL : TOO_MANY_KEPT_OF_KEY;
 }
 
 static size_t nodes_max(const struct core *core)

@@ -1,6 +1,8 @@
 /* sleepers - see sleepers.h. A job is in memory or here, never both. */
 #include "broker/core/state/sleepers.h"
 
+#include "schema/keys/keys.h"
+
 #include <stdio.h>
 
 static struct asleep_job **slot(struct asleep *asleep, const char *name)
@@ -57,6 +59,55 @@ void asleep_remove(struct core *core, const char *name)
     *at = job->next;
     free(job);
     core->asleep->count--;
+}
+
+void asleep_forget(struct core *core, const char *name)
+{
+    struct action *action = action_add(core, ACTION_PERSIST);
+
+    action->record.kind = RECORD_FORGET;
+    action->record.u.forget.job = out_text(core, name);
+    asleep_remove(core, name);
+}
+
+/* --- who is forgotten first ------------------------------------------------------------------- */
+
+int asleep_compare(const struct asleep_job *a, const struct asleep_job *b)
+{
+    if (a->saved != b->saved)
+        return a->saved ? 1 : -1;
+    if (a->since_unix_ms != b->since_unix_ms)
+        return a->since_unix_ms < b->since_unix_ms ? -1 : 1;
+    return strcmp(a->name, b->name);
+}
+
+const struct asleep_job *asleep_first_of(const struct asleep *asleep, const char *key_jobs,
+                                         struct asleep_own *ret_own)
+{
+    const struct asleep_job *first = NULL;
+
+    *ret_own = (struct asleep_own){0};
+    for (size_t i = 0; asleep != NULL && i < SLEEPERS_SLOTS; i++)
+        for (const struct asleep_job *job = asleep->jobs[i]; job != NULL; job = job->next) {
+            if (!key_covers(key_jobs, job->name))
+                continue;
+            ret_own->count++;
+            ret_own->pinned += job->pinned;
+            if (!job->pinned && (first == NULL || asleep_compare(job, first) < 0))
+                first = job;
+        }
+    return first;
+}
+
+bool asleep_has_room(const struct core *core, const char *key_jobs)
+{
+    size_t all = core->asleep != NULL ? core->asleep->count : 0, keep = core->options.keep_jobs;
+    struct asleep_own own;
+
+    if (!key_is_bounded(key_jobs) || keep == 0 || all < keep / 2)
+        return true; /* below half of the places no share can be used up */
+    asleep_first_of(core->asleep, key_jobs, &own);
+    return share_is_left(own.pinned, all, keep);
 }
 
 void asleep_free(struct core *core)

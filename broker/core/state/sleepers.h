@@ -21,4 +21,14 @@ struct asleep {
     int64_t look_boot_ms; /* for those that are too old */
 };
 
+/* Of two, the one that nobody comes back for goes first; of two such, the one that ended first. */
+int asleep_compare(const struct asleep_job *a, const struct asleep_job *b);
+
+struct asleep_own {
+    size_t count, pinned;
+};
+/* Of the jobs of this key that sleep: the one that is forgotten first. NULL: each is pinned. */
+const struct asleep_job *asleep_first_of(const struct asleep *asleep, const char *key_jobs,
+                                         struct asleep_own *ret_own);
+
 #endif

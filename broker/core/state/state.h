@@ -140,10 +140,14 @@ struct job *job_find(const struct core *core, const char *name);
 struct job *job_create(struct core *core, const char *name);
 /* A launch of it has not ended, or hosts wait to form one. */
 bool job_runs(const struct job *job);
-/* May this job (NULL: a new one) run for the key? As many of a key's may begin as there is still
- * room for, so who takes all that it can leaves half to the others. A key for all jobs has no such
- * bound. */
-bool jobs_have_room(const struct core *core, const struct job *job, const char *key_jobs);
+/* NULL: this job (NULL: a new one) may run for the key. As many of a key's may begin as there is
+ * still room for, so who takes all that it can leaves half to the others. A key for all jobs has no
+ * such bound. */
+const char *jobs_refusal(const struct core *core, const struct job *job, const char *key_jobs);
+/* The same for places that stay taken when their user is gone, as all are in time: a key has one of
+ * KEY_SHARE_LEAST in any case. Beyond its share each new one takes the place of one of its own. */
+#define KEY_SHARE_LEAST 16
+bool share_is_left(size_t own, size_t all, size_t most);
 bool peers_have_room(const struct core *core, const char *key_jobs);
 void job_drop(struct core *core, struct job *job); /* out of memory */
 struct peer *peer_find(const struct core *core, uint64_t incarnation);
@@ -173,7 +177,13 @@ int64_t core_passed_ms(const struct core *core, int64_t since_boot_ms); /* to th
 #define TOO_MANY_PROCESSES_OF_KEY                                                                \
     "this key's jobs have as many processes as this broker still has room for: end one of them " \
     "(`muster status` lists those that run)"
+#define TOO_MANY_KEPT_OF_KEY                                                                     \
+    "this key has as many jobs that have ended as this broker still keeps, and each is pinned: " \
+    "unpin (`muster unpin`) or forget (`muster forget`) one of them"
 bool asleep_holds(const struct core *core, const char *name);
+/* Else those that its key has pinned use up its share of the ended jobs that are kept. */
+bool asleep_has_room(const struct core *core, const char *key_jobs);
+void asleep_forget(struct core *core, const char *name); /* its rows go */
 void asleep_add(struct core *core, const struct record_job_asleep *row);
 void asleep_remove(struct core *core, const char *name);
 void asleep_free(struct core *core);

@@ -1,6 +1,8 @@
 /* The broker's core: what one key may take of it, jobs and queues. It leaves as much to the others.
  */
+#include "broker/core/state/sleepers.h"
 #include "broker/core/tasks/tasks.h"
+#include "schema/manifest/manifest.h"
 #include "tests/support/core_fixture.h"
 
 #include <setjmp.h>
@@ -10,6 +12,7 @@
 #include <cmocka.h>
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static int open_core(void **state)
@@ -192,6 +195,147 @@ static void one_key_takes_half_of_the_memory_for_tasks(void **state)
     assert_int_equal(add_task(f, NULL, "b", 2, other + 1), MUSTER_OK);
 }
 
+/* --- what stays taken when its user is gone --------------------------------------------------- */
+
+static char *manifest_of(const char *job, size_t *ret_size)
+{
+    const struct wire_file file = {"shard-00000-0000000000000032.safetensors", 30,
+                                   "xxh3-128:0123456789abcdef0123456789abcdef"};
+    const struct manifest_shard shard = {0, 50, &file, 1};
+    const struct manifest manifest = {.job = job,
+                                      .generation = 1,
+                                      .round = 5,
+                                      .step = 7,
+                                      .layout = LAYOUT_SHARDED,
+                                      .world_size = 1,
+                                      .epoch = -1,
+                                      .step_in_epoch = -1,
+                                      .data_position = -1,
+                                      .total_run_calls = 7,
+                                      .created_unix_ms = 1700000000000,
+                                      .cause = "policy",
+                                      .shards = &shard,
+                                      .shard_count = 1};
+    struct muster_error err;
+    char *text = NULL;
+
+    if (manifest_render(&manifest, &text, ret_size, &err) != MUSTER_OK)
+        fail_msg("%s", err.text);
+    return text;
+}
+
+/* A job that has ended, with a checkpoint. */
+static const struct wire_ack *import(struct core_fixture *f, const char *key_jobs,
+                                     const char *prefix, unsigned number)
+{
+    static char job[JOB_NAME_MAX + 1];
+    struct wire_msg message = {.type = WIRE_IMPORT,
+                               .up = {.job = job, .role = ROLE_TOOL, .request = 1}};
+    size_t size;
+    char *text;
+
+    snprintf(job, sizeof job, "%s%u", prefix, number);
+    text = manifest_of(job, &size);
+    message.u.import = (struct wire_import){
+        .path = "/ckpt/7", .total = size, .bytes = {(const uint8_t *)text, size}};
+    f->key_jobs = key_jobs;
+    f->now += 10;
+    core_feed(f, 500, &message);
+    free(text);
+    return &core_sent(f, 500, WIRE_ACK)->u.ack;
+}
+
+static void pin(struct core_fixture *f, const char *key_jobs, const char *prefix, unsigned number)
+{
+    char job[JOB_NAME_MAX + 1];
+    const struct wire_msg message = {.type = WIRE_PIN,
+                                     .up = {.job = job, .role = ROLE_TOOL, .request = 1},
+                                     .u.pin = {.id = "operator"}};
+
+    snprintf(job, sizeof job, "%s%u", prefix, number);
+    f->key_jobs = key_jobs;
+    core_feed(f, 500, &message);
+    assert_int_equal(core_sent(f, 500, WIRE_ACK)->u.ack.code, MUSTER_OK);
+}
+
+static size_t asleep_of(struct core_fixture *f, const char *prefix)
+{
+    size_t count = 0;
+
+    core_tick(f);
+    for (size_t i = 0; i < SLEEPERS_SLOTS; i++)
+        for (const struct asleep_job *job = f->core->asleep->jobs[i]; job != NULL; job = job->next)
+            count += strncmp(job->name, prefix, strlen(prefix)) == 0;
+    return count;
+}
+
+/* The broker keeps 40 ended jobs, and 30 of them are others'. */
+static void keep_few(struct core_fixture *f)
+{
+    f->options.ended_held = -1;
+    f->options.keep_jobs = 40;
+    core_restart(f, false);
+    for (unsigned i = 0; i < 30; i++)
+        assert_int_equal(import(f, NULL, "b", i)->code, MUSTER_OK);
+    assert_int_equal(asleep_of(f, "b"), 30);
+}
+
+/* R14.5 */
+static void ended_jobs_of_a_key_push_out_its_own_and_no_others(void **state)
+{
+    struct core_fixture *f = *state;
+
+    keep_few(f);
+    for (unsigned i = 0; i < 60; i++) {
+        assert_int_equal(import(f, "a*", "a", i)->code, MUSTER_OK);
+        if (i % 3 == 0)
+            core_tick(f);
+    }
+    assert_int_equal(asleep_of(f, "a"), 5);
+    assert_int_equal(asleep_of(f, "b"), 30);
+    assert_true(asleep_holds(f->core, "a59"));
+    assert_false(asleep_holds(f->core, "a54"));
+    assert_int_equal(join(f, "a*", "a", 99), MUSTER_OK); /* so does one that is launched */
+    assert_int_equal(asleep_of(f, "a"), 4);
+    for (unsigned i = 0; i < 20; i++)
+        import(f, NULL, "c", i);
+    assert_int_equal(asleep_of(f, ""), 40); /* who has no share takes the place of any */
+    assert_int_equal(asleep_of(f, "c"), 20);
+}
+
+/* R14.5: a broker that is full is no reason to forget all of a key that has few. */
+static void a_key_has_a_few_ended_jobs_in_any_case(void **state)
+{
+    struct core_fixture *f = *state;
+
+    keep_few(f);
+    for (unsigned i = 0; i < 10; i++)
+        import(f, NULL, "c", i);
+    for (unsigned i = 0; i < 20; i++)
+        assert_int_equal(import(f, "a*", "a", i)->code, MUSTER_OK);
+    assert_int_equal(asleep_of(f, "a"), 40 / KEY_SHARE_LEAST + 1);
+}
+
+/* R14.5 */
+static void a_key_that_pins_its_share_begins_no_further_job(void **state)
+{
+    struct core_fixture *f = *state;
+    const struct wire_ack *ack;
+    unsigned count = 0;
+
+    keep_few(f);
+    while ((ack = import(f, "a*", "a", count))->code == MUSTER_OK && count < 60) {
+        pin(f, "a*", "a", count++);
+        core_tick(f);
+    }
+    assert_int_equal(count, 5);
+    assert_int_equal(ack->code, MUSTER_E_BUSY);
+    assert_non_null(strstr(ack->text, "muster unpin"));
+    assert_int_equal(join(f, "a*", "a", 99), MUSTER_E_BUSY);
+    assert_int_equal(join(f, "a*", "a", 0), MUSTER_OK); /* one that is there goes on */
+    assert_int_equal(asleep_of(f, "b"), 30);
+}
+
 int main(void)
 {
 #define T(test) cmocka_unit_test_setup_teardown(test, open_core, close_core)
@@ -202,6 +346,9 @@ int main(void)
         T(one_key_takes_half_of_the_queues),
         T(one_key_takes_half_of_the_places_for_processes),
         T(one_key_takes_half_of_the_memory_for_tasks),
+        T(ended_jobs_of_a_key_push_out_its_own_and_no_others),
+        T(a_key_has_a_few_ended_jobs_in_any_case),
+        T(a_key_that_pins_its_share_begins_no_further_job),
     };
 
     return cmocka_run_group_tests_name("core_share", tests, NULL, NULL);
