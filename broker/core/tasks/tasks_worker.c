@@ -2,6 +2,8 @@
  * with. */
 #include "broker/core/tasks/tasks.h"
 
+#include "schema/keys/keys.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -239,6 +241,24 @@ static void take_held(struct core *core, struct task_worker *worker,
     }
 }
 
+/* As jobs_refusal. Below half of the places no share can be full: nothing is counted. */
+static const char *workers_refusal(const struct core *core, const char *key_jobs)
+{
+    const size_t all = core->tasks->workers_count;
+    size_t own = 0;
+
+    if (all >= TASK_WORKERS_MAX)
+        return "the broker has as many workers as there may be";
+    if (!key_is_bounded(key_jobs) || all < TASK_WORKERS_MAX / 2)
+        return NULL;
+    for (const struct task_worker *w = core->tasks->workers; w != NULL; w = w->next)
+        own += key_covers(key_jobs, w->job);
+    return own < TASK_WORKERS_MAX - all
+               ? NULL
+               : "this key's jobs have as many workers as this broker still has room for: end one "
+                 "of them (`muster tasks workers` lists a job's)";
+}
+
 /* NULL: refused. */
 static struct task_worker *worker_of_hello(struct core *core, const struct input *in)
 {
@@ -264,9 +284,9 @@ static struct task_worker *worker_of_hello(struct core *core, const struct input
     }
     if (holder != NULL)
         tasks_worker_lost(core, holder, MUSTER_E_LOST, "another process took its index");
-    if (core->tasks->workers_count == TASK_WORKERS_MAX) {
-        tasks_worker_welcome(core, in, MUSTER_E_BUSY,
-                             "the broker has as many workers as there may be", true);
+    const char *refusal = workers_refusal(core, in->key_jobs);
+    if (refusal != NULL) {
+        tasks_worker_welcome(core, in, MUSTER_E_BUSY, refusal, true);
         return NULL;
     }
     return tasks_worker_create(core, up->job, up->rank, up->incarnation);

@@ -195,6 +195,32 @@ static void one_key_takes_half_of_the_memory_for_tasks(void **state)
     assert_int_equal(add_task(f, NULL, "b", 2, other + 1), MUSTER_OK);
 }
 
+static unsigned begin_worker(struct core_fixture *f, const char *key_jobs, const char *job,
+                             uint64_t index)
+{
+    static uint64_t lives = 600000;
+    struct wire_msg hello = {.type = WIRE_WORK_HELLO};
+
+    hello.up =
+        (struct wire_up){.job = job, .role = ROLE_WORKER, .rank = index, .incarnation = ++lives};
+    hello.u.work_hello = (struct wire_work_hello){.nonce = 1, .host = "h", .pid = 1, .slots = 1};
+    f->key_jobs = key_jobs;
+    core_feed(f, lives, &hello);
+    return (unsigned)core_sent(f, lives, WIRE_WORK_WELCOME)->u.work_welcome.code;
+}
+
+static void one_key_takes_half_of_the_places_for_workers(void **state)
+{
+    struct core_fixture *f = *state;
+    uint64_t count = 0;
+
+    while (begin_worker(f, "a*", count % 2 ? "a1" : "a2", count) == MUSTER_OK)
+        count++;
+    assert_int_equal(count, TASK_WORKERS_MAX / 2);
+    assert_int_equal(begin_worker(f, "b", "b", 0), MUSTER_OK);
+    assert_int_equal(begin_worker(f, NULL, "d", 0), MUSTER_OK);
+}
+
 /* --- what stays taken when its user is gone --------------------------------------------------- */
 
 static char *manifest_of(const char *job, size_t *ret_size)
@@ -346,6 +372,7 @@ int main(void)
         T(one_key_takes_half_of_the_queues),
         T(one_key_takes_half_of_the_places_for_processes),
         T(one_key_takes_half_of_the_memory_for_tasks),
+        T(one_key_takes_half_of_the_places_for_workers),
         T(ended_jobs_of_a_key_push_out_its_own_and_no_others),
         T(a_key_has_a_few_ended_jobs_in_any_case),
         T(a_key_that_pins_its_share_begins_no_further_job),
