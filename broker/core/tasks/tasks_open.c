@@ -83,21 +83,53 @@ static bool goes_before(const struct task_queue *a, const struct task_queue *b)
     return a->created_unix_ms < b->created_unix_ms;
 }
 
-/* Every job that ends leaves a queue: one that is over goes when there is no room for a new one. */
-static bool tasks_open_make_room(struct core *core)
+static size_t queues_max(const struct core *core)
 {
-    size_t most =
-        core->options.task_queues_max > 0 ? core->options.task_queues_max : TASK_QUEUES_MAX;
+    return core->options.task_queues_max > 0 ? core->options.task_queues_max : TASK_QUEUES_MAX;
+}
+
+/* Those that are over count as well: they stay. */
+static bool queues_share_is_left(const struct core *core, const char *key_jobs)
+{
+    size_t own = 0;
+
+    if (!key_is_bounded(key_jobs))
+        return true;
+    for (const struct task_queue *queue = core->tasks->queues; queue != NULL; queue = queue->next)
+        own += key_covers(key_jobs, queue->job);
+    return share_is_left(own, core->tasks->queues_count, queues_max(core));
+}
+
+static struct task_queue *first_that_is_over(const struct core *core, const char *jobs)
+{
     struct task_queue *first = NULL;
 
-    if (core->tasks->queues_count < most)
-        return true;
     for (struct task_queue *queue = core->tasks->queues; queue != NULL; queue = queue->next)
-        if (tasks_open_is_over(core, queue) && (first == NULL || goes_before(queue, first)))
+        if (key_covers(jobs, queue->job) && tasks_open_is_over(core, queue) &&
+            (first == NULL || goes_before(queue, first)))
             first = queue;
-    if (first != NULL)
+    return first;
+}
+
+/* Every job that ends leaves a queue: one that is over goes when there is no room for a new one.
+ * Of a key that has its share it is one of its own. NULL: there is room. */
+static const char *tasks_open_make_room(struct core *core, const char *key_jobs)
+{
+    bool share = queues_share_is_left(core, key_jobs);
+    struct task_queue *first;
+
+    if (share && core->tasks->queues_count < queues_max(core))
+        return NULL;
+    first = first_that_is_over(core, share ? "*" : key_jobs);
+    if (first != NULL) {
         tasks_open_drop(core, first);
-    return first != NULL;
+        return NULL;
+    }
+    return share ? "the broker has as many queues as there may be, and each has a coordinator, or "
+                   "tasks that have not ended; begin one of them again (`muster tasks` lists a "
+                   "job's)"
+                 : "this key's jobs have as many queues as this broker still has room for; open "
+                   "one of them instead (`muster tasks` lists a job's)";
 }
 
 /* The next numbers are the new one's: neither what the former one's raise cancelled beyond `taken`,
@@ -109,24 +141,6 @@ static void another_holds_it(struct task_queue *queue)
         queue->cancelled_to = queue->taken;
     queue->raise_wanted = queue->raise_to = 0;
     tasks_values_again(queue);
-}
-
-/* As jobs_have_room: of the queues that are in use. */
-static bool queues_have_room(const struct core *core, const char *key_jobs)
-{
-    size_t most =
-        core->options.task_queues_max > 0 ? core->options.task_queues_max : TASK_QUEUES_MAX;
-    size_t own = 0, all = 0;
-
-    if (!key_is_bounded(key_jobs))
-        return true;
-    for (struct task_queue *queue = core->tasks->queues; queue != NULL; queue = queue->next) {
-        bool used = !tasks_open_is_over(core, queue);
-
-        all += used;
-        own += used && key_covers(key_jobs, queue->job);
-    }
-    return all < most && own < most - all;
 }
 
 void tasks_queue_open(struct core *core, const struct input *in)
@@ -145,17 +159,9 @@ void tasks_queue_open(struct core *core, const struct input *in)
         queue = NULL;
     }
     if (queue == NULL) {
-        if (!queues_have_room(core, in->key_jobs)) {
-            opened(core, in, NULL, MUSTER_E_BUSY,
-                   "this key's jobs have as many queues as this broker still has room for; open "
-                   "one of them instead (`muster tasks` lists a job's)");
-            return;
-        }
-        if (!tasks_open_make_room(core)) {
-            opened(core, in, NULL, MUSTER_E_BUSY,
-                   "the broker has as many queues as there may be, and each has a coordinator, or "
-                   "tasks that have not "
-                   "ended; begin one of them again (`muster tasks` lists a job's)");
+        const char *refusal = tasks_open_make_room(core, in->key_jobs);
+        if (refusal != NULL) {
+            opened(core, in, NULL, MUSTER_E_BUSY, refusal);
             return;
         }
         queue = tasks_queue_create(core, tasks_open_new_id(core), up->job, m->name);

@@ -306,6 +306,48 @@ static void keep_few(struct core_fixture *f)
     assert_int_equal(asleep_of(f, "b"), 30);
 }
 
+/* No word of any coordinator for so long that all their queues are over. */
+static void leave_queues(struct core_fixture *f)
+{
+    core_pass(f, STUCK_MS + 1000);
+}
+
+static size_t queues_of(const struct core_fixture *f, const char *job)
+{
+    size_t count = 0;
+
+    for (const struct task_queue *q = f->core->tasks->queues; q != NULL; q = q->next)
+        count += strcmp(q->job, job) == 0;
+    return count;
+}
+
+/* R20.6 */
+static void a_key_with_its_share_of_the_queues_forgets_none_of_another(void **state)
+{
+    struct core_fixture *f = *state;
+    unsigned count = 0;
+
+    f->options.task_queues_max = 40;
+    core_restart(f, false);
+    for (; count < 30; count++)
+        assert_int_equal(open_queue(f, NULL, "b", count), MUSTER_OK);
+    leave_queues(f);
+    while (open_queue(f, "a*", "a", count) == MUSTER_OK && count < 100)
+        count++;
+    assert_int_equal(queues_of(f, "a"), 5);
+    leave_queues(f);
+    for (; count < 100; count++)
+        if (open_queue(f, "a*", "a", count) != MUSTER_OK)
+            break;
+    assert_int_equal(queues_of(f, "a"), 5); /* its own that were over went */
+    assert_int_equal(queues_of(f, "b"), 30);
+    for (count = 200; count < 210; count++)
+        assert_int_equal(open_queue(f, NULL, "c", count), MUSTER_OK);
+    assert_int_equal(queues_of(f, "b"), 25); /* who has no share takes the place of any */
+    assert_int_equal(open_queue(f, "d*", "d", 300), MUSTER_OK); /* so does who has few */
+    assert_int_equal(open_queue(f, "a*", "a", 400), MUSTER_E_BUSY);
+}
+
 /* R14.5 */
 static void ended_jobs_of_a_key_push_out_its_own_and_no_others(void **state)
 {
@@ -373,6 +415,7 @@ int main(void)
         T(one_key_takes_half_of_the_places_for_processes),
         T(one_key_takes_half_of_the_memory_for_tasks),
         T(one_key_takes_half_of_the_places_for_workers),
+        T(a_key_with_its_share_of_the_queues_forgets_none_of_another),
         T(ended_jobs_of_a_key_push_out_its_own_and_no_others),
         T(a_key_has_a_few_ended_jobs_in_any_case),
         T(a_key_that_pins_its_share_begins_no_further_job),
