@@ -89,6 +89,12 @@ static enum muster_status coordinator_per_worker_refused(const struct muster_coo
                          "\"%s\" of these arguments: make the values in the order of the first "
                          "coordinator, or begin the queue again",
                          (unsigned long long)value->number, c->name, value->fn);
+    if (value->refused == MUSTER_E_BUSY)
+        return error_set(err, MUSTER_E_BUSY,
+                         "queue %s takes no more per-worker values now: the tasks and values of "
+                         "this key need more memory than the broker still has for them; wait until "
+                         "a task has ended, then make the value again",
+                         c->name);
     return error_set(err, (enum muster_status)value->refused,
                      "queue %s takes no more per-worker values: at most %d", c->name,
                      TASK_RESOURCES_MAX);

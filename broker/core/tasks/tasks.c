@@ -134,6 +134,7 @@ void tasks_resource_create(struct task_queue *queue, uint64_t number, const char
     if (args.size > 0)
         memcpy(resource->args, args.data, args.size);
     snprintf(resource->fn, sizeof resource->fn, "%s", fn);
+    queue->value_bytes += sizeof *resource + args.size;
 }
 
 /* --- tasks ------------------------------------------------------------------------------------ */

@@ -74,6 +74,7 @@ struct task_queue {
     uint64_t live;                               /* tasks in memory */
     uint64_t leases;                             /* of tasks; also those taken away */
     size_t bytes;                                /* arguments in memory */
+    size_t value_bytes;                          /* the same of its per-worker values */
     struct task_resource *resources;
     size_t resources_count, resources_capacity;
     struct task_recent recent[TASK_RECENT]; /* by number */

@@ -78,7 +78,7 @@ static void alive(struct core *core, const struct input *in, const struct task_q
 
 /* --- add -------------------------------------------------------------------------------------- */
 
-/* As jobs_have_room: what further arguments of this key's jobs may take. */
+/* As jobs_refusal: what further arguments of this key's jobs may take. */
 static size_t bytes_left(const struct core *core, const char *key_jobs)
 {
     size_t most = core->options.task_key_bytes_max > 0 ? core->options.task_key_bytes_max
@@ -88,8 +88,10 @@ static size_t bytes_left(const struct core *core, const char *key_jobs)
     if (!key_is_bounded(key_jobs))
         return SIZE_MAX;
     for (const struct task_queue *queue = core->tasks->queues; queue != NULL; queue = queue->next) {
-        all += queue->bytes;
-        own += key_covers(key_jobs, queue->job) ? queue->bytes : 0;
+        size_t bytes = queue->bytes + queue->value_bytes;
+
+        all += bytes;
+        own += key_covers(key_jobs, queue->job) ? bytes : 0;
     }
     return all + own < most ? most - all - own : 0;
 }
@@ -184,36 +186,44 @@ static bool tasks_queue_is_same(const struct task_resource *resource,
            (m->args.size == 0 || memcmp(resource->args, m->args.data, m->args.size) == 0);
 }
 
+static void put_resource(struct core *core, struct task_queue *queue,
+                         const struct wire_resource_add *m)
+{
+    struct record *row = tasks_persist(core, RECORD_TASK_RESOURCE);
+
+    row->u.task_resource =
+        (struct record_task_resource){.queue = queue->queue,
+                                      .number = m->number,
+                                      .fn = out_text(core, m->fn),
+                                      .args = tasks_out_bytes(core, m->args.data, m->args.size)};
+    tasks_resource_create(queue, m->number, m->fn, (struct wire_bytes){m->args.data, m->args.size});
+}
+
 static void tasks_queue_take_resource(struct core *core, const struct input *in,
                                       struct task_queue *queue)
 {
     const struct wire_resource_add *m = &in->message->u.resource_add;
+    bool next = m->number == queue->resources_count + 1 && m->number <= TASK_RESOURCES_MAX;
     struct wire_msg *answer;
     unsigned code = MUSTER_OK;
+    const char *text = "";
 
-    if (m->number == queue->resources_count + 1 && m->number <= TASK_RESOURCES_MAX) {
-        struct record *row = tasks_persist(core, RECORD_TASK_RESOURCE);
-        struct wire_bytes args = {m->args.data, m->args.size};
-
-        row->u.task_resource =
-            (struct record_task_resource){.queue = queue->queue,
-                                          .number = m->number,
-                                          .fn = out_text(core, m->fn),
-                                          .args = tasks_out_bytes(core, args.data, args.size)};
-        tasks_resource_create(queue, m->number, m->fn, args);
+    if (next && sizeof(struct task_resource) + m->args.size >= bytes_left(core, in->key_jobs)) {
+        code = MUSTER_E_BUSY;
+        text = "the tasks and per-worker values of this key need more memory than this broker "
+               "still has for them; wait until a task has ended";
+    } else if (next) {
+        put_resource(core, queue, m);
     } else if (m->number == 0 || m->number > queue->resources_count) {
         code = MUSTER_E_ARGUMENT;
+        text = "a queue has no room for another per-worker value";
     } else if (!tasks_queue_is_same(&queue->resources[m->number - 1], m)) {
         code = MUSTER_E_EXISTS;
+        text = "this per-worker value is another one";
     }
     answer = send_to(core, in->route, queue->job, WIRE_RESOURCE_TAKEN);
     answer->u.resource_taken = (struct wire_resource_taken){
-        .queue = queue->queue,
-        .number = m->number,
-        .code = code,
-        .text = code == MUSTER_OK         ? ""
-                : code == MUSTER_E_EXISTS ? "this per-worker value is another one"
-                                          : "a queue has no room for another per-worker value"};
+        .queue = queue->queue, .number = m->number, .code = code, .text = text};
 }
 
 /* --- cancel and raise ------------------------------------------------------------------------- */

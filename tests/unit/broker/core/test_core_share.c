@@ -195,6 +195,41 @@ static void one_key_takes_half_of_the_memory_for_tasks(void **state)
     assert_int_equal(add_task(f, NULL, "b", 2, other + 1), MUSTER_OK);
 }
 
+static unsigned add_value(struct core_fixture *f, const char *key_jobs, const char *job,
+                          unsigned name, uint64_t number)
+{
+    static const uint8_t args[10000];
+    struct wire_msg add = {.type = WIRE_RESOURCE_ADD};
+    const uint64_t route = 90000 + name;
+    const struct task_queue *queue = f->core->tasks->queues;
+
+    while (strcmp(queue->job, job) != 0)
+        queue = queue->next;
+    add.up = (struct wire_up){.job = job, .role = ROLE_CHIEF, .incarnation = 70000 + name};
+    add.u.resource_add = (struct wire_resource_add){
+        .queue = queue->queue, .number = number, .fn = "f", .args = {args, sizeof args}};
+    f->key_jobs = key_jobs;
+    core_feed(f, route, &add);
+    return (unsigned)core_sent(f, route, WIRE_RESOURCE_TAKEN)->u.resource_taken.code;
+}
+
+static void per_worker_values_count_in_the_memory_for_tasks(void **state)
+{
+    struct core_fixture *f = *state;
+    uint64_t own = 0;
+
+    f->core->options.task_key_bytes_max = 200000;
+    assert_int_equal(open_queue(f, "a", "a", 1), MUSTER_OK);
+    assert_int_equal(open_queue(f, "b", "b", 2), MUSTER_OK);
+    while (own < 100 && add_value(f, "a", "a", 1, own + 1) == MUSTER_OK)
+        own++;
+    assert_int_equal(own, 9); /* each with what is kept about it */
+    assert_int_equal(add_value(f, "a", "a", 1, own), MUSTER_OK); /* a repetition */
+    assert_int_equal(add_value(f, "b", "b", 2, 1), MUSTER_OK);
+    assert_int_equal(add_value(f, NULL, "a", 1, own + 1), MUSTER_OK);
+    assert_int_equal(add_task(f, "a", "a", 1, 1), MUSTER_E_BUSY);
+}
+
 static unsigned begin_worker(struct core_fixture *f, const char *key_jobs, const char *job,
                              uint64_t index)
 {
@@ -414,6 +449,7 @@ int main(void)
         T(one_key_takes_half_of_the_queues),
         T(one_key_takes_half_of_the_places_for_processes),
         T(one_key_takes_half_of_the_memory_for_tasks),
+        T(per_worker_values_count_in_the_memory_for_tasks),
         T(one_key_takes_half_of_the_places_for_workers),
         T(a_key_with_its_share_of_the_queues_forgets_none_of_another),
         T(ended_jobs_of_a_key_push_out_its_own_and_no_others),

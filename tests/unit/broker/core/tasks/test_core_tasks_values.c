@@ -60,12 +60,16 @@ static void every_worker_makes_the_values_before_it_gets_tasks(void **state)
 static void a_value_that_is_made_is_not_made_again_by_the_same_process(void **state)
 {
     struct tasks_fixture *f = *state;
+    size_t bytes;
 
     tasks_say(f, WIRE_RESOURCE_ADD, 1);
     tasks_worker_begin(f, 0, 1, 1);
     assert_sent(f, "w0:welcome; w0:work r1");
     tasks_ended_as(f, 0, (struct wire_ended_entry){.number = 1, .kind = TASK_KIND_RESOURCE});
+    bytes = tasks_queue(f)->value_bytes;
+    assert_in_range(bytes, sizeof(struct task_resource), TASK_ARGS_MAX);
     tasks_restart(f);
+    assert_int_equal(tasks_queue(f)->value_bytes, bytes);
     tasks_hello(f, 0, "r1!");
     assert_sent(f, "w0:welcome");
     tasks_open_queue(f, false, 0);
