@@ -44,9 +44,14 @@ static unsigned type_of(const uint8_t *data, size_t size)
     return data[at + 1] == 0xcc ? data[at + 2] : data[at + 1];
 }
 
-static unsigned work_of(unsigned type)
+static unsigned work_of(unsigned type, size_t size)
 {
     switch (type) {
+    case WIRE_TASKS_ADD: /* what has a list of tasks, by its size */
+    case WIRE_WORK_HELLO:
+    case WIRE_WORK_BEAT:
+    case WIRE_WORK_DONE:
+        return 1 + (unsigned)(size / TURN_LIST_BYTES);
     case WIRE_QUERY:
         return TURN_QUESTION_WORK;
     case WIRE_EVENTS_GET:
@@ -140,7 +145,7 @@ bool turns_take(struct turns *turns, const struct bus_frame *frame)
     unsigned type = type_of(frame->data, frame->size);
     struct lane *lane = lane_of(turns, frame->grant->public_key, type);
 
-    if (lane->first == NULL && lane_works(turns, lane, work_of(type)))
+    if (lane->first == NULL && lane_works(turns, lane, work_of(type, frame->size)))
         return true;
     lane_keep(turns, lane, frame);
     return false;
@@ -150,7 +155,8 @@ static struct kept *lane_pop(struct turns *turns, struct lane *lane)
 {
     struct kept *kept = lane->first;
 
-    if (kept == NULL || !lane_works(turns, lane, work_of(type_of(kept->data, kept->size))))
+    if (kept == NULL ||
+        !lane_works(turns, lane, work_of(type_of(kept->data, kept->size), kept->size)))
         return NULL;
     lane->first = kept->next;
     lane->bytes -= sizeof *kept + kept->size;

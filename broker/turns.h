@@ -3,7 +3,7 @@
  * taken in later passes, in their order. So a key that asks without an end delays itself alone: of
  * each pass it gets as much as any other. Questions have a lane of their own: a dashboard that asks
  * too often delays no heartbeat. And how much of the disk each key has had today. Never: looks at
- * more of a message than its type. One thread. */
+ * more of a message than its type and size. One thread. */
 #ifndef BROKER_TURNS_H
 #define BROKER_TURNS_H
 
@@ -12,6 +12,7 @@
 #define TURN_WORK 1024             /* of a key and lane in a pass: plain messages, some 20 ms */
 #define TURN_QUESTION_WORK 256     /* of a question: a page of rows is 1 to 3 ms */
 #define TURN_PAGE_WORK 8           /* of what is answered by a page of events or tasks */
+#define TURN_LIST_BYTES 512        /* of a list of tasks: some 40 of them, as a plain message */
 #define TURNS_HELD_BYTES (4 << 20) /* of a lane; what comes then is dropped, and sent again */
 #define TURNS_ALL_BYTES (64 << 20)
 #define TURN_ROW_BYTES 512 /* of a message in the database, beside its own bytes ... */

@@ -28,12 +28,17 @@ int64_t tasks_wakeup_boot_ms(const struct core *core)
 
 /* --- queues ----------------------------------------------------------------------------------- */
 
+static struct task_queue **tasks_queue_slot(struct tasks *tasks, uint64_t id)
+{
+    return &tasks->by_id[id % TASK_QUEUES_MAX];
+}
+
 struct task_queue *tasks_queue_find(const struct core *core, uint64_t id)
 {
-    struct task_queue *queue = core->tasks != NULL ? core->tasks->queues : NULL;
+    struct task_queue *queue = core->tasks != NULL ? *tasks_queue_slot(core->tasks, id) : NULL;
 
     while (queue != NULL && queue->queue != id)
-        queue = queue->next;
+        queue = queue->next_id;
     return queue;
 }
 
@@ -58,6 +63,8 @@ struct task_queue *tasks_queue_create(struct core *core, uint64_t id, const char
     snprintf(queue->name, sizeof queue->name, "%s", name);
     queue->next = tasks->queues;
     tasks->queues = queue;
+    queue->next_id = *tasks_queue_slot(tasks, id);
+    *tasks_queue_slot(tasks, id) = queue;
     tasks->queues_count++;
     if (!tasks->ids_begun && id > tasks->queue_id)
         tasks->queue_id = id;
@@ -87,6 +94,10 @@ void tasks_queue_drop(struct core *core, struct task_queue *queue)
     while (*slot != queue)
         slot = &(*slot)->next;
     *slot = queue->next;
+    slot = tasks_queue_slot(tasks, queue->queue);
+    while (*slot != queue)
+        slot = &(*slot)->next_id;
+    *slot = queue->next_id;
     tasks->queues_count--;
     for (size_t i = 0; i < queue->resources_count; i++)
         free(queue->resources[i].args);
@@ -309,6 +320,11 @@ void tasks_worker_free(struct core *core, struct task_worker *worker)
     free(worker);
 }
 
+static struct task_lease **lease_slot(struct task_worker *worker, uint64_t number)
+{
+    return &worker->leases[number % TASK_LEASE_SLOTS];
+}
+
 struct task_lease *tasks_lease_add(struct task_worker *worker, struct task_queue *queue,
                                    struct task *task, uint64_t number, uint64_t attempt,
                                    enum wire_task_kind kind)
@@ -323,6 +339,8 @@ struct task_lease *tasks_lease_add(struct task_worker *worker, struct task_queue
     lease->number = number;
     lease->attempt = attempt;
     lease->kind = kind;
+    lease->next_number = *lease_slot(worker, number);
+    *lease_slot(worker, number) = lease;
     lease->prev = worker->last;
     *(worker->last != NULL ? &worker->last->next : &worker->first) = lease;
     worker->last = lease;
@@ -334,21 +352,25 @@ struct task_lease *tasks_lease_add(struct task_worker *worker, struct task_queue
     return lease;
 }
 
-struct task_lease *tasks_lease_find(const struct task_worker *worker, uint64_t queue,
-                                    uint64_t number, uint64_t attempt, uint64_t kind)
+struct task_lease *tasks_lease_find(struct task_worker *worker, uint64_t queue, uint64_t number,
+                                    uint64_t attempt, uint64_t kind)
 {
-    struct task_lease *lease = worker->first;
+    struct task_lease *lease = *lease_slot(worker, number);
 
     while (lease != NULL && (lease->number != number || lease->queue_id != queue ||
                              lease->attempt != attempt || lease->kind != kind))
-        lease = lease->next;
+        lease = lease->next_number;
     return lease;
 }
 
 void tasks_lease_free(struct task_lease *lease)
 {
     struct task_worker *worker = lease->worker;
+    struct task_lease **slot = lease_slot(worker, lease->number);
 
+    while (*slot != lease)
+        slot = &(*slot)->next_number;
+    *slot = lease->next_number;
     *(lease->prev != NULL ? &lease->prev->next : &worker->first) = lease->next;
     *(lease->next != NULL ? &lease->next->prev : &worker->last) = lease->prev;
     worker->held--;

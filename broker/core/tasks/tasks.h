@@ -23,6 +23,9 @@
 
 #define TASK_HASH 65536
 #define TASK_GONE_MAX 64
+#define TASK_LEASE_SLOTS                                                    \
+    64 /* of a worker: it may hold TASK_CREDIT_MAX and name as many at once \
+        */
 #define TASKS_CANCEL_BYTES \
     (512u << 10) /* of one pass: nobody else is served while they are written */
 
@@ -87,6 +90,7 @@ struct task_queue {
     size_t told_bytes;
     uint64_t told_before;
     struct task_queue *next;
+    struct task_queue *next_id; /* in its slot */
 };
 
 struct task {
@@ -123,6 +127,8 @@ struct task_lease {
     int64_t every_ms;      /* until it is sent again */
     bool stuck_said;       /* that it makes no progress */
     bool loaded;           /* from before this broker start: in no order, begun or not */
+    bool named;            /* by the WORK_HELLO that is being taken */
+    struct task_lease *next_number; /* in its slot */
     struct task_lease *prev, *next; /* of its worker, in order of serial */
 };
 
@@ -146,6 +152,7 @@ struct task_worker {
     uint64_t serial;   /* the last one given */
     uint64_t received; /* up to here */
     struct task_lease *first, *last;
+    struct task_lease *leases[TASK_LEASE_SLOTS]; /* the same, by number */
     uint64_t held;
     bool node_left; /* the process that it lives in ended in good order: no doing of its tasks */
     bool alone;     /* what it holds is a suspect: nothing else */
@@ -159,6 +166,7 @@ struct task_worker {
 
 struct tasks {
     struct task_queue *queues;
+    struct task_queue *by_id[TASK_QUEUES_MAX];
     struct task_worker *workers;
     size_t queues_count, workers_count;
     uint64_t queue_id; /* the last one given; until then the highest that was loaded */
@@ -198,8 +206,8 @@ void tasks_worker_free(struct core *core, struct task_worker *worker);
 struct task_lease *tasks_lease_add(struct task_worker *worker, struct task_queue *queue,
                                    struct task *task, uint64_t number, uint64_t attempt,
                                    enum wire_task_kind kind);
-struct task_lease *tasks_lease_find(const struct task_worker *worker, uint64_t queue,
-                                    uint64_t number, uint64_t attempt, uint64_t kind);
+struct task_lease *tasks_lease_find(struct task_worker *worker, uint64_t queue, uint64_t number,
+                                    uint64_t attempt, uint64_t kind);
 void tasks_lease_free(struct task_lease *lease);
 struct wire_bytes tasks_out_bytes(struct core *core, const uint8_t *data, size_t size);
 void tasks_persist_state(struct core *core, struct task *task);

@@ -135,17 +135,6 @@ static struct task_worker *tasks_worker_holder_of(const struct core *core, const
     return NULL;
 }
 
-static bool names(const struct wire_work_hello *m, const struct task_lease *lease)
-{
-    for (size_t i = 0; i < m->held.count; i++) {
-        const struct wire_lease_entry *entry = &m->held.items[i];
-        if (entry->number == lease->number && entry->queue == lease->queue_id &&
-            entry->attempt == lease->attempt && entry->kind == (uint64_t)lease->kind)
-            return true;
-    }
-    return false;
-}
-
 /* Why a task ends that was given back for the last time that there may be (TASK_TRIES_MAX). */
 #define GIVEN_BACK "its worker gave it back"
 
@@ -153,10 +142,19 @@ static bool names(const struct wire_work_hello *m, const struct task_lease *leas
 static void take_back_unheard(struct core *core, struct task_worker *worker,
                               const struct wire_work_hello *m)
 {
+    for (size_t i = 0; i < m->held.count; i++) {
+        const struct wire_lease_entry *entry = &m->held.items[i];
+        struct task_lease *lease =
+            tasks_lease_find(worker, entry->queue, entry->number, entry->attempt, entry->kind);
+        if (lease != NULL)
+            lease->named = true;
+    }
     for (struct task_lease *lease = worker->last, *prev; lease != NULL; lease = prev) {
         prev = lease->prev; /* from behind, so that the first is the first again */
-        if (!names(m, lease))
+        if (!lease->named)
             tasks_give_back(core, lease, TASK_NOT_BEGUN, MUSTER_E_LOST, GIVEN_BACK);
+        else
+            lease->named = false;
     }
 }
 
@@ -259,6 +257,16 @@ static const char *workers_refusal(const struct core *core, const char *key_jobs
                  "of them (`muster tasks workers` lists a job's)";
 }
 
+/* No worker is given as much. Values that it has made are no tasks. */
+static bool holds_too_many(const struct wire_work_hello *m)
+{
+    size_t tasks = 0;
+
+    for (size_t i = 0; i < m->held.count; i++)
+        tasks += m->held.items[i].kind == TASK_KIND_TASK && m->held.items[i].code == 0;
+    return tasks > TASK_CREDIT_MAX;
+}
+
 /* NULL: refused. */
 static struct task_worker *worker_of_hello(struct core *core, const struct input *in)
 {
@@ -295,8 +303,15 @@ static struct task_worker *worker_of_hello(struct core *core, const struct input
 static void take_hello(struct core *core, const struct input *in)
 {
     const struct wire_work_hello *m = &in->message->u.work_hello;
-    struct task_worker *worker = worker_of_hello(core, in);
+    struct task_worker *worker;
 
+    if (holds_too_many(m)) {
+        tasks_worker_welcome(core, in, MUSTER_E_ARGUMENT,
+                             out_printf(core, "a worker holds at most %d tasks", TASK_CREDIT_MAX),
+                             false);
+        return;
+    }
+    worker = worker_of_hello(core, in);
     if (worker == NULL)
         return;
     worker->mapped = true;

@@ -79,6 +79,34 @@ static void questions_are_dear_and_delay_no_heartbeat(void **state)
     turns_destroy(&turns);
 }
 
+/* A list of 1,024 tasks has 6 KiB at least, and costs more than a beat. */
+static void a_list_of_tasks_costs_by_its_size(void **state)
+{
+    static const uint8_t types[] = {WIRE_TASKS_ADD, WIRE_WORK_HELLO, WIRE_WORK_BEAT,
+                                    WIRE_WORK_DONE};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof types; i++) {
+        struct turns *turns = turns_create();
+        uint8_t bytes[6144] = {0x93, 1, types[i], 0};
+        const struct bus_frame frame = {
+            .route = 1, .grant = &greedy, .data = bytes, .size = sizeof bytes};
+        unsigned now = 0;
+
+        turns_begin(turns);
+        for (int n = 0; n < 200; n++)
+            now += turns_take(turns, &frame);
+        assert_int_equal(now, TURN_WORK / (1 + sizeof bytes / TURN_LIST_BYTES) + 1);
+        turns_destroy(&turns);
+        turns = turns_create();
+        turns_begin(turns);
+        for (now = 0; now < TURN_WORK && say(turns, &greedy, types[i], 1);)
+            now++;
+        assert_int_equal(now, TURN_WORK);
+        turns_destroy(&turns);
+    }
+}
+
 static void what_is_kept_has_a_bound(void **state)
 {
     struct turns *turns = turns_create();
@@ -134,6 +162,7 @@ int main(void)
         cmocka_unit_test(one_key_has_half_of_the_disk_written_in_a_day),
         cmocka_unit_test(a_flood_of_one_leaves_the_turn_of_another),
         cmocka_unit_test(questions_are_dear_and_delay_no_heartbeat),
+        cmocka_unit_test(a_list_of_tasks_costs_by_its_size),
         cmocka_unit_test(what_is_kept_has_a_bound),
         cmocka_unit_test(bytes_that_are_no_message_are_kept_and_taken_as_any),
     };

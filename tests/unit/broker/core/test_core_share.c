@@ -256,6 +256,32 @@ static void one_key_takes_half_of_the_places_for_workers(void **state)
     assert_int_equal(begin_worker(f, NULL, "d", 0), MUSTER_OK);
 }
 
+static unsigned come_with(struct core_fixture *f, size_t tasks, size_t ended)
+{
+    static struct wire_lease_entry held[TASKS_FRAME_MAX];
+    struct wire_msg hello = {.type = WIRE_WORK_HELLO};
+
+    for (size_t i = 0; i < tasks + ended; i++)
+        held[i] = (struct wire_lease_entry){
+            .queue = 1000000 + i, .number = i + 1, .attempt = 1, .code = i >= tasks};
+    hello.up = (struct wire_up){.job = "a", .role = ROLE_WORKER, .rank = 1, .incarnation = 9};
+    hello.u.work_hello = (struct wire_work_hello){
+        .nonce = 1, .host = "h", .pid = 1, .slots = 1, .held = {held, tasks + ended}};
+    core_feed(f, 9, &hello);
+    return (unsigned)core_sent(f, 9, WIRE_WORK_WELCOME)->u.work_welcome.code;
+}
+
+static void a_worker_comes_with_no_more_tasks_than_it_may_be_given(void **state)
+{
+    struct core_fixture *f = *state;
+
+    assert_int_equal(come_with(f, TASK_CREDIT_MAX + 1, 0), MUSTER_E_ARGUMENT);
+    assert_int_equal(come_with(f, TASK_CREDIT_MAX, TASKS_FRAME_MAX - TASK_CREDIT_MAX), MUSTER_OK);
+    assert_int_equal(f->core->tasks->workers->held, TASK_CREDIT_MAX);
+    assert_int_equal(come_with(f, 1, 0), MUSTER_OK); /* again, with less */
+    assert_int_equal(f->core->tasks->workers->held, 1);
+}
+
 /* --- what stays taken when its user is gone --------------------------------------------------- */
 
 static char *manifest_of(const char *job, size_t *ret_size)
@@ -451,6 +477,7 @@ int main(void)
         T(one_key_takes_half_of_the_memory_for_tasks),
         T(per_worker_values_count_in_the_memory_for_tasks),
         T(one_key_takes_half_of_the_places_for_workers),
+        T(a_worker_comes_with_no_more_tasks_than_it_may_be_given),
         T(a_key_with_its_share_of_the_queues_forgets_none_of_another),
         T(ended_jobs_of_a_key_push_out_its_own_and_no_others),
         T(a_key_has_a_few_ended_jobs_in_any_case),
