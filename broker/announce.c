@@ -119,20 +119,37 @@ static bool event_text(const struct record_event *row, const char *at, char *tex
     }
 }
 
+/* The job that the row is of. NULL: it is no line of the log. */
+static const char *row_text(const struct core *core, const struct record *row, char *text,
+                            size_t size)
+{
+    if (row->kind == RECORD_EVENT)
+        return event_text(&row->u.event, step_words(core, &row->u.event).text, text, size)
+                   ? row->u.event.job
+                   : NULL;
+    if (row->kind != RECORD_FORGET || row->u.forget.by == NULL || row->u.forget.by[0] == '\0')
+        return NULL;
+    snprintf(text, size, "%s: forget", row->u.forget.by); /* its journal goes with it */
+    return row->u.forget.job;
+}
+
+static enum log_level row_level(const struct record *row)
+{
+    return row->kind == RECORD_EVENT ? event_level(&row->u.event.body) : LOG_LEVEL_INFO;
+}
+
 void announce_batch(const struct actions *batch, const struct core *core)
 {
     size_t lines = 0;
 
     for (size_t i = 0; i < batch->count; i++) {
-        const struct record *record = &batch->items[i].record;
+        const struct record *row = &batch->items[i].record;
         char text[TEXT_BYTES];
+        const char *job =
+            batch->items[i].kind == ACTION_PERSIST ? row_text(core, row, text, sizeof text) : NULL;
 
-        if (batch->items[i].kind != ACTION_PERSIST || record->kind != RECORD_EVENT ||
-            !event_text(&record->u.event, step_words(core, &record->u.event).text, text,
-                        sizeof text))
-            continue;
-        if (++lines <= LINES_MAX)
-            broker_log(event_level(&record->u.event.body), "job %s: %s", record->u.event.job, text);
+        if (job != NULL && ++lines <= LINES_MAX)
+            broker_log(row_level(row), "job %s: %s", job, text);
     }
     if (lines > LINES_MAX)
         broker_log(LOG_LEVEL_INFO, "and %zu more events at once; see muster events",

@@ -281,8 +281,6 @@ static void take_frame(struct loop *loop, const struct bus_frame *frame)
         if (message.up.role == ROLE_TOOL && wire_is_request(message.type)) {
             bus_sender(loop->bus, frame, by, sizeof by);
             input.by = by;
-            if (message.type == WIRE_FORGET) /* and its journal with it */
-                broker_log(LOG_LEVEL_INFO, "job %s: %s: forget", message.up.job, by);
         }
         failpoint_message(FAILPOINT_CORE_BEFORE, &message);
         core_step(loop->core, &input, &loop->batch);

@@ -63,7 +63,7 @@ DISPATCH_TAKES(drop, keep_drop(core, s->job, &s->m->u.drop))
 DISPATCH_TAKES(pin, pins_take(core, s->job, &s->m->u.pin))
 DISPATCH_TAKES(unpin, pins_unpin(core, s->job, &s->m->u.unpin))
 DISPATCH_TAKES(gone, gone_take(core, s->job, &s->m->u.gone))
-DISPATCH_TAKES(forget, asleep_take(core, s->job))
+DISPATCH_TAKES(forget, asleep_take(core, s->job, s->in->by))
 DISPATCH_TAKES(cancel, notice_cancel(core, s->job, s->m->u.cancel.id,
                                      s->peer != NULL ? s->peer->incarnation : 0))
 

@@ -81,6 +81,7 @@ struct record_job_asleep {
 };
 struct record_forget {
     const char *job;
+    const char *by; /* who ordered it, for the log; "": the broker, to make room */
 };
 struct record_generation {
     const char *job;

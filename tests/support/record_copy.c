@@ -30,7 +30,7 @@ static const size_t strings[RECORD_KIND_COUNT][STRINGS_MAX] = {
     [RECORD_UNPIN] = {AT(pin.job), AT(pin.id)},
     [RECORD_CUSTOM] = {AT(custom.job), AT(custom.custom)},
     [RECORD_JOB_ASLEEP] = {AT(job_asleep.job)},
-    [RECORD_FORGET] = {AT(forget.job)},
+    [RECORD_FORGET] = {AT(forget.job), AT(forget.by)},
     [RECORD_HISTORY] = {AT(history.job)},
 };
 #undef AT

@@ -134,7 +134,7 @@ static void forget_some(struct core *core, size_t too_many_by)
     for (size_t i = 0; i < count && forgotten < FORGET_TICK_MAX; i++) {
         if (forgotten >= too_many_by && !is_old(core, all[i]->since_unix_ms))
             continue;
-        asleep_forget(core, all[i]->name);
+        asleep_forget(core, all[i]->name, "");
         forgotten++;
     }
     free(all);
@@ -202,10 +202,10 @@ void asleep_make_room(struct core *core, const struct job *begun, const char *ke
     if (awake != NULL)
         worth = worth_of(awake);
     if (awake != NULL && (asleep == NULL || asleep_compare(&worth, asleep) < 0)) {
-        asleep_forget(core, awake->name);
+        asleep_forget(core, awake->name, "");
         job_drop(core, awake);
     } else if (asleep != NULL) {
-        asleep_forget(core, asleep->name);
+        asleep_forget(core, asleep->name, "");
     }
 }
 
@@ -228,7 +228,7 @@ const char *core_lacks(const struct core *core, const struct wire_msg *message)
 
 /* --- the order -------------------------------------------------------------------------------- */
 
-struct answer asleep_take(struct core *core, struct job *job)
+struct answer asleep_take(struct core *core, struct job *job, const char *by)
 {
     size_t kept = job->checkpoints_count;
     const char *text;
@@ -246,7 +246,7 @@ struct answer asleep_take(struct core *core, struct job *job)
                             "back",
                             kept, job->gen.checkpoint_dir, job->gen.checkpoint_dir, job->name)
                : "";
-    asleep_forget(core, job->name);
+    asleep_forget(core, job->name, by != NULL ? by : "");
     job_drop(core, job);
     return (struct answer){MUSTER_OK, text, kept};
 }

@@ -68,7 +68,7 @@ void asleep_tick(struct core *core);
 /* The key began this job. If its share of the ended jobs that are kept is used up, one of them is
  * forgotten, and none of another key. */
 void asleep_make_room(struct core *core, const struct job *begun, const char *key_jobs);
-struct answer asleep_take(struct core *core, struct job *job); /* FORGET */
+struct answer asleep_take(struct core *core, struct job *job, const char *by); /* FORGET */
 
 /* settle.c: derives what follows from the job's facts. */
 void job_settle(struct core *core, struct job *job);

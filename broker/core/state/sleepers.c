@@ -61,12 +61,13 @@ void asleep_remove(struct core *core, const char *name)
     core->asleep->count--;
 }
 
-void asleep_forget(struct core *core, const char *name)
+void asleep_forget(struct core *core, const char *name, const char *by)
 {
     struct action *action = action_add(core, ACTION_PERSIST);
 
     action->record.kind = RECORD_FORGET;
     action->record.u.forget.job = out_text(core, name);
+    action->record.u.forget.by = out_text(core, by);
     asleep_remove(core, name);
 }
 

@@ -183,7 +183,8 @@ int64_t core_passed_ms(const struct core *core, int64_t since_boot_ms); /* to th
 bool asleep_holds(const struct core *core, const char *name);
 /* Else those that its key has pinned use up its share of the ended jobs that are kept. */
 bool asleep_has_room(const struct core *core, const char *key_jobs);
-void asleep_forget(struct core *core, const char *name); /* its rows go */
+/* Its rows go. by: as in record_forget. */
+void asleep_forget(struct core *core, const char *name, const char *by);
 void asleep_add(struct core *core, const struct record_job_asleep *row);
 void asleep_remove(struct core *core, const char *name);
 void asleep_free(struct core *core);

@@ -149,6 +149,21 @@ static void each_event_of_a_launch_a_node_or_a_round_is_one_line(void **state)
     }
 }
 
+/* Its journal is gone with it. What the broker forgets to make room is no order. */
+static void an_order_that_forgot_a_job_is_a_line(void **state)
+{
+    struct action action = {.kind = ACTION_PERSIST,
+                            .record = {.kind = RECORD_FORGET, .u.forget = {"words", "key ops"}}};
+
+    (void)state;
+    announce(&action, 1);
+    assert_int_equal(lines_logged(), 1);
+    assert_non_null(strstr(logged, " info: job words: key ops: forget\n"));
+    action.record.u.forget.by = "";
+    announce(&action, 1);
+    assert_string_equal(logged, "");
+}
+
 static void a_level_says_what_is_told(void **state)
 {
     const struct action lost =
@@ -248,6 +263,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_event_of_a_launch_a_node_or_a_round_is_one_line),
+        cmocka_unit_test(an_order_that_forgot_a_job_is_a_line),
         cmocka_unit_test(a_level_says_what_is_told),
         cmocka_unit_test(what_happens_all_the_time_is_no_line),
         cmocka_unit_test(the_loss_of_a_whole_cluster_is_64_lines_and_a_count),

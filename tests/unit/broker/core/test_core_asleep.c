@@ -237,22 +237,34 @@ static const struct wire_msg *ack_of(const struct core_fixture *f)
     return NULL;
 }
 
+/* Who ordered it, in the rows that it made; NULL: none. */
+static const char *forgotten_by(const struct core_fixture *f)
+{
+    for (size_t i = 0; i < f->out.count; i++)
+        if (f->out.items[i].kind == ACTION_PERSIST && f->out.items[i].record.kind == RECORD_FORGET)
+            return f->out.items[i].record.u.forget.by;
+    return NULL;
+}
+
 /* R14.4 */
 static void an_order_forgets_a_job_that_is_over_and_no_other(void **state)
 {
     struct core_fixture *f = *state;
     const struct wire_msg forget = {.type = WIRE_FORGET};
 
+    f->by = "key ops";
     launch(f, 1);
     core_restored(f, 0, 0, 0);
     core_commit_at(f, 5);
     core_tool(f, forget, 1);
     assert_int_equal(ack_of(f)->u.ack.code, MUSTER_E_BUSY);
+    assert_null(forgotten_by(f)); /* the log tells what was carried out */
     finish(f);
     core_tool(f, forget, 2);
     assert_int_equal(ack_of(f)->u.ack.code, MUSTER_OK);
     assert_int_equal(ack_of(f)->u.ack.value, 1);
     assert_non_null(strstr(ack_of(f)->u.ack.text, "muster import"));
+    assert_string_equal(forgotten_by(f), "key ops");
     assert_int_equal(rows_of(f, f->job), 0);
     core_tool(f, forget, 3);
     assert_int_equal(ack_of(f)->u.ack.code, MUSTER_E_NOT_FOUND);
