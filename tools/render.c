@@ -11,6 +11,22 @@
 
 /* --- short texts ------------------------------------------------------------------------------ */
 
+static void make_line(char *text)
+{
+    for (; *text != '\0'; text++)
+        if (*text == '\n' || *text == '\t')
+            *text = ' ';
+}
+
+struct one_line render_line(const char *text)
+{
+    struct one_line line;
+
+    snprintf(line.text, sizeof line.text, "%s", text);
+    make_line(line.text);
+    return line;
+}
+
 struct shown render_age(int64_t unix_ms, int64_t now_unix_ms)
 {
     struct shown shown = {"-"};
@@ -198,9 +214,7 @@ void table_add(struct table *table, const char *text)
         table->broken = true;
         return;
     }
-    for (char *at = copy; *at != '\0'; at++)
-        if (*at == '\n' || *at == '\t')
-            *at = ' ';
+    make_line(copy);
     table->cells[table->cells_count++] = copy;
 }
 

@@ -15,6 +15,11 @@
 struct shown {
     char text[64];
 };
+/* Text from elsewhere that is to stay in its line: an end of a line or a tab is a blank. */
+struct one_line {
+    char text[4096];
+};
+struct one_line render_line(const char *text);
 struct shown render_age(int64_t unix_ms, int64_t now_unix_ms); /* "12 s ago", "-" for 0 */
 /* What becomes of a rank by a notice of this kind: "will be ended". */
 const char *render_fate(const char *notice_kind);

@@ -16,8 +16,8 @@ static void print_event(struct tool *tool, const struct muster_event_row *event,
     fprintf(tool->out, "%6" PRId64 "  %-19s  %3" PRId64 "  %-18s %5s %5s %7s%s%s%s\n", event->seq,
             render_stamp(event->unix_ms).text, event->generation, event->kind,
             render_count(event->round).text, render_number(event->rank).text,
-            render_number(event->step).text, event->text[0] == '\0' ? "" : "  ", event->text,
-            fell ? ": its rank had finished" : "");
+            render_number(event->step).text, event->text[0] == '\0' ? "" : "  ",
+            render_line(event->text).text, fell ? ": its rank had finished" : "");
 }
 
 /* The journal has the notice's id; why it is over, its rank's row has. */

@@ -269,7 +269,7 @@ static void print_round_head(struct tool *tool, const struct muster_round_row *r
     if (round->culprit_rank >= 0)
         fprintf(out, "  culprit    rank %" PRId64 "\n", round->culprit_rank);
     if (round->reason[0] != '\0')
-        fprintf(out, "  reason     %s\n", round->reason);
+        fprintf(out, "  reason     %s\n", render_line(round->reason).text);
     fputc('\n', out);
 }
 

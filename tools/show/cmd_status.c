@@ -235,7 +235,7 @@ static void print_open_round(struct tool *tool, const struct muster_job_row *job
             break;
         }
         fprintf(tool->out, "%s rank %" PRId64 " (%s)", shown == 1 ? ":" : ",", member[i].rank,
-                member[i].host);
+                render_line(member[i].host).text);
     }
     fputc('\n', tool->out);
 }
@@ -261,13 +261,14 @@ static void print_notices(struct tool *tool, const muster_rows_t *rows, bool end
             fprintf(tool->out,
                     "  notice        %s: rank %" PRId64 " was to be ended; it stood when the job "
                     "ended (%s)\n",
-                    notice[i].id, notice[i].rank, notice[i].source);
+                    render_line(notice[i].id).text, notice[i].rank,
+                    render_line(notice[i].source).text);
             continue;
         }
         fprintf(tool->out, "  notice        %s: rank %" PRId64 " %s, %s left%s (%s)\n",
-                notice[i].id, notice[i].rank, render_fate(notice[i].kind),
+                render_line(notice[i].id).text, notice[i].rank, render_fate(notice[i].kind),
                 render_duration(left_ms < 0 ? 0 : left_ms).text, left_from(notice[i].left_from),
-                notice[i].source);
+                render_line(notice[i].source).text);
     }
 }
 
@@ -276,15 +277,16 @@ static void print_plan(struct tool *tool, const struct muster_job_row *job)
     int64_t left_ms = job->freeze_unix_ms - tool->now_unix_ms;
 
     fprintf(tool->out, "  plan          trains on for %s, then freezes: %s\n",
-            render_duration(left_ms < 0 ? 0 : left_ms).text, job->plan);
+            render_duration(left_ms < 0 ? 0 : left_ms).text, render_line(job->plan).text);
 }
 
 static void print_error(FILE *out, const struct muster_job_row *job)
 {
     if (error_names_rank(job->error_text, job->error_rank))
-        fprintf(out, "  first error   %s\n", job->error_text);
+        fprintf(out, "  first error   %s\n", render_line(job->error_text).text);
     else
-        fprintf(out, "  first error   rank %" PRId64 ": %s\n", job->error_rank, job->error_text);
+        fprintf(out, "  first error   rank %" PRId64 ": %s\n", job->error_rank,
+                render_line(job->error_text).text);
 }
 
 static bool is_there(const muster_rows_t *nodes, int64_t rank)
@@ -364,7 +366,7 @@ static void print_stuck(FILE *out, const muster_rows_t *nodes)
         fprintf(out, "all %zu ranks, the longest first: ", stuck.count);
     for (size_t i = 0; i < stuck.count && i < 8; i++)
         fprintf(out, "%srank %" PRId64 " (%s) %s", i == 0 ? "" : ", ", stuck.nodes[i]->rank,
-                stuck.nodes[i]->host, render_stuck(stuck.nodes[i]).text);
+                render_line(stuck.nodes[i]->host).text, render_stuck(stuck.nodes[i]).text);
     if (stuck.count > 0)
         fprintf(out, stuck.count > 8 ? ", ...\n" : "\n");
     free(stuck.nodes);
@@ -403,7 +405,7 @@ static void print_failed_saves(FILE *out, const struct muster_job_row *job,
         fprintf(out, " of step %" PRId64, last->step);
     fprintf(out, ": %s\n",
             last->reason[0] != '\0'
-                ? last->reason
+                ? render_line(last->reason).text
                 : muster_status_sentence((enum muster_status)last->reason_code));
 }
 
@@ -422,16 +424,17 @@ static json_t *json_failed_saves(const muster_rows_t *rows)
 static void print_host(struct tool *tool, const struct muster_host_row *host)
 {
     struct shown age = render_age(host->state_unix_ms, tool->now_unix_ms);
+    const struct one_line name = render_line(host->host);
 
     if (host->launch == 0)
-        fprintf(tool->out, "  host          %s, %" PRId64 " rank%s", host->host, host->ranks,
+        fprintf(tool->out, "  host          %s, %" PRId64 " rank%s", name.text, host->ranks,
                 host->ranks == 1 ? "" : "s");
     else if (host->ranks == 1)
-        fprintf(tool->out, "  host %-7" PRId64 "  %s, rank %" PRId64, host->place, host->host,
+        fprintf(tool->out, "  host %-7" PRId64 "  %s, rank %" PRId64, host->place, name.text,
                 host->first_rank);
     else
         fprintf(tool->out, "  host %-7" PRId64 "  %s, ranks %" PRId64 " to %" PRId64, host->place,
-                host->host, host->first_rank, host->first_rank + host->ranks - 1);
+                name.text, host->first_rank, host->first_rank + host->ranks - 1);
     fprintf(tool->out,
             strcmp(host->state, "lost") == 0 ? ": %s, last heard %s\n" : ": %s, since %s\n",
             host->state, age.text);
@@ -532,7 +535,7 @@ static void print_job(struct tool *tool, const struct muster_job_row *job,
     if (strcmp(status_outcome(job), "unheard") == 0)
         fprintf(out, "  finished?     not known here: `muster run` said it where it was started\n");
     if (job->end_text[0] != '\0' && !tool_end_is_of(job->end_text, job->error_text))
-        fprintf(out, "  end           %s\n", job->end_text);
+        fprintf(out, "  end           %s\n", render_line(job->end_text).text);
 }
 
 /* Of a job without tasks there is nothing to say; of many queues `muster tasks` tells. */

@@ -284,7 +284,7 @@ static void say_worker(struct tool *tool, const struct muster_task_row *task, co
     fprintf(tool->out, "%s worker %" PRId64, before, task->worker_index);
     if (task->worker_pid > 0)
         fprintf(tool->out, " (process %" PRId64 " on %s, which is %s)", task->worker_pid,
-                task->worker_host, task->worker_state);
+                render_line(task->worker_host).text, task->worker_state);
     fprintf(tool->out, "%s\n", task->worker_pid > 0 ? "." : ", whose process is another by now.");
 }
 
@@ -323,7 +323,8 @@ static void say_end(struct tool *tool, const struct muster_task_row *task)
             muster_status_name(kind));
     if (task->code != 0)
         fprintf(tool->out, ", code %" PRId64, task->code);
-    fprintf(tool->out, "). %s\nNext: %s.\n", task->text, muster_status_advice(kind));
+    fprintf(tool->out, "). %s\nNext: %s.\n", render_line(task->text).text,
+            muster_status_advice(kind));
 }
 
 static void say_task(struct tool *tool, const struct muster_task_queue_row *queue,

@@ -77,10 +77,17 @@ static void a_time_has_its_zone_and_its_date_unless_it_is_of_today(void **state)
     assert_string_equal(render_clock(second, second + 1000).text, "19:29:59");
 }
 
+static void a_line_has_no_end_of_line_within(void **state)
+{
+    (void)state;
+    assert_string_equal(render_line("a\nb\tc\n").text, "a b c ");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_table_that_fits_or_that_no_terminal_reads_is_whole),
+        cmocka_unit_test(a_line_has_no_end_of_line_within),
         cmocka_unit_test(a_narrow_terminal_gets_the_columns_that_matter),
         cmocka_unit_test(a_time_has_its_zone_and_its_date_unless_it_is_of_today),
     };
