@@ -213,7 +213,8 @@ enum muster_status bus_keys_read_client(const char *path, int64_t now_unix_ms,
     if (ret_file->expires_unix_ms == 0 || now_unix_ms < ret_file->expires_unix_ms)
         return MUSTER_OK;
     return error_set(err, MUSTER_E_AUTH,
-                     "key %s in %s has expired: ask whoever runs the broker for a new one",
+                     "key %s in %s has expired: ask whoever runs the broker for a new one, or set "
+                     "this host's clock if it is wrong",
                      ret_file->name, path);
 }
 

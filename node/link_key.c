@@ -91,9 +91,11 @@ enum muster_status link_key_use(void *socket, const char *endpoint, const char *
     status = link_key_read(path, &file, err);
     if (status == MUSTER_OK && file.expires_unix_ms != 0 &&
         clock_ms(CLOCK_REALTIME) >= file.expires_unix_ms)
-        status = error_set(err, MUSTER_E_AUTH,
-                           "key %s in %s has expired: ask whoever runs the broker for a new one",
-                           file.name, path);
+        status =
+            error_set(err, MUSTER_E_AUTH,
+                      "key %s in %s has expired: ask whoever runs the broker for a new one, or "
+                      "set this host's clock if it is wrong",
+                      file.name, path);
     if (status == MUSTER_OK && !link_key_set(socket, &file))
         status = error_set_code(err, MUSTER_E_UNSUPPORTED, zmq_errno(),
                                 "this libzmq cannot use key file %s: %s; install one with CURVE, "

@@ -85,8 +85,10 @@ enum muster_status authority_check(const struct key_grant *grant, const struct w
     const char *job = message->up.job, *trouble = key_trouble(grant, now_unix_ms);
 
     if (trouble != NULL)
-        return error_set(err, MUSTER_E_AUTH, "key %s %s: ask whoever runs the broker for a new one",
-                         grant->name, trouble);
+        return error_set(
+            err, MUSTER_E_AUTH, "key %s %s: ask whoever runs the broker for a new one%s",
+            grant->name, trouble,
+            grant->revoked_unix_ms != 0 ? "" : ", or to set its host's clock if that is wrong");
     if (!role_may(grant->role, message->type))
         return error_set(err, MUSTER_E_AUTH, "key %s is for a%s %s, who may not send %s",
                          grant->name, grant->role == KEY_OPERATOR ? "n" : "",

@@ -82,6 +82,27 @@ static void every_cell_of_the_matrix_is_as_written(void **state)
     assert_int_equal(taken, TAKEN_CELLS);
 }
 
+/* A key that is good may seem not to be: then it is the clock. */
+static void a_key_that_time_refuses_is_told_of_the_clock(void **state)
+{
+    struct wire_msg message = {.type = WIRE_SAVE_NOW, .up.job = "words"};
+    struct key_grant grant = {.name = "k", .jobs = "words", .role = KEY_OPERATOR};
+    struct muster_error err = {.status = MUSTER_OK};
+
+    (void)state;
+    grant.expires_unix_ms = NOW;
+    assert_int_equal(authority_check(&grant, &message, NOW, &err), MUSTER_E_AUTH);
+    assert_non_null(strstr(err.text, "has expired: ask whoever runs the broker for a new one, or"));
+    assert_non_null(strstr(err.text, "clock"));
+    grant.from_unix_ms = NOW + 1;
+    grant.expires_unix_ms = 0;
+    assert_int_equal(authority_check(&grant, &message, NOW, &err), MUSTER_E_AUTH);
+    assert_non_null(strstr(err.text, "clock"));
+    grant.revoked_unix_ms = 1;
+    assert_int_equal(authority_check(&grant, &message, NOW, &err), MUSTER_E_AUTH);
+    assert_null(strstr(err.text, "clock"));
+}
+
 static void nothing_is_heard_with_a_key_that_does_not_count(void **state)
 {
     (void)state;
@@ -138,6 +159,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_cell_of_the_matrix_is_as_written),
+        cmocka_unit_test(a_key_that_time_refuses_is_told_of_the_clock),
         cmocka_unit_test(nothing_is_heard_with_a_key_that_does_not_count),
         cmocka_unit_test(events_are_heard_by_those_who_may_see_the_job),
         cmocka_unit_test(the_brokers_own_state_is_for_keys_of_all_jobs),
