@@ -62,7 +62,7 @@ DISPATCH_TAKES(deleted, keep_deleted(core, s->peer, &s->m->u.deleted))
 DISPATCH_TAKES(drop, keep_drop(core, s->job, &s->m->u.drop))
 DISPATCH_TAKES(pin, pins_take(core, s->job, &s->m->u.pin))
 DISPATCH_TAKES(unpin, pins_unpin(core, s->job, &s->m->u.unpin))
-DISPATCH_TAKES(gone, gone_take(core, s->job, &s->m->u.gone))
+DISPATCH_TAKES(gone, gone_take(core, s->job, s->in))
 DISPATCH_TAKES(forget, asleep_take(core, s->job, s->in->by))
 DISPATCH_TAKES(cancel, notice_cancel(core, s->job, s->m->u.cancel.id,
                                      s->peer != NULL ? s->peer->incarnation : 0))
@@ -154,7 +154,7 @@ static struct answer take_host(struct core *core, const struct said *s)
     if (answer.code == MUSTER_OK && job == NULL && (job = job_create(core, s->m->up.job)) == NULL)
         answer = (struct answer){MUSTER_E_BUSY, TOO_MANY_JOBS, 0};
     if (answer.code == MUSTER_OK)
-        answer = hosts_take(core, job, &s->m->u.host);
+        answer = hosts_take(core, job, s->in);
     send_ack(core, s->in->route, s->m->up.job, s->m->up.request, answer.code, answer.text,
              answer.value);
     return dispatched;

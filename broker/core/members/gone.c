@@ -5,11 +5,13 @@
  * costs one ping. What the process said before its end may still be on its way: it is let in first,
  * and is no answer. */
 #include "broker/core/members/members.h"
+#include "broker/core/state/orders.h"
 
 #include <stdio.h>
 
-struct answer gone_take(struct core *core, struct job *job, const struct wire_gone *told)
+struct answer gone_take(struct core *core, struct job *job, const struct input *in)
 {
+    const struct wire_gone *told = &in->message->u.gone;
     struct peer *peer = peer_find(core, told->incarnation);
 
     /* The incarnation is random and of that one process: a number of a process used again, or a
@@ -22,6 +24,7 @@ struct answer gone_take(struct core *core, struct job *job, const struct wire_go
         peer->gone_code = told->code;
         peer->gone_signo = (unsigned)told->signo;
         job_timer(job, core->now + GONE_FLIGHT_MS);
+        order_gone(core, job, in);
     }
     return (struct answer){MUSTER_OK, "", 1};
 }

@@ -5,6 +5,7 @@
  * heard is in the one before. A host repeats HOST each second, which is its request and its sign
  * of life. A start of the broker takes each host of the rows for heard, until it was silent. */
 #include "broker/core/members/members.h"
+#include "broker/core/state/orders.h"
 
 #include "schema/room.h"
 
@@ -485,8 +486,9 @@ static void hosts_leave(struct core *core, struct job *job, const struct wire_ho
     hosts_drop(core, job, host, HOST_LEFT);
 }
 
-struct answer hosts_take(struct core *core, struct job *job, const struct wire_host *m)
+struct answer hosts_take(struct core *core, struct job *job, const struct input *in)
 {
+    const struct wire_host *m = &in->message->u.host;
     const char *why;
     struct host *host;
     bool is_new;
@@ -511,6 +513,8 @@ struct answer hosts_take(struct core *core, struct job *job, const struct wire_h
     if (host == NULL)
         return hosts_no_memory;
     hosts_hear(core, job, host, m, is_new);
+    if (is_new)
+        order_host(core, job, in);
     hosts_consider(core, job);
     host = hosts_find(job->hosts, m->id); /* those that were dropped may have moved it */
     MUST(host != NULL);

@@ -19,7 +19,7 @@ void roster_heartbeat(struct core *core, struct peer *peer, const struct wire_he
 void roster_tick(struct core *core, struct job *job);
 
 /* gone.c: value 1, the death is being looked into; 0, nobody such lives. */
-struct answer gone_take(struct core *core, struct job *job, const struct wire_gone *told);
+struct answer gone_take(struct core *core, struct job *job, const struct input *in);
 void gone_heard(struct peer *peer); /* any message of it */
 void gone_tick(struct core *core, struct peer *peer);
 
@@ -40,7 +40,7 @@ void generation_tick(struct core *core, struct job *job);
 /* MUSTER_OK, or why this host cannot take part, whatever the others say. job: NULL = not known. */
 struct answer hosts_refusal(struct core *core, const struct input *in, const struct job *job);
 /* A host that has ranks for the job's next launch, or is in the one that hosts formed last. */
-struct answer hosts_take(struct core *core, struct job *job, const struct wire_host *m);
+struct answer hosts_take(struct core *core, struct job *job, const struct input *in);
 void hosts_load(struct core *core, const struct record_host *row);
 /* Behind a start each of its rows counts as heard. */
 void hosts_take_for_heard(struct core *core, struct job *job);

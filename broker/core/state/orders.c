@@ -85,3 +85,23 @@ void order_import(struct core *core, struct job *job, const char *by, const char
     job->import_told_ms = core->now;
     order_event(core, job, 0, out_printf(core, "%s: import from %s", by, directory));
 }
+
+static bool has_key(const struct input *in)
+{
+    return in->by != NULL && in->key_jobs != NULL;
+}
+
+void order_gone(struct core *core, struct job *job, const struct input *in)
+{
+    if (has_key(in))
+        order_event(core, job, 0,
+                    out_printf(core, "%s: the process of rank %" PRIu64 " has ended", in->by,
+                               in->message->u.gone.rank));
+}
+
+void order_host(struct core *core, struct job *job, const struct input *in)
+{
+    if (has_key(in))
+        order_event(core, job, 0,
+                    out_printf(core, "%s: host %s comes", in->by, in->message->u.host.name));
+}

@@ -20,4 +20,9 @@ void order_journal(struct core *core, struct job *job, const char *by, const cha
 /* Checkpoints come one a message: of a directory the first one is told. */
 void order_import(struct core *core, struct job *job, const char *by, const char *directory);
 
+/* What a supervisor says of its own, with a key: who ended, and which host comes. Of a key, for
+ * another may hold it; a local user's word is in the rows that follow. */
+void order_gone(struct core *core, struct job *job, const struct input *in);
+void order_host(struct core *core, struct job *job, const struct input *in);
+
 #endif

@@ -114,6 +114,38 @@ static void a_drop_is_told_and_a_refused_one_is_not(void **state)
     told(f, "key ann at 10.0.0.7: drop checkpoint 1");
 }
 
+/* Whose key it is: others may hold one, and a local user is the one who runs it. */
+static void what_a_supervisor_says_with_a_key_is_told_once(void **state)
+{
+    struct core_fixture *f = *state;
+    const struct wire_msg gone = {
+        .type = WIRE_GONE,
+        .u.gone = {.rank = 1, .incarnation = f->nodes[1].incarnation, .signo = 9}};
+    struct wire_msg host = {.type = WIRE_HOST,
+                            .u.host = {.id = 9,
+                                       .name = "h",
+                                       .address = "192.0.2.1",
+                                       .port = 1,
+                                       .ranks = 1,
+                                       .min = 2,
+                                       .max = 2,
+                                       .node_rank = -1}};
+
+    f->key_jobs = "*";
+    order(f, gone);
+    told(f, "key ann at 10.0.0.7: the process of rank 1 has ended");
+    order(f, gone);
+    told(f, NULL);
+    order(f, host);
+    told(f, "key ann at 10.0.0.7: host h comes");
+    order(f, host);
+    told(f, NULL);
+    f->key_jobs = NULL;
+    host.u.host.id = 8;
+    order(f, host);
+    told(f, NULL);
+}
+
 static void nodes_give_no_orders(void **state)
 {
     struct core_fixture *f = *state;
@@ -130,6 +162,7 @@ int main(void)
         T(a_notice_and_its_withdrawal_are_told),
         T(pins_for_good_are_told_and_a_readers_lease_is_not),
         T(a_drop_is_told_and_a_refused_one_is_not),
+        T(what_a_supervisor_says_with_a_key_is_told_once),
         T(nodes_give_no_orders),
     };
 
