@@ -247,12 +247,12 @@ static void check_waits(struct sim *sim, struct sim_proc *proc)
     const struct record_job *job = disk_job(sim, sim_job->name);
     int64_t limit = wait_limit_us(sim, sim_job, proc);
 
-    int64_t from_us = proc->since_us;
+    /* A take-over may end behind the faults, and then the broker itself waits for who is gone. */
+    bool grace = sim->options.shared &&
+                 sim->now_us < sim->broker->started_us + (START_GRACE_MS + 1000) * 1000LL;
 
-    if (sim->broker->started_us > from_us) /* it waits START_GRACE_MS itself */
-        from_us = sim->broker->started_us;
-    if (proc->charged_from_us != from_us) {
-        proc->charged_from_us = from_us;
+    if (proc->charged_from_us != proc->since_us || grace) {
+        proc->charged_from_us = proc->since_us;
         proc->charged_us = 0;
     }
     if (!proc->alive || proc->state == THREAD_STEP || runs_user_code(proc))
