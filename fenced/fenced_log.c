@@ -10,7 +10,7 @@
 #include <string.h>
 
 #define READ_BATCHES 64   /* in the answer to one question, at most */
-#define READ_BYTES 524288 /* of them: the batch that reaches it is the last */
+#define READ_BYTES 131072 /* of them: the batch that reaches it is the last */
 
 struct fenced_log {
     struct postgres *postgres;
@@ -425,7 +425,7 @@ enum muster_status fenced_log_sweep(struct fenced_log *log, bool *ret_more,
                            "s.epoch, s.seq, s.part FROM muster_snapshot s, (SELECT "
                            "snapshot_epoch, snapshot FROM muster_lease WHERE epoch = $1) lease "
                            "WHERE (s.epoch, s.seq) < (snapshot_epoch, snapshot) "
-                           "ORDER BY s.epoch, s.seq LIMIT 8) RETURNING epoch",
+                           "ORDER BY s.epoch, s.seq LIMIT 32) RETURNING epoch",
                            &parts, err);
     if (status == MUSTER_OK)
         *ret_more = batches > 0 || parts > 0;

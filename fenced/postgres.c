@@ -92,6 +92,22 @@ static bool postgres_wait(PGconn *conn, short events, int64_t until_ms)
     return fd.revents != 0;
 }
 
+/* Of a question: its time begins again with each byte that goes or comes, up to an end. */
+struct patience {
+    int64_t until_ms, most_ms;
+};
+
+static bool postgres_progress(PGconn *conn, short events, struct patience *patience)
+{
+    int64_t until;
+
+    if (!postgres_wait(conn, events, patience->until_ms))
+        return false;
+    until = boot_ms() + POSTGRES_WAIT_MS;
+    patience->until_ms = until < patience->most_ms ? until : patience->most_ms;
+    return true;
+}
+
 /* --- a statement ------------------------------------------------------------------------------ */
 
 static bool postgres_pass_turn(struct postgres *postgres);
@@ -105,7 +121,7 @@ static const char *postgres_is_late(struct postgres *postgres)
 
 /* NULL: it is on its way; else why not. */
 static const char *postgres_send(struct postgres *postgres, const struct question *ask,
-                                 int64_t until_ms)
+                                 struct patience *patience)
 {
     const char *values[PARAMS_MAX];
     int lengths[PARAMS_MAX], formats[PARAMS_MAX], left;
@@ -120,7 +136,7 @@ static const char *postgres_send(struct postgres *postgres, const struct questio
     if (!PQsendQueryParams(postgres->conn, ask->sql, ask->count, NULL, values, lengths, formats, 1))
         return PQerrorMessage(postgres->conn);
     while ((left = PQflush(postgres->conn)) == 1) {
-        if (!postgres_wait(postgres->conn, POLLIN | POLLOUT, until_ms))
+        if (!postgres_progress(postgres->conn, POLLIN | POLLOUT, patience))
             return postgres_is_late(postgres);
         if (!PQconsumeInput(postgres->conn))
             break;
@@ -159,10 +175,10 @@ static enum muster_status postgres_refused(struct postgres *postgres, const stru
 }
 
 /* NULL: the next result can be taken; else why not. */
-static const char *postgres_await(struct postgres *postgres, int64_t until_ms)
+static const char *postgres_await(struct postgres *postgres, struct patience *patience)
 {
     while (PQisBusy(postgres->conn)) {
-        if (!postgres_wait(postgres->conn, POLLIN, until_ms))
+        if (!postgres_progress(postgres->conn, POLLIN, patience))
             return postgres_is_late(postgres);
         if (!PQconsumeInput(postgres->conn))
             return PQerrorMessage(postgres->conn);
@@ -173,14 +189,16 @@ static const char *postgres_await(struct postgres *postgres, int64_t until_ms)
 static enum muster_status postgres_exchange(struct postgres *postgres, const struct question *ask,
                                             PGresult **ret_result, struct muster_error *err)
 {
-    int64_t until = boot_ms() + POSTGRES_WAIT_MS;
+    int64_t now = boot_ms();
+    struct patience patience = {now + POSTGRES_WAIT_MS, now + POSTGRES_MOST_MS};
     PGresult *result = NULL, *next;
-    const char *why = postgres_send(postgres, ask, until);
+    const char *why;
 
     *ret_result = NULL;
+    why = postgres_send(postgres, ask, &patience);
     for (;;) { /* an error at the commit comes as a second result */
         if (why == NULL)
-            why = postgres_await(postgres, until);
+            why = postgres_await(postgres, &patience);
         if (why != NULL) {
             PQclear(result);
             return postgres_unreachable(postgres, ask->doing, why, err);

@@ -2,8 +2,9 @@
  * takes writes, or at any for who only reads.
  * Owns: the connection, which host's turn it is, what a refusal means.
  *
- * A question blocks for POSTGRES_WAIT_MS at most. Without a connection it blocks for a quarter of
- * that, and the next question goes on with the attempt. An attempt tries one host after another, a
+ * A question blocks for POSTGRES_WAIT_MS at most, or while bytes go over a slow link, for
+ * POSTGRES_MOST_MS. Without a connection it blocks for a quarter of POSTGRES_WAIT_MS, and the next
+ * question goes on with the attempt. An attempt tries one host after another, a
  * second each, beginning where the last connection was. libpq itself would wait without a limit for
  * a host, and for its name. One thread. */
 #ifndef FENCED_POSTGRES_H
@@ -17,6 +18,7 @@
 #include <stdint.h>
 
 #define POSTGRES_WAIT_MS 2000
+#define POSTGRES_MOST_MS 3500 /* less than a lease */
 #define POSTGRES_NAME_MAX 256
 #define PARAMS_MAX 4
 

@@ -29,7 +29,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define PART_BYTES ((size_t)512 << 10)
+#define PART_BYTES ((size_t)128 << 10) /* a slow link takes it, too, while a question waits */
 #define SNAPSHOT_LEAST_BYTES ((uint64_t)4 << 20) /* of batches, or as many as the database has */
 #define RETRY_MS 500
 #define KEEPER_LOOK_MS 250
@@ -714,6 +714,8 @@ enum muster_status store_snapshot_work(struct store *store, struct muster_error 
     }
     if (store->shared->image == NULL)
         status = snapshot_take(store, err);
+    if (status == MUSTER_OK && shared_keep(store->shared, NULL) != MUSTER_OK)
+        return MUSTER_OK; /* the next pass finds out more */
     if (status == MUSTER_OK)
         status = snapshot_part(store->shared, err);
     if (status != MUSTER_E_STORAGE)
