@@ -8,7 +8,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
+#define RELEASE_TRIES 4
+#define RELEASE_PAUSE_MS 100
 #define READ_BATCHES 64   /* in the answer to one question, at most */
 #define READ_BYTES 131072 /* of them: the batch that reaches it is the last */
 
@@ -289,6 +292,8 @@ enum muster_status fenced_log_renew(struct fenced_log *log, int64_t lease_ms,
     return status == MUSTER_OK && rows == 0 ? fenced_held(log, err) : status;
 }
 
+/* The first answer may be that the connection is lost: then the next one would wait for the lease's
+ * end. */
 void fenced_log_release(struct fenced_log *log)
 {
     struct question ask = {.sql = "UPDATE muster_lease SET ends = '-infinity' WHERE epoch = $1 "
@@ -296,10 +301,15 @@ void fenced_log_release(struct fenced_log *log)
                            .count = 1,
                            .params = {postgres_number(log->epoch)},
                            .doing = "give up the lease"};
+    const struct timespec pause = {.tv_nsec = RELEASE_PAUSE_MS * 1000000};
+    enum muster_status status = log->epoch > 0 ? MUSTER_E_STORAGE : MUSTER_OK;
     int rows;
 
-    if (log->epoch > 0)
-        fenced_do(log, &ask, &rows, NULL);
+    for (int i = 0; i < RELEASE_TRIES && status == MUSTER_E_STORAGE; i++) {
+        if (i > 0)
+            nanosleep(&pause, NULL);
+        status = fenced_do(log, &ask, &rows, NULL);
+    }
 }
 
 /* --- the log ---------------------------------------------------------------------------------- */

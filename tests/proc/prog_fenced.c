@@ -187,6 +187,17 @@ static void a_connection_that_is_lost_loses_nothing(void **state)
     assert_int_equal(ask_sql("SELECT count(*) FROM muster_batch"), 2);
 }
 
+/* As of a broker that is told to end behind a failover: the next one does not wait for its end. */
+static void a_lease_is_given_back_over_a_new_connection(void **state)
+{
+    struct two *two = *state;
+    struct fenced_log_head head;
+
+    cut_its_connections();
+    fenced_log_release(two->a);
+    assert_int_equal(fenced_log_take(two->b, LEASE_MS, &head, &why), MUSTER_OK);
+}
+
 static void a_batch_whose_answer_is_lost_is_not_written_again(void **state)
 {
     struct two *two = *state;
@@ -342,6 +353,7 @@ int main(int argc, char **argv)
         T(the_session_waits_for_the_disk_and_for_no_statement_for_ever),
         T(a_fence_is_no_look_at_a_row_that_changes_meanwhile),
         T(a_connection_that_is_lost_loses_nothing),
+        T(a_lease_is_given_back_over_a_new_connection),
         T(a_batch_whose_answer_is_lost_is_not_written_again),
         T(a_log_that_was_put_back_is_seen),
         T(a_lease_by_a_clock_that_was_set_back_ends),

@@ -40,7 +40,7 @@ await "its first step" trains
 handed=$(now_ms)
 sharer_stop b
 sharer_is_active a 2
-holds "milliseconds of a planned hand-over" $(($(now_ms) - handed)) -lt 5000
+holds "milliseconds of a planned hand-over" $(($(now_ms) - handed)) -lt 2000
 preempted_and_finished
 
 job=stopped
