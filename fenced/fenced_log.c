@@ -545,6 +545,9 @@ enum muster_status fenced_log_open(const char *uri, const char *owner,
         return status;
     }
     snprintf(log->owner, sizeof log->owner, "%s", owner);
+    for (char *at = log->owner; *at != '\0'; at++) /* a path may be no UTF-8, and a text must be */
+        if (*at < ' ' || *at > '~')
+            *at = '?';
     *ret_log = log;
     return MUSTER_OK;
 }

@@ -198,6 +198,22 @@ static void a_lease_is_given_back_over_a_new_connection(void **state)
     assert_int_equal(fenced_log_take(two->b, LEASE_MS, &head, &why), MUSTER_OK);
 }
 
+/* A path of --listen has any bytes, and a text of the database has UTF-8 alone. */
+static void an_owner_of_any_bytes_takes_the_lease(void **state)
+{
+    struct two *two = *state;
+    struct fenced_log *log;
+    struct fenced_log_head head;
+
+    fenced_log_release(two->a);
+    assert_int_equal(fenced_log_open(address, "ipc:///\xff\xc3/s", &broker, &log, &why), MUSTER_OK);
+    assert_int_equal(fenced_log_take(log, LEASE_MS, &head, &why), MUSTER_OK);
+    assert_int_equal(ask_sql("SELECT count(*) FROM muster_lease WHERE owner = 'ipc:///?"
+                             "?/s'"),
+                     1);
+    fenced_log_close(&log);
+}
+
 static void a_batch_whose_answer_is_lost_is_not_written_again(void **state)
 {
     struct two *two = *state;
@@ -354,6 +370,7 @@ int main(int argc, char **argv)
         T(a_fence_is_no_look_at_a_row_that_changes_meanwhile),
         T(a_connection_that_is_lost_loses_nothing),
         T(a_lease_is_given_back_over_a_new_connection),
+        T(an_owner_of_any_bytes_takes_the_lease),
         T(a_batch_whose_answer_is_lost_is_not_written_again),
         T(a_log_that_was_put_back_is_seen),
         T(a_lease_by_a_clock_that_was_set_back_ends),
