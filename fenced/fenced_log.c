@@ -108,6 +108,15 @@ static enum muster_status fenced_is_same(struct fenced_log *log, const char *id,
                      id == NULL ? "has no record of muster" : "has other records");
 }
 
+static enum muster_status fenced_no_row(const struct fenced_log *log, struct muster_error *err)
+{
+    return error_set(err, MUSTER_E_CORRUPT,
+                     "the shared database %s has no row in its table muster_lease any more: "
+                     "somebody deleted it, or restores a part of the database; restore the "
+                     "whole of it",
+                     fenced_log_name(log));
+}
+
 /* MUSTER_E_LOCKED, and for how long its lease still counts; or why that is not known. */
 static enum muster_status fenced_holder(struct fenced_log *log, int64_t *ret_left_ms,
                                         struct muster_error *err)
@@ -123,11 +132,7 @@ static enum muster_status fenced_holder(struct fenced_log *log, int64_t *ret_lef
     if (status != MUSTER_OK)
         return status;
     if (PQntuples(result) == 0)
-        status = error_set(err, MUSTER_E_CORRUPT,
-                           "the shared database %s has no row in its table muster_lease any more: "
-                           "somebody deleted it, or restores a part of the database; restore the "
-                           "whole of it",
-                           fenced_log_name(log));
+        status = fenced_no_row(log, err);
     else if (postgres_int(result, 0, 2) != 1)
         status = error_set(err, MUSTER_E_ARGUMENT,
                            "the shared database %s is of a newer musterd (version %" PRId64
@@ -245,7 +250,9 @@ enum muster_status fenced_log_head(struct fenced_log *log, struct fenced_log_hea
                          "the database %s has no tables of muster: give the address that musterd "
                          "was started with (--shared)",
                          fenced_log_name(log));
-    if (postgres_int(result, 0, 5) != 1)
+    if (PQntuples(result) == 0)
+        status = fenced_no_row(log, err);
+    else if (postgres_int(result, 0, 5) != 1)
         status = fenced_newer(log, postgres_int(result, 0, 5), err);
     else {
         fenced_take_head(result, ret_head);

@@ -214,6 +214,17 @@ static void an_owner_of_any_bytes_takes_the_lease(void **state)
     fenced_log_close(&log);
 }
 
+static void who_reads_is_told_that_the_row_is_gone(void **state)
+{
+    struct two *two = *state;
+    struct fenced_log_head head;
+
+    assert_int_equal(fenced_log_head(two->b, &head, &why), MUSTER_OK);
+    do_sql("DELETE FROM muster_lease");
+    assert_int_equal(fenced_log_head(two->b, &head, &why), MUSTER_E_CORRUPT);
+    assert_non_null(strstr(why.text, "has no row in its table muster_lease any more"));
+}
+
 static void a_batch_whose_answer_is_lost_is_not_written_again(void **state)
 {
     struct two *two = *state;
@@ -371,6 +382,7 @@ int main(int argc, char **argv)
         T(a_connection_that_is_lost_loses_nothing),
         T(a_lease_is_given_back_over_a_new_connection),
         T(an_owner_of_any_bytes_takes_the_lease),
+        T(who_reads_is_told_that_the_row_is_gone),
         T(a_batch_whose_answer_is_lost_is_not_written_again),
         T(a_log_that_was_put_back_is_seen),
         T(a_lease_by_a_clock_that_was_set_back_ends),
