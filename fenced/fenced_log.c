@@ -357,7 +357,8 @@ enum muster_status fenced_log_append(struct fenced_log *log, const void *changes
         .count = 3,
         .params = {postgres_number(log->epoch), postgres_number(log->seq),
                    postgres_bytes(changes, size)},
-        .doing = "write a batch"};
+        .doing = "write a batch",
+        .replicated = true};
     enum muster_status status = log->doubt ? fenced_resolve(log, err) : MUSTER_OK;
     int rows;
 

@@ -43,6 +43,7 @@ struct postgres {
     size_t host_count, turn;
     size_t failed, refused; /* hosts since the last connection, and of these for good */
     char why[WORDS_MAX];
+    char unreplicated[WORDS_MAX]; /* what the server said of its replicas, to this question */
     struct postgres_use use;
     char name[POSTGRES_NAME_MAX];
     struct postgres *kept; /* the next one that could not be freed */
@@ -195,6 +196,7 @@ static enum muster_status postgres_exchange(struct postgres *postgres, const str
     const char *why;
 
     *ret_result = NULL;
+    postgres->unreplicated[0] = '\0';
     why = postgres_send(postgres, ask, &patience);
     for (;;) { /* an error at the commit comes as a second result */
         if (why == NULL)
@@ -217,6 +219,11 @@ static enum muster_status postgres_exchange(struct postgres *postgres, const str
     }
     if (PQresultStatus(result) != PGRES_TUPLES_OK && PQresultStatus(result) != PGRES_COMMAND_OK)
         return postgres_refused(postgres, ask, result, err);
+    if (ask->replicated && postgres->unreplicated[0] != '\0') {
+        PQclear(result);
+        return error_set(err, MUSTER_E_STORAGE, "cannot %s in the shared database %s for sure: %s",
+                         ask->doing, postgres->name, postgres->unreplicated);
+    }
     *ret_result = result;
     return MUSTER_OK;
 }
@@ -330,10 +337,17 @@ static bool postgres_needs_lookup(const struct host *host)
            host->name[0] != '\0' && host->name[0] != '/' && host->name[0] != '@';
 }
 
-/* libpq would write them on stderr, beside the log. */
-static void postgres_hears_notice(void *arg, const char *text)
+/* libpq would write them on stderr, beside the log. A server whose wait for a synchronous replica
+ * is cancelled says so in a warning alone. Its code is that of any warning; its place is its own.
+ */
+static void postgres_hears_notice(void *arg, const PGresult *notice)
 {
-    (void)arg, (void)text;
+    struct postgres *postgres = arg;
+    const char *file = PQresultErrorField(notice, PG_DIAG_SOURCE_FILE);
+    const char *text = PQresultErrorField(notice, PG_DIAG_MESSAGE_PRIMARY);
+
+    if (file != NULL && text != NULL && strcmp(file, "syncrep.c") == 0)
+        postgres_one_line(postgres->unreplicated, sizeof postgres->unreplicated, text);
 }
 
 static bool postgres_start(struct postgres *postgres)
@@ -369,7 +383,7 @@ static bool postgres_start(struct postgres *postgres)
     if (postgres->conn == NULL)
         return false;
     PQsetErrorVerbosity(postgres->conn, PQERRORS_VERBOSE);
-    PQsetNoticeProcessor(postgres->conn, postgres_hears_notice, NULL);
+    PQsetNoticeReceiver(postgres->conn, postgres_hears_notice, postgres);
     postgres_set_name(postgres, postgres->conn);
     postgres->next = PGRES_POLLING_WRITING;
     return true;

@@ -33,6 +33,7 @@ struct question {
         int size;         /* of bytes; 0: it is text */
     } params[PARAMS_MAX];
     const char *doing;
+    bool replicated; /* MUSTER_E_STORAGE if the server gave up waiting for its replicas */
 };
 
 struct postgres_use {

@@ -6,6 +6,7 @@
 #include "fenced/fenced_log.h"
 
 #include <libpq-fe.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -225,6 +226,39 @@ static void who_reads_is_told_that_the_row_is_gone(void **state)
     assert_non_null(strstr(why.text, "has no row in its table muster_lease any more"));
 }
 
+/* pg_cancel_backend, once somebody waits for a replica. */
+static void *cancel(void *arg)
+{
+    (void)arg;
+    for (int i = 0; i < 1000; i++, do_sql("SELECT pg_sleep(0.01)"))
+        if (ask_sql("SELECT count(pg_cancel_backend(pid)) FROM pg_stat_activity WHERE "
+                    "wait_event = 'SyncRep'") > 0)
+            break;
+    return NULL;
+}
+
+/* The server says OK, and beside it that no replica may have the batch. */
+static void a_batch_that_no_replica_has_is_in_doubt(void **state)
+{
+    struct two *two = *state;
+    enum muster_status status = MUSTER_OK;
+    pthread_t thread;
+
+    do_sql("SET synchronous_commit = local");
+    do_sql("ALTER SYSTEM SET synchronous_standby_names = 'nobody'");
+    do_sql("SELECT pg_reload_conf()");
+    assert_int_equal(pthread_create(&thread, NULL, cancel, NULL), 0);
+    for (int i = 0; i < 1000 && status == MUSTER_OK; i++) /* until the server has read it */
+        status = fenced_log_append(two->a, "one", 3, &why);
+    pthread_join(thread, NULL);
+    do_sql("ALTER SYSTEM RESET synchronous_standby_names");
+    do_sql("SELECT pg_reload_conf()");
+    do_sql("RESET synchronous_commit");
+    assert_int_equal(status, MUSTER_E_STORAGE);
+    assert_non_null(strstr(why.text, "canceling wait for synchronous replication"));
+    assert_int_equal(fenced_log_append(two->a, "one", 3, &why), MUSTER_E_IO);
+}
+
 static void a_batch_whose_answer_is_lost_is_not_written_again(void **state)
 {
     struct two *two = *state;
@@ -383,6 +417,7 @@ int main(int argc, char **argv)
         T(a_lease_is_given_back_over_a_new_connection),
         T(an_owner_of_any_bytes_takes_the_lease),
         T(who_reads_is_told_that_the_row_is_gone),
+        T(a_batch_that_no_replica_has_is_in_doubt),
         T(a_batch_whose_answer_is_lost_is_not_written_again),
         T(a_log_that_was_put_back_is_seen),
         T(a_lease_by_a_clock_that_was_set_back_ends),
