@@ -13,6 +13,7 @@
 #include "broker/base/clock.h"
 #include "broker/base/dirs.h"
 #include "broker/base/failpoint.h"
+#include "broker/store/shared_file.h"
 #include "broker/store/shared_internal.h"
 #include "fenced/changes.h"
 #include "fenced/fenced_log.h"
@@ -46,8 +47,6 @@ struct keeper {
     bool runs, stop;
 };
 
-#define META_MAX 128
-
 struct shared {
     struct fenced_log *log;
     struct keeper keeper;
@@ -55,8 +54,8 @@ struct shared {
     char *aside;
     int lock_fd; /* of path, until the store takes it */
     bool created_lock;
-    char id[META_MAX];
-    char seeded[META_MAX]; /* of the file that is to be written over, without a copy's mark */
+    char id[SHARED_META_MAX];
+    char seeded[SHARED_META_MAX]; /* of a file without a copy's mark, to be written over */
     bool taken;
     bool away;       /* the shared database did not answer this standby */
     int64_t from_ms; /* before that this standby does not take the lease */
@@ -167,23 +166,6 @@ static void keeper_stop(struct shared *shared)
     keeper->runs = false;
 }
 
-/* The value of a row of meta; "" = there is none. */
-static int shared_meta(sqlite3 *db, const char *key, char ret_value[META_MAX])
-{
-    sqlite3_stmt *ask = NULL;
-    int result = sqlite3_prepare_v2(db, "SELECT value FROM meta WHERE key = ?1", -1, &ask, NULL);
-
-    ret_value[0] = '\0';
-    if (result == SQLITE_OK) {
-        sqlite3_bind_text(ask, 1, key, -1, SQLITE_STATIC);
-        result = sqlite3_step(ask);
-    }
-    if (result == SQLITE_ROW)
-        snprintf(ret_value, META_MAX, "%s", (const char *)sqlite3_column_text(ask, 0));
-    sqlite3_finalize(ask);
-    return result == SQLITE_ROW || result == SQLITE_DONE ? SQLITE_OK : result;
-}
-
 static enum muster_status copy_failed(const struct copy *copy, const char *doing,
                                       struct muster_error *err)
 {
@@ -234,11 +216,11 @@ static enum muster_status shared_is_own(const struct shared *shared, struct must
 static enum muster_status copy_is_of_seed(const struct shared *shared, const struct copy *copy,
                                           struct muster_error *err)
 {
-    char seeded[META_MAX];
+    char seeded[SHARED_META_MAX];
 
     if (shared->seeded[0] == '\0')
         return MUSTER_OK;
-    shared_meta(copy->db, "seeded", seeded);
+    shared_file_meta(copy->db, "seeded", seeded);
     return strcmp(seeded, shared->seeded) == 0 ? MUSTER_OK : shared_is_own(shared, err);
 }
 
@@ -271,88 +253,32 @@ static enum muster_status copy_batches(struct shared *shared, struct copy *copy,
     return status;
 }
 
-static void shared_unlink(const char *path, const char *suffix)
-{
-    char name[PATH_MAX];
-
-    if (snprintf(name, sizeof name, "%s%s", path, suffix) < PATH_MAX)
-        unlink(name);
-}
-
-/* The file cannot be read: it is kept under another name, for people to look at. */
 static enum muster_status shared_move_aside(struct shared *shared, const char *why,
                                             struct muster_error *err)
 {
-    static const char *const suffixes[] = {"-wal", "-shm", ""};
-    const struct copy copy = {.path = shared->path};
-    int64_t now_ms = clock_ms(CLOCK_REALTIME);
-    char from[PATH_MAX], to[PATH_MAX];
+    char *name = NULL;
+    enum muster_status status = shared_file_move_aside(shared->path, &name, err);
 
-    for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++) {
-        if (snprintf(from, sizeof from, "%s%s", shared->path, suffixes[i]) >= PATH_MAX ||
-            snprintf(to, sizeof to, "%s.damaged-%" PRId64 "%s", shared->path, now_ms,
-                     suffixes[i]) >= PATH_MAX)
-            return error_set(err, MUSTER_E_ARGUMENT, "path %.60s... is too long; use a shorter one",
-                             shared->path);
-        if (rename(from, to) != 0 && suffixes[i][0] == '\0')
-            return copy_failed(&copy, "move aside", err);
-    }
+    if (status != MUSTER_OK)
+        return status;
     sqlite3_free(shared->aside);
     shared->aside = sqlite3_mprintf(
         "database %s has no records that can be read (%s): it is %s now, and the records of the "
         "shared database %s take its place",
-        shared->path, why, to, fenced_log_name(shared->log));
+        shared->path, why, name, fenced_log_name(shared->log));
+    free(name);
     return MUSTER_OK;
-}
-
-static bool shared_has_jobs(sqlite3 *db)
-{
-    sqlite3_stmt *ask = NULL;
-    bool has = sqlite3_prepare_v2(db, "SELECT 1 FROM job LIMIT 1", -1, &ask, NULL) != SQLITE_OK ||
-               sqlite3_step(ask) != SQLITE_DONE;
-
-    sqlite3_finalize(ask);
-    return has;
-}
-
-/* What a file is, for a broker that may write over it. */
-struct own_file {
-    int result; /* SQLITE_OK; SQLITE_EMPTY and others: it holds nothing that can be read */
-    char copy_of[META_MAX];
-    char seeded[META_MAX]; /* see shared_seed */
-    bool has_jobs;
-};
-
-static void shared_look(const struct shared *shared, struct own_file *ret_file)
-{
-    sqlite3 *db = NULL;
-    sqlite3_stmt *ask = NULL;
-    int result = sqlite3_open_v2(shared->path, &db, SQLITE_OPEN_READWRITE, NULL);
-
-    *ret_file = (struct own_file){.result = SQLITE_OK};
-    if (result == SQLITE_OK)
-        result = sqlite3_prepare_v2(db, "SELECT 1 FROM sqlite_schema", -1, &ask, NULL);
-    if (result == SQLITE_OK)
-        result = sqlite3_step(ask) == SQLITE_DONE ? SQLITE_EMPTY : sqlite3_reset(ask);
-    sqlite3_finalize(ask);
-    if (result == SQLITE_OK)
-        result = shared_meta(db, "shared", ret_file->copy_of);
-    if (result == SQLITE_OK)
-        result = shared_meta(db, "seeded", ret_file->seeded);
-    ret_file->has_jobs = result == SQLITE_OK && shared_has_jobs(db);
-    ret_file->result = result;
-    sqlite3_close(db);
 }
 
 /* Records that are nowhere else are not written over. */
 static enum muster_status shared_is_copy(struct shared *shared, struct muster_error *err)
 {
-    struct own_file file;
+    struct shared_file file;
 
     shared->seeded[0] = '\0';
     if (access(shared->path, F_OK) != 0)
         return MUSTER_OK;
-    shared_look(shared, &file);
+    shared_file_look(shared->path, &file);
     if (file.result == SQLITE_EMPTY || file.result == SQLITE_NOTADB ||
         file.result == SQLITE_CORRUPT)
         return shared_move_aside(shared, sqlite3_errstr(file.result), err);
@@ -383,8 +309,8 @@ static enum muster_status copy_name(const struct copy *copy, struct muster_error
     if (status != MUSTER_OK)
         return status;
     keeper_start(copy->shared);
-    shared_unlink(copy->shared->path, "-wal"); /* of the copy before */
-    shared_unlink(copy->shared->path, "-shm");
+    shared_file_unlink(copy->shared->path, "-wal"); /* of the copy before */
+    shared_file_unlink(copy->shared->path, "-shm");
     if (rename(copy->path, copy->shared->path) != 0)
         return copy_failed(copy, "rename", err);
     status = dirs_parent(copy->shared->path, directory, sizeof directory, err);
@@ -404,8 +330,8 @@ static enum muster_status shared_copy(struct shared *shared, const struct fenced
     if (snprintf(part, sizeof part, "%s.part", shared->path) >= PATH_MAX - 8)
         return error_set(err, MUSTER_E_ARGUMENT, "path %.60s... is too long; use a shorter one",
                          shared->path);
-    shared_unlink(part, "-wal");
-    shared_unlink(part, "-shm");
+    shared_file_unlink(part, "-wal");
+    shared_file_unlink(part, "-shm");
     copy.fd = open(part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (copy.fd < 0)
         return copy_failed(&copy, "create", err);
@@ -413,8 +339,8 @@ static enum muster_status shared_copy(struct shared *shared, const struct fenced
     close(copy.fd);
     if (status == MUSTER_OK)
         status = copy_batches(shared, &copy, head, err);
-    shared_unlink(part, "-wal");
-    shared_unlink(part, "-shm");
+    shared_file_unlink(part, "-wal");
+    shared_file_unlink(part, "-shm");
     if (status == MUSTER_OK)
         status = copy_name(&copy, err);
     if (status == MUSTER_OK)
@@ -443,7 +369,7 @@ static void shared_unlock(struct shared *shared, bool discard)
     if (shared->lock_fd < 0)
         return;
     if (discard && shared->created_lock)
-        shared_unlink(shared->path, ".lock");
+        shared_file_unlink(shared->path, ".lock");
     close(shared->lock_fd);
     shared->lock_fd = -1;
 }
@@ -730,10 +656,10 @@ enum muster_status store_snapshot_work(struct store *store, struct muster_error 
  */
 static void shared_expect(struct shared *shared, const char *id)
 {
-    struct own_file file = {.copy_of = ""};
+    struct shared_file file = {.copy_of = ""};
 
     if (id == NULL && access(shared->path, F_OK) == 0)
-        shared_look(shared, &file);
+        shared_file_look(shared->path, &file);
     if (id != NULL || file.copy_of[0] != '\0')
         fenced_log_expect(shared->log, id != NULL ? id : file.copy_of);
 }
