@@ -52,6 +52,7 @@ struct program {
     struct core *core;
     struct loop *loop;
     struct metrics *metrics;
+    _Atomic bool said_ready; /* as a standby; the thread that keeps the lease says it, too */
 };
 
 /* libzmq's threads take over this thread's mask, so this comes before the first socket. */
@@ -222,6 +223,30 @@ static void say_standby(enum muster_status status, const struct muster_error *er
         broker_log(LOG_LEVEL_WARNING, "standby, not active: %s; trying again", err->text);
 }
 
+/* It is what it is to be, also if its take-over takes longer than a service has to start. */
+static void main_is_standby(struct program *program)
+{
+    if (!program->said_ready)
+        service_ready();
+    program->said_ready = true;
+    service_alive(clock_ms(CLOCK_BOOTTIME));
+}
+
+/* Once a step of a take-over, which may take minutes. What it did is no loss: so it ends at once.
+ */
+static void main_is_alive(void *arg)
+{
+    struct program *program = arg;
+    struct pollfd fd = {.fd = program->signal_fd, .events = POLLIN};
+
+    main_is_standby(program);
+    if (poll(&fd, 1, 0) <= 0)
+        return;
+    shared_give_up(program->shared);
+    broker_log(LOG_LEVEL_INFO, "musterd has ended; it could not take over");
+    _exit(EXIT_DONE);
+}
+
 /* A standby has no socket: nodes and tools go on to the next address of their list. */
 static enum muster_status main_await_lease(struct program *program, bool *ret_stop,
                                            struct muster_error *err)
@@ -229,6 +254,13 @@ static enum muster_status main_await_lease(struct program *program, bool *ret_st
     struct pollfd fd = {.fd = program->signal_fd, .events = POLLIN};
     char owner[PATH_MAX];
     char host[65] = "?";
+    const struct shared_options options = {.uri = program->config.shared,
+                                           .path = program->config.db,
+                                           .owner = owner,
+                                           .known = getenv(BEGAN_BEFORE) != NULL,
+                                           .id = getenv(WAS_WITH),
+                                           .alive_fn = main_is_alive,
+                                           .arg = program};
     struct muster_error said = {.status = MUSTER_OK};
     enum muster_status status;
 
@@ -237,16 +269,13 @@ static enum muster_status main_await_lease(struct program *program, bool *ret_st
     gethostname(host, sizeof host - 1);
     snprintf(owner, sizeof owner, "musterd at %s (process %ld on %s)", program->config.listen,
              (long)getpid(), host);
-    status = shared_open(program->config.shared, program->config.db, owner,
-                         getenv(BEGAN_BEFORE) != NULL, getenv(WAS_WITH), &program->shared, err);
+    status = shared_open(&options, &program->shared, err);
     if (status != MUSTER_OK)
         return status;
     while ((status = shared_take(program->shared, err)) == MUSTER_E_LOCKED ||
            status == MUSTER_E_STORAGE) {
-        if (said.status == MUSTER_OK)
-            service_ready(); /* it is what it is to be */
+        main_is_standby(program);
         say_standby(status, err, &said);
-        service_alive(clock_ms(CLOCK_BOOTTIME));
         if (poll(&fd, 1, SHARED_LOOK_MS) > 0) {
             *ret_stop = true;
             return MUSTER_OK;
@@ -375,11 +404,14 @@ static void stop(struct program *program, bool refused)
  * of the past. */
 static void begin_again(struct program *program)
 {
+    char id[64];
+
     if (program->shared == NULL)
         return;
-    if (shared_id(program->shared)[0] != '\0')
-        setenv(WAS_WITH, shared_id(program->shared), 1);
+    snprintf(id, sizeof id, "%s", shared_id(program->shared));
     shared_close(&program->shared); /* if the lease is still ours: the next one need not wait */
+    if (id[0] != '\0')
+        setenv(WAS_WITH, id, 1); /* no thread of ours is left that reads the environment */
     execv("/proc/self/exe", program->argv);
     broker_log(LOG_LEVEL_ERROR, "cannot begin again as a standby: %s", strerror(errno));
 }
@@ -402,8 +434,7 @@ static int main_run(struct program *program)
             struct pollfd fd = {.fd = program->signal_fd, .events = POLLIN};
 
             store_discard(&program->store); /* a take-over that failed may be tried again */
-            service_ready();                /* as a standby */
-            service_alive(clock_ms(CLOCK_BOOTTIME));
+            main_is_standby(program);
             if (poll(&fd, 1, SHARED_LOOK_MS) > 0) {
                 stop(program, false);
                 broker_log(LOG_LEVEL_INFO, "musterd has ended; it could not take over");

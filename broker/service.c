@@ -49,7 +49,7 @@ static int64_t service_watchdog_ms(void)
 
 void service_alive(int64_t now_boot_ms)
 {
-    static int64_t every_ms = -1, next_boot_ms;
+    static _Atomic int64_t every_ms = -1, next_boot_ms;
 
     if (every_ms < 0)
         every_ms = service_watchdog_ms() / 2;

@@ -1,6 +1,6 @@
 /* service - what a service manager wants to hear (systemd's sd_notify(3), a line in a datagram).
  * Owns: the socket named by NOTIFY_SOCKET. Without that variable nothing is said.
- * Never: waits, fails a start. One thread. */
+ * Never: waits, fails a start. Any thread. */
 #ifndef BROKER_SERVICE_H
 #define BROKER_SERVICE_H
 
@@ -9,7 +9,8 @@
 void service_ready(void);
 void service_stopping(void);
 
-/* Once a pass of the loop: says that it goes on, twice in each WATCHDOG_USEC. */
+/* Once a pass of the loop, or a step of a take-over: says that it goes on, twice in each
+ * WATCHDOG_USEC. */
 void service_alive(int64_t now_boot_ms);
 
 #endif

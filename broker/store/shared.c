@@ -69,6 +69,8 @@ struct shared {
     uint8_t *image;           /* of a snapshot that is being written */
     size_t image_size, image_sent;
     uint64_t image_seq;
+    void (*alive_fn)(void *arg);
+    void *alive_arg;
 };
 
 /* A file with this row is a copy, and may be written over. Each has its own: it is not in the log.
@@ -107,6 +109,19 @@ static enum muster_status shared_keep(struct shared *shared, struct muster_error
     return status;
 }
 
+static void shared_is_alive(const struct shared *shared)
+{
+    if (shared->alive_fn != NULL)
+        shared->alive_fn(shared->alive_arg);
+}
+
+/* Behind each step of a take-over. */
+static enum muster_status shared_progress(struct shared *shared, struct muster_error *err)
+{
+    shared_is_alive(shared);
+    return shared_keep(shared, err);
+}
+
 static void *keeper_run(void *arg)
 {
     struct shared *shared = arg;
@@ -124,7 +139,7 @@ static void *keeper_run(void *arg)
         if (keeper->stop)
             break;
         pthread_mutex_unlock(&keeper->lock);
-        status = shared_keep(shared, NULL);
+        status = shared_progress(shared, NULL);
         pthread_mutex_lock(&keeper->lock);
     }
     pthread_mutex_unlock(&keeper->lock);
@@ -190,7 +205,7 @@ static enum muster_status copy_part(void *arg, const void *data, size_t size,
         at += wrote;
         size -= (size_t)wrote;
     }
-    return shared_keep(copy->shared, err);
+    return shared_progress(copy->shared, err);
 }
 
 static enum muster_status copy_batch(void *arg, const void *data, size_t size,
@@ -199,7 +214,7 @@ static enum muster_status copy_batch(void *arg, const void *data, size_t size,
     const struct copy *copy = arg;
     enum muster_status status = changes_apply(copy->db, data, size, err);
 
-    return status == MUSTER_OK ? shared_keep(copy->shared, err) : status;
+    return status == MUSTER_OK ? shared_progress(copy->shared, err) : status;
 }
 
 static enum muster_status shared_is_own(const struct shared *shared, struct muster_error *err)
@@ -600,6 +615,7 @@ enum muster_status shared_begin(struct store *store, struct muster_error *err)
         status = snapshot_take(store, err);
     while (status == MUSTER_OK && shared->image != NULL) {
         status = snapshot_part(shared, err);
+        shared_is_alive(shared);
         if (status == MUSTER_OK)
             status = store_holds(store, err);
     }
@@ -664,30 +680,39 @@ static void shared_expect(struct shared *shared, const char *id)
         fenced_log_expect(shared->log, id != NULL ? id : file.copy_of);
 }
 
-enum muster_status shared_open(const char *uri, const char *path, const char *owner, bool known,
-                               const char *id, struct shared **ret_shared, struct muster_error *err)
+enum muster_status shared_open(const struct shared_options *options, struct shared **ret_shared,
+                               struct muster_error *err)
 {
+    const struct postgres_use use = {.option = "--shared", .known = options->known};
     struct shared *shared = calloc(1, sizeof *shared);
     enum muster_status status;
 
-    if (shared == NULL || (shared->path = strdup(path)) == NULL) {
+    if (shared == NULL || (shared->path = strdup(options->path)) == NULL) {
         free(shared);
         return error_set(err, MUSTER_E_NOMEM, "no memory for the shared database");
     }
     shared->lock_fd = -1;
     keeper_init(&shared->keeper);
-    status =
-        fenced_log_open(uri, owner, &(struct postgres_use){.option = "--shared", .known = known},
-                        &shared->log, err);
+    shared->alive_fn = options->alive_fn;
+    shared->alive_arg = options->arg;
+    status = fenced_log_open(options->uri, options->owner, &use, &shared->log, err);
     if (status == MUSTER_OK)
         status = shared_lock(shared, err);
     if (status != MUSTER_OK) {
         shared_close(&shared);
         return status;
     }
-    shared_expect(shared, id);
+    shared_expect(shared, options->id);
     *ret_shared = shared;
     return MUSTER_OK;
+}
+
+void shared_give_up(struct shared *shared)
+{
+    shared_file_unlink(shared->path, ".part");
+    shared_file_unlink(shared->path, ".part-wal");
+    shared_file_unlink(shared->path, ".part-shm");
+    fenced_log_release(shared->log);
 }
 
 void shared_close(struct shared **shared)

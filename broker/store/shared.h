@@ -21,11 +21,21 @@
 
 struct shared;
 
-/* uri: a PostgreSQL address. path: this broker's copy. owner: how the others name it. known: this
- * address was right before, so a wrong password may be mended. id: shared_id of the program before
- * this one, or NULL. */
-enum muster_status shared_open(const char *uri, const char *path, const char *owner, bool known,
-                               const char *id, struct shared **ret_shared,
+struct shared_options {
+    const char *uri;   /* a PostgreSQL address */
+    const char *path;  /* of this broker's copy */
+    const char *owner; /* how the others name it */
+    bool known;        /* this address was right before, so a wrong password may be mended */
+    const char *id;    /* shared_id of the program before this one, or NULL */
+    /* The take-over goes on. Called from shared_take to the store's first question, by the thread
+     * that asks; one that hangs on its disk for 120 s is not called any more. May end the process,
+     * behind shared_give_up. NULL: nobody asks. */
+    void (*alive_fn)(void *arg);
+    void *arg;
+};
+
+/* Copies the options' texts. */
+enum muster_status shared_open(const struct shared_options *options, struct shared **ret_shared,
                                struct muster_error *err);
 /* Gives up the lease, if it was taken and the store was closed properly. NULL-safe, nulls. */
 void shared_close(struct shared **shared);
@@ -34,6 +44,10 @@ void shared_close(struct shared **shared);
  * the shared database cannot be reached. After both: ask again. MUSTER_E_ARGUMENT: the file at path
  * holds other records, and stays as it is; or the address is wrong. */
 enum muster_status shared_take(struct shared *shared, struct muster_error *err);
+
+/* Within alive_fn: gives back the lease, for a process that ends now. Another broker need not wait,
+ * and nothing of the take-over counts. */
+void shared_give_up(struct shared *shared);
 
 /* Says what shared_take did with a file that could not be read. Borrowed; NULL: no such file. */
 const char *shared_aside(const struct shared *shared);

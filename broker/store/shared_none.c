@@ -4,14 +4,10 @@
 #include "broker/store/shared_internal.h"
 #include "schema/error.h"
 
-enum muster_status shared_open(const char *uri, const char *path, const char *owner, bool known,
-                               const char *id, struct shared **ret_shared, struct muster_error *err)
+enum muster_status shared_open(const struct shared_options *options, struct shared **ret_shared,
+                               struct muster_error *err)
 {
-    (void)uri;
-    (void)path;
-    (void)owner;
-    (void)known;
-    (void)id;
+    (void)options;
     *ret_shared = NULL;
     return error_set(err, MUSTER_E_UNSUPPORTED,
                      "this musterd was built without --shared; Debian's package has it");
@@ -21,6 +17,11 @@ enum muster_status shared_take(struct shared *shared, struct muster_error *err)
 {
     (void)shared;
     return error_set(err, MUSTER_E_UNSUPPORTED, "this musterd was built without --shared");
+}
+
+void shared_give_up(struct shared *shared)
+{
+    (void)shared;
 }
 
 void shared_close(struct shared **shared)

@@ -347,12 +347,14 @@ static void a_start_that_takes_long_keeps_the_lease(void **state)
     struct two *two = *state;
     struct shared *shared;
     char directory[] = "/tmp/muster-fenced.XXXXXX", path[64];
+    const struct shared_options shared_options = {
+        .uri = address, .path = path, .owner = "c", .known = true};
     int renewals = 0;
 
     fenced_log_release(two->a);
     assert_non_null(mkdtemp(directory));
     snprintf(path, sizeof path, "%s/muster.db", directory);
-    assert_int_equal(shared_open(address, path, "c", true, NULL, &shared, &why), MUSTER_OK);
+    assert_int_equal(shared_open(&shared_options, &shared, &why), MUSTER_OK);
     assert_int_equal(shared_take(shared, &why), MUSTER_OK);
     do_sql("CREATE TEMP TABLE was AS SELECT ends, epoch FROM muster_lease");
     for (int i = 0; i < 500 && renewals == 0; i++) {
@@ -376,6 +378,8 @@ static void a_copy_is_not_synced_with_each_batch(void **state)
     struct store *store;
     struct store_options options = {.shared = NULL};
     char directory[] = "/tmp/muster-fenced.XXXXXX", path[64];
+    const struct shared_options shared_options = {
+        .uri = address, .path = path, .owner = "c", .known = true};
     const struct actions nothing = {.count = 0};
     int64_t synced = 0, marks = 0;
 
@@ -386,7 +390,7 @@ static void a_copy_is_not_synced_with_each_batch(void **state)
     assert_int_equal(store_get_int(store, "PRAGMA synchronous", &synced, &why), MUSTER_OK);
     assert_int_equal(synced, 2);
     store_close(&store);
-    assert_int_equal(shared_open(address, path, "c", true, NULL, &shared, &why), MUSTER_OK);
+    assert_int_equal(shared_open(&shared_options, &shared, &why), MUSTER_OK);
     assert_int_equal(shared_take(shared, &why), MUSTER_OK);
     options.shared = shared;
     assert_int_equal(store_open(path, &options, &store, &why), MUSTER_OK);
