@@ -210,15 +210,16 @@ static bool is_said(const char *text, const char *said)
 }
 
 /* The first time, and when it changes. */
-static void say_standby(enum muster_status status, const struct muster_error *err,
-                        struct muster_error *said)
+static void say_standby(const struct shared *shared, enum muster_status status,
+                        const struct muster_error *err, struct muster_error *said)
 {
     if (said->status == status && is_said(err->text, said->text))
         return;
     *said = *err;
     said->status = status;
     if (status == MUSTER_E_LOCKED)
-        broker_log(LOG_LEVEL_INFO, "standby: %s", err->text);
+        broker_log(shared_is_older(shared) ? LOG_LEVEL_WARNING : LOG_LEVEL_INFO, "standby: %s",
+                   err->text);
     else
         broker_log(LOG_LEVEL_WARNING, "standby, not active: %s; trying again", err->text);
 }
@@ -275,7 +276,7 @@ static enum muster_status main_await_lease(struct program *program, bool *ret_st
     while ((status = shared_take(program->shared, err)) == MUSTER_E_LOCKED ||
            status == MUSTER_E_STORAGE) {
         main_is_standby(program);
-        say_standby(status, err, &said);
+        say_standby(program->shared, status, err, &said);
         if (poll(&fd, 1, SHARED_LOOK_MS) > 0) {
             *ret_stop = true;
             return MUSTER_OK;

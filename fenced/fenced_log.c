@@ -21,6 +21,8 @@ struct fenced_log {
     char id[64];    /* of the database that this broker was with; "": it has not seen one yet */
     uint64_t epoch; /* 0: never had the lease */
     uint64_t seq;
+    int64_t schema; /* of the records, the newest that this process knows; 0: it reads any */
+    bool is_older;  /* than who is active */
     bool has_tables;
     bool doubt; /* a batch was sent, and its answer did not come */
 };
@@ -117,14 +119,34 @@ static enum muster_status fenced_no_row(const struct fenced_log *log, struct mus
                      fenced_log_name(log));
 }
 
+static enum muster_status fenced_locked(struct fenced_log *log, const char *owner, int64_t left_ms,
+                                        int64_t schema, struct muster_error *err)
+{
+    char older[128] = "";
+
+    log->is_older = log->schema > 0 && schema > log->schema;
+    if (log->is_older)
+        snprintf(older, sizeof older,
+                 "; this musterd knows schema %" PRId64 ", the active broker writes %" PRId64
+                 ": install the newer one here, too",
+                 log->schema, schema);
+    return error_set(err, MUSTER_E_LOCKED,
+                     "%.200s is the active broker of the shared database %s, for %" PRId64
+                     " ms at least%s",
+                     owner, fenced_log_name(log), left_ms, older);
+}
+
 /* MUSTER_E_LOCKED, and for how long its lease still counts; or why that is not known. */
 static enum muster_status fenced_holder(struct fenced_log *log, int64_t *ret_left_ms,
                                         struct muster_error *err)
 {
     struct question ask = {
         .sql = "SELECT (extract(epoch FROM greatest(ends - now(), '0 s')) * 1000)::bigint, owner, "
-               "version, id FROM (SELECT greatest(ends, '2000-01-01') AS ends, owner, version, id "
-               "FROM muster_lease) lease", /* one that was given up ended at -infinity */
+               "version, id, (SELECT ('x' || encode(substring(data from 61 for 4), "
+               "'hex'))::bit(32)::bigint FROM muster_snapshot s WHERE s.epoch = snapshot_epoch "
+               "AND s.seq = snapshot AND part = 0) " /* SQLite's user_version */
+               "FROM (SELECT greatest(ends, '2000-01-01') AS ends, owner, version, id, "
+               "snapshot_epoch, snapshot FROM muster_lease) lease", /* given up: -infinity */
         .doing = "read who is active"};
     PGresult *result;
     enum muster_status status = postgres_ask(log->postgres, &ask, &result, err);
@@ -140,11 +162,9 @@ static enum muster_status fenced_holder(struct fenced_log *log, int64_t *ret_lef
                            fenced_log_name(log), postgres_int(result, 0, 2));
     else if ((status = fenced_is_same(log, PQgetvalue(result, 0, 3), err)) == MUSTER_OK) {
         postgres_is_known(log->postgres);
-        status = error_set(
-            err, MUSTER_E_LOCKED,
-            "%.200s is the active broker of the shared database %s, for %" PRId64 " ms at least",
-            PQgetvalue(result, 0, 1), fenced_log_name(log), postgres_int(result, 0, 0));
         *ret_left_ms = postgres_int(result, 0, 0);
+        status = fenced_locked(log, PQgetvalue(result, 0, 1), *ret_left_ms,
+                               postgres_int(result, 0, 4), err);
     }
     PQclear(result);
     return status;
@@ -282,6 +302,16 @@ void fenced_log_expect(struct fenced_log *log, const char *id)
 const char *fenced_log_id(const struct fenced_log *log)
 {
     return log->id;
+}
+
+void fenced_log_knows(struct fenced_log *log, int64_t schema)
+{
+    log->schema = schema;
+}
+
+bool fenced_log_is_older(const struct fenced_log *log)
+{
+    return log->is_older;
 }
 
 enum muster_status fenced_log_renew(struct fenced_log *log, int64_t lease_ms,

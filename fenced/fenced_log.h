@@ -56,6 +56,11 @@ const char *fenced_log_name(const struct fenced_log *log);
 void fenced_log_expect(struct fenced_log *log, const char *id);
 const char *fenced_log_id(const struct fenced_log *log);
 
+/* The newest schema of the records that this process knows. From then on MUSTER_E_LOCKED says, too,
+ * if the active broker writes a newer one, and fenced_log_is_older is of that answer. */
+void fenced_log_knows(struct fenced_log *log, int64_t schema);
+bool fenced_log_is_older(const struct fenced_log *log);
+
 /* Takes the lease, and makes the tables where there are none. MUSTER_E_LOCKED: who has it, and for
  * how long. */
 enum muster_status fenced_log_take(struct fenced_log *log, int64_t lease_ms,

@@ -18,6 +18,7 @@
 #include "fenced/changes.h"
 #include "fenced/fenced_log.h"
 #include "schema/error.h"
+#include "schema/sql/sql.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -702,6 +703,7 @@ enum muster_status shared_open(const struct shared_options *options, struct shar
         shared_close(&shared);
         return status;
     }
+    fenced_log_knows(shared->log, (int64_t)sql_migrations_count);
     shared_expect(shared, options->id);
     *ret_shared = shared;
     return MUSTER_OK;
@@ -741,6 +743,11 @@ const char *shared_name(const struct shared *shared)
 const char *shared_id(const struct shared *shared)
 {
     return fenced_log_id(shared->log);
+}
+
+bool shared_is_older(const struct shared *shared)
+{
+    return fenced_log_is_older(shared->log);
 }
 
 const char *shared_aside(const struct shared *shared)

@@ -45,6 +45,9 @@ void shared_close(struct shared **shared);
  * holds other records, and stays as it is; or the address is wrong. */
 enum muster_status shared_take(struct shared *shared, struct muster_error *err);
 
+/* Behind MUSTER_E_LOCKED of it: the active broker writes records that this musterd cannot read. */
+bool shared_is_older(const struct shared *shared);
+
 /* Within alive_fn: gives back the lease, for a process that ends now. Another broker need not wait,
  * and nothing of the take-over counts. */
 void shared_give_up(struct shared *shared);

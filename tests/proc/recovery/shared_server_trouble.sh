@@ -95,14 +95,25 @@ asked "INSERT INTO muster_lease SELECT * FROM kept"
 sharer_is_active a $((took + 2))
 sharer_stop a
 
-# 7. A file that is a copy of this database, beside another one that is empty.
+# 7. A standby of an older musterd says so before it is needed.
+sharer_start a
+sharer_is_active a $((took + 3))
+sharer_start old
+sharer_says old 'info: standby: musterd at .* is the active broker .* ms at least$'
+asked "UPDATE muster_snapshot SET data = set_byte(data, 63, get_byte(data, 63) + 1) WHERE part = 0"
+sharer_says old 'warning: standby: .*; this musterd knows schema [0-9]+, the active broker writes [0-9]+: install the newer one here, too'
+sharer_stop old
+sharer_stop a
+asked "UPDATE muster_snapshot SET data = set_byte(data, 63, get_byte(data, 63) - 1) WHERE part = 0"
+
+# 8. A file that is a copy of this database, beside another one that is empty.
 asked "CREATE DATABASE other"
 shared=${right/\/postgres\?/\/other?}
 said=$(timeout 20 "$musterd" --listen "$ipc" --db "$dir/a/muster.db" --shared "$shared" 2>&1) && fail "a copy seeded a database"
 says "$said" 'MUSTER_E_ARGUMENT: .* has no record of muster: this broker was with another one; give the address of that one'
 shared=$right
 
-# 8. A part of the rights: the start is told, and does not begin again. One that cannot come to its end is told to end.
+# 9. A part of the rights: the start is told, and does not begin again. One that cannot come to its end is told to end.
 asked "CREATE ROLE half LOGIN; GRANT ALL ON muster_lease, muster_batch TO half; GRANT SELECT ON muster_snapshot TO half"
 shared=${right/user=*/user=half}
 refused 'permission denied for table muster_snapshot'
