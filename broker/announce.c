@@ -148,7 +148,7 @@ void announce_batch(const struct actions *batch, const struct core *core)
         const char *job =
             batch->items[i].kind == ACTION_PERSIST ? row_text(core, row, text, sizeof text) : NULL;
 
-        if (job != NULL && ++lines <= LINES_MAX)
+        if (job != NULL && (row->kind == RECORD_FORGET || ++lines <= LINES_MAX))
             broker_log(row_level(row), "job %s: %s", job, text);
     }
     if (lines > LINES_MAX)

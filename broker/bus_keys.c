@@ -309,12 +309,12 @@ static void bus_keys_say(const struct key_grant *before, const struct key_grant 
                          int64_t before_unix_ms, int64_t now_unix_ms)
 {
     if (after == NULL)
-        broker_log(LOG_LEVEL_INFO, "key %s is not on the list any more", before->name);
+        broker_log(LOG_LEVEL_INFO, "key %s was taken off the list", before->name);
     else if (before == NULL || after->role != before->role ||
              strcmp(after->jobs, before->jobs) != 0)
         broker_log(LOG_LEVEL_INFO, "key %s %s: role %s, jobs %s", after->name,
-                   before == NULL ? "is on the list" : "was changed", key_role_name(after->role),
-                   after->jobs);
+                   before == NULL ? "was added to the list" : "was changed",
+                   key_role_name(after->role), after->jobs);
     if (before != NULL && after != NULL && ends_between(before, before_unix_ms, after, now_unix_ms))
         broker_log(LOG_LEVEL_INFO, "key %s %s", after->name, key_trouble(after, now_unix_ms));
 }

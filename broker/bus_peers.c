@@ -17,11 +17,12 @@
 struct slot {
     atomic_bool open;
     atomic_bool listens;
-    bool ended;                 /* with the mutex: its I/O thread is about to hear of it */
-    uint16_t address;           /* this and `key`: groups */
-    atomic_uint_fast16_t key;   /* 0: it has not shown one yet */
-    int64_t since_ms;           /* boot */
-    int64_t refused_ms;         /* boot, since its key does not count; 0: it does */
+    bool ended;               /* with the mutex: its I/O thread is about to hear of it */
+    uint16_t address;         /* this and `key`: groups */
+    atomic_uint_fast16_t key; /* 0: it has not shown one yet */
+    int64_t since_ms;         /* boot */
+    int64_t refused_ms;       /* with the mutex; boot, since its key does not count; 0: it does */
+    int64_t refused_last_ms;
     atomic_uint serial;         /* of the connections that had this descriptor */
     atomic_int_fast64_t unread; /* bytes of frames that came and were not taken */
     atomic_int_fast64_t unsent; /* bytes that are to be sent */
@@ -272,23 +273,30 @@ static int fd_of_route(uint64_t route)
                                                                                              : -1;
 }
 
-static void slot_cut_off(int fd, atomic_uint_fast64_t *counter)
+static void slot_cut_off(int fd)
 {
     pthread_mutex_lock(&peers.mutex);
-    slot_end(fd, counter);
+    slot_end(fd, &peers.over_unsent);
     pthread_mutex_unlock(&peers.mutex);
 }
 
+/* A key may count again in between: then its next refusals begin a time of their own. */
 void bus_peers_refused(uint64_t route, int64_t now_boot_ms)
 {
-    int fd = fd_of_route(route);
+    struct slot *slot;
+    int fd;
 
-    if (fd < 0)
-        return;
-    if (peers.slots[fd].refused_ms == 0)
-        peers.slots[fd].refused_ms = now_boot_ms;
-    else if (now_boot_ms - peers.slots[fd].refused_ms >= PEERS_REFUSED_MS)
-        slot_cut_off(fd, &peers.over_revoked);
+    pthread_mutex_lock(&peers.mutex);
+    fd = fd_of_route(route);
+    slot = fd >= 0 ? &peers.slots[fd] : NULL;
+    if (slot != NULL &&
+        (slot->refused_ms == 0 || now_boot_ms - slot->refused_last_ms >= PEERS_REFUSED_MS))
+        slot->refused_ms = now_boot_ms;
+    if (slot != NULL && now_boot_ms - slot->refused_ms >= PEERS_REFUSED_MS)
+        slot_end(fd, &peers.over_revoked);
+    if (slot != NULL)
+        slot->refused_last_ms = now_boot_ms;
+    pthread_mutex_unlock(&peers.mutex);
 }
 
 void bus_peers_unqueue(uint64_t route, size_t size, bool full)
@@ -299,7 +307,7 @@ void bus_peers_unqueue(uint64_t route, size_t size, bool full)
         return;
     amount_less(&peers.slots[fd].unsent, &peers.unsent, (int64_t)size);
     if (full)
-        slot_cut_off(fd, &peers.over_unsent);
+        slot_cut_off(fd);
 }
 
 bool bus_peers_queue(uint64_t route, size_t size)
@@ -309,7 +317,7 @@ bool bus_peers_queue(uint64_t route, size_t size)
     if (fd < 0 || amount_ok(amount_more(&peers.slots[fd].unsent, &peers.unsent, (int64_t)size),
                             &peers.unsent, PEERS_UNSENT_BYTES))
         return true;
-    slot_cut_off(fd, &peers.over_unsent);
+    slot_cut_off(fd);
     return false;
 }
 

@@ -160,8 +160,8 @@ static const struct key_grant *question_judge(struct bus_zap *zap, const struct 
     grant = bus_keys_public(zap->keys, text);
     trouble = grant == NULL            ? "is not on the list"
               : bus_guard_sees_names() ? key_trouble(grant, now_unix_ms)
-                                       : "comes through a libzmq that musterd does not know: use "
-                                         "that of Debian 12";
+                                       : "cannot be checked: this broker's libzmq is not one that "
+                                         "musterd knows; use that of Debian 12";
     if (trouble == NULL)
         return grant;
     refuse_key(zap, q, trouble, grant != NULL ? grant->name : "", now_unix_ms);

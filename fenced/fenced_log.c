@@ -92,8 +92,8 @@ static enum muster_status fenced_has_tables(struct fenced_log *log, bool *ret_ha
     return status;
 }
 
-/* NULL: it has no tables. An empty database in the place of the right one would split the brokers:
- * some go on with the records, and some without. */
+/* id NULL: it has no tables. An empty database in the place of the right one would split the
+ * brokers: some go on with the records, and some without. */
 static enum muster_status fenced_is_same(struct fenced_log *log, const char *id,
                                          struct muster_error *err)
 {
@@ -101,13 +101,13 @@ static enum muster_status fenced_is_same(struct fenced_log *log, const char *id,
         snprintf(log->id, sizeof log->id, "%s", id);
     if (log->id[0] == '\0' || (id != NULL && strcmp(log->id, id) == 0))
         return MUSTER_OK;
-    return error_set(err, postgres_was_right(log->postgres) ? MUSTER_E_STORAGE : MUSTER_E_ARGUMENT,
-                     "the shared database %s %s: this broker was with another one; give the "
-                     "address of that one, or restore it. If it is lost for good, start musterd "
-                     "once without --shared: then its --db has records of its own, and can fill "
-                     "a new database",
-                     fenced_log_name(log),
-                     id == NULL ? "has no record of muster" : "has other records");
+    return error_set(
+        err, postgres_was_right(log->postgres) ? MUSTER_E_STORAGE : MUSTER_E_ARGUMENT,
+        "the shared database %s %s: this broker worked with another database; give the "
+        "address of that one, or restore it. If it is lost for good, start musterd "
+        "once without --shared: then its --db has records of its own, and can fill "
+        "a new database",
+        fenced_log_name(log), id == NULL ? "has no record of muster" : "has other records");
 }
 
 static enum muster_status fenced_no_row(const struct fenced_log *log, struct muster_error *err)

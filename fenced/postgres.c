@@ -574,6 +574,23 @@ static enum muster_status postgres_take_hosts(struct postgres *postgres,
     return MUSTER_OK;
 }
 
+static PQconninfoOption *postgres_defaults(const char *service)
+{
+    const char *before = getenv("PGSERVICE");
+    char *kept = before != NULL ? strdup(before) : NULL;
+    PQconninfoOption *defaults;
+
+    if (service != NULL)
+        setenv("PGSERVICE", service, 1);
+    defaults = PQconndefaults();
+    if (service != NULL && kept != NULL)
+        setenv("PGSERVICE", kept, 1);
+    else if (service != NULL)
+        unsetenv("PGSERVICE");
+    free(kept);
+    return defaults;
+}
+
 /* PGHOST, PGSERVICE and their like stand for a host that the address does not name. libpq reads a
  * service's file for its defaults alone: so the address's service becomes the default. */
 static enum muster_status postgres_find_hosts(struct postgres *postgres, struct muster_error *err)
@@ -584,10 +601,8 @@ static enum muster_status postgres_find_hosts(struct postgres *postgres, struct 
     const char *service = postgres_option(postgres->options, "service");
     enum muster_status status;
 
-    if (!named && service != NULL)
-        setenv("PGSERVICE", service, 1);
     if (!named)
-        defaults = PQconndefaults();
+        defaults = postgres_defaults(service);
     if (defaults != NULL && postgres_option(defaults, "host") == NULL &&
         postgres_option(defaults, "hostaddr") == NULL) {
         PQconninfoFree(defaults);

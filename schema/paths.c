@@ -80,3 +80,8 @@ int64_t paths_step_offset(const char *path, int64_t step)
         return 0;
     return strtoll(name + from, NULL, 10) == step - 1 ? -1 : 0;
 }
+
+int64_t paths_connect_ms(const char *brokers)
+{
+    return strchr(brokers, ',') != NULL ? START_GRACE_MS : CONNECT_TIMEOUT_MS;
+}

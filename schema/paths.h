@@ -3,9 +3,9 @@
 #define SCHEMA_PATHS_H
 
 #include "schema/limits.h"
-#include <stdint.h>
 
 #include <stdbool.h>
+#include <stdint.h>
 
 /* The endpoint at which a musterd without options listens, and which nodes and tools without
  * options ask: root "ipc:///run/muster/broker.sock"; else
@@ -32,5 +32,9 @@ const char *paths_under_way(const char *path);
  * which counts from 0. The name of a checkpoint's directory has the program's number. One without
  * its final name, or of another name, says 0. */
 int64_t paths_step_offset(const char *path, int64_t step);
+
+/* How long an open waits for a broker, unless the user says. Of several brokers one is active again
+ * only when a dead one's lease has ended. brokers: their addresses. */
+int64_t paths_connect_ms(const char *brokers);
 
 #endif

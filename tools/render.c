@@ -14,7 +14,7 @@
 static void make_line(char *text)
 {
     for (; *text != '\0'; text++)
-        if (*text == '\n' || *text == '\t')
+        if ((unsigned char)*text < ' ' || *text == 127)
             *text = ' ';
 }
 

@@ -15,7 +15,7 @@
 struct shown {
     char text[64];
 };
-/* Text from elsewhere that is to stay in its line: an end of a line or a tab is a blank. */
+/* Text from elsewhere that must stay on one line: each control character becomes a blank. */
 struct one_line {
     char text[4096];
 };

@@ -227,8 +227,7 @@ static enum muster_status shared_is_own(const struct shared *shared, struct must
                      shared->path, fenced_log_name(shared->log));
 }
 
-/* A file without the mark of a copy filled this log, if the log has the row that it wrote before.
- */
+/* A file without a copy's mark filled this log if both have the same row 'seeded'. */
 static enum muster_status copy_is_of_seed(const struct shared *shared, const struct copy *copy,
                                           struct muster_error *err)
 {
@@ -286,6 +285,22 @@ static enum muster_status shared_move_aside(struct shared *shared, const char *w
     return MUSTER_OK;
 }
 
+static bool is_unreadable(const struct shared_file *file)
+{
+    return file->result == SQLITE_EMPTY || file->result == SQLITE_NOTADB ||
+           file->result == SQLITE_CORRUPT;
+}
+
+/* Else, as when the disk is full, it may be read later. */
+static enum muster_status shared_was_read(const struct shared *shared,
+                                          const struct shared_file *file, struct muster_error *err)
+{
+    return file->result == SQLITE_OK || is_unreadable(file)
+               ? MUSTER_OK
+               : error_set(err, MUSTER_E_STORAGE, "cannot look at the copy %s: %s; check the disk",
+                           shared->path, sqlite3_errstr(file->result));
+}
+
 /* Records that are nowhere else are not written over. */
 static enum muster_status shared_is_copy(struct shared *shared, struct muster_error *err)
 {
@@ -295,13 +310,11 @@ static enum muster_status shared_is_copy(struct shared *shared, struct muster_er
     if (access(shared->path, F_OK) != 0)
         return MUSTER_OK;
     shared_file_look(shared->path, &file);
-    if (file.result == SQLITE_EMPTY || file.result == SQLITE_NOTADB ||
-        file.result == SQLITE_CORRUPT)
+    if (is_unreadable(&file))
         return shared_move_aside(shared, sqlite3_errstr(file.result), err);
-    if (file.result != SQLITE_OK) /* as when the disk is full: it may be read later */
-        return error_set(err, MUSTER_E_STORAGE, "cannot look at the copy %s: %s; check the disk",
-                         shared->path, sqlite3_errstr(file.result));
-    if (strcmp(file.copy_of, shared->id) == 0 || !file.has_jobs)
+    if (file.result != SQLITE_OK)
+        return shared_was_read(shared, &file, err);
+    if (strcmp(file.copy_of, shared->id) == 0 || !file.has_records)
         return MUSTER_OK;
     memcpy(shared->seeded, file.seeded, sizeof shared->seeded);
     return file.seeded[0] != '\0' ? MUSTER_OK : shared_is_own(shared, err);
@@ -671,7 +684,8 @@ enum muster_status store_snapshot_work(struct store *store, struct muster_error 
 
 /* Which shared database this broker was with: the program before this one, or its file, knows it.
  */
-static void shared_expect(struct shared *shared, const char *id)
+static enum muster_status shared_expect(struct shared *shared, const char *id,
+                                        struct muster_error *err)
 {
     struct shared_file file = {.copy_of = ""};
 
@@ -679,6 +693,7 @@ static void shared_expect(struct shared *shared, const char *id)
         shared_file_look(shared->path, &file);
     if (id != NULL || file.copy_of[0] != '\0')
         fenced_log_expect(shared->log, id != NULL ? id : file.copy_of);
+    return shared_was_read(shared, &file, err);
 }
 
 enum muster_status shared_open(const struct shared_options *options, struct shared **ret_shared,
@@ -704,9 +719,11 @@ enum muster_status shared_open(const struct shared_options *options, struct shar
         return status;
     }
     fenced_log_knows(shared->log, (int64_t)sql_migrations_count);
-    shared_expect(shared, options->id);
+    status = shared_expect(shared, options->id, err);
+    if (status != MUSTER_OK)
+        shared_close(&shared);
     *ret_shared = shared;
-    return MUSTER_OK;
+    return status;
 }
 
 void shared_give_up(struct shared *shared)

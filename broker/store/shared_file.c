@@ -28,10 +28,13 @@ int shared_file_meta(sqlite3 *db, const char *key, char ret_value[SHARED_META_MA
     return result == SQLITE_ROW || result == SQLITE_DONE ? SQLITE_OK : result;
 }
 
-static bool shared_file_has_jobs(sqlite3 *db)
+/* A queue of tasks and a host may be of a job that has no row of its own. */
+static bool shared_file_has_records(sqlite3 *db)
 {
+    static const char sql[] = "SELECT 1 FROM job UNION ALL SELECT 1 FROM task_queue "
+                              "UNION ALL SELECT 1 FROM host LIMIT 1";
     sqlite3_stmt *ask = NULL;
-    bool has = sqlite3_prepare_v2(db, "SELECT 1 FROM job LIMIT 1", -1, &ask, NULL) != SQLITE_OK ||
+    bool has = sqlite3_prepare_v2(db, sql, -1, &ask, NULL) != SQLITE_OK ||
                sqlite3_step(ask) != SQLITE_DONE;
 
     sqlite3_finalize(ask);
@@ -54,7 +57,7 @@ void shared_file_look(const char *path, struct shared_file *ret_file)
         result = shared_file_meta(db, "shared", ret_file->copy_of);
     if (result == SQLITE_OK)
         result = shared_file_meta(db, "seeded", ret_file->seeded);
-    ret_file->has_jobs = result == SQLITE_OK && shared_file_has_jobs(db);
+    ret_file->has_records = result == SQLITE_OK && shared_file_has_records(db);
     ret_file->result = result;
     sqlite3_close(db);
 }

@@ -15,7 +15,7 @@ struct shared_file {
     int result; /* SQLITE_OK; SQLITE_EMPTY and others: it holds nothing that can be read */
     char copy_of[SHARED_META_MAX]; /* of which shared database; "": none */
     char seeded[SHARED_META_MAX];  /* it filled one: the row that says so */
-    bool has_jobs;
+    bool has_records;
 };
 
 void shared_file_look(const char *path, struct shared_file *ret_file);

@@ -252,9 +252,7 @@ static enum muster_status take_timeouts(struct muster_node *node, struct muster_
         int64_t *value;
         int64_t otherwise;
     } all[] = {
-        /* Of several brokers one is active again only when a dead one's lease has ended. */
-        {"connect_timeout_ms", &o->connect_timeout_ms,
-         strchr(node->broker, ',') != NULL ? START_GRACE_MS : CONNECT_TIMEOUT_MS},
+        {"connect_timeout_ms", &o->connect_timeout_ms, paths_connect_ms(node->broker)},
         {"open_timeout_ms", &o->open_timeout_ms, OPEN_TIMEOUT_MS},
         {"join_timeout_ms", &o->join_timeout_ms, JOIN_TIMEOUT_MS},
         {"abort_timeout_ms", &o->abort_timeout_ms, STUCK_MS},

@@ -5,6 +5,7 @@
 
 #include "node/thread.h"
 #include "schema/error.h"
+#include "schema/paths.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -571,6 +572,7 @@ static enum muster_status coordinator_configure(struct muster_coordinator *c,
                                                 struct muster_error *err)
 {
     const char *name = options->name != NULL ? options->name : "main";
+    enum muster_status status;
 
     if (!wire_job_name_ok(name))
         return error_set(err, MUSTER_E_ARGUMENT,
@@ -584,15 +586,16 @@ static enum muster_status coordinator_configure(struct muster_coordinator *c,
     c->max_queued =
         options->max_queued > 0 ? (uint64_t)options->max_queued : (uint64_t)TASK_QUEUED_DEFAULT;
     c->max_attempts = (uint64_t)options->max_attempts;
-    c->connect_timeout_ms = options->connect_timeout_ms > 0
-                                ? coordinator_at_most(options->connect_timeout_ms)
-                                : CONNECT_TIMEOUT_MS;
     c->broker_timeout_ms =
         options->broker_timeout_ms > 0 ? coordinator_at_most(options->broker_timeout_ms) : STUCK_MS;
     c->done_wait_ms = DONE_WAIT_MS;
     c->incarnation = task_incarnation();
     c->pid = getpid();
-    return task_identity(options->broker, options->job, c->broker, c->job, err);
+    status = task_identity(options->broker, options->job, c->broker, c->job, err);
+    c->connect_timeout_ms = options->connect_timeout_ms > 0
+                                ? coordinator_at_most(options->connect_timeout_ms)
+                                : paths_connect_ms(c->broker);
+    return status;
 }
 
 static enum muster_status wait_until_opened(struct muster_coordinator *c, struct muster_error *err)

@@ -6,6 +6,7 @@
 #include "client/query/query_door.h"
 #include "node/thread.h"
 #include "schema/error.h"
+#include "schema/paths.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -90,8 +91,8 @@ static enum muster_status worker_configure(struct muster_worker *worker,
     worker->node = node != NULL ? node->incarnation : 0;
     worker->incarnation = task_incarnation();
     worker->pid = getpid();
-    worker->connect_timeout_ms =
-        options->connect_timeout_ms > 0 ? options->connect_timeout_ms : CONNECT_TIMEOUT_MS;
+    worker->connect_timeout_ms = options->connect_timeout_ms > 0 ? options->connect_timeout_ms
+                                                                 : paths_connect_ms(worker->broker);
     worker->tell_ends_ms = TELL_ENDS_MS;
     if (gethostname(worker->host, sizeof worker->host - 1) != 0)
         snprintf(worker->host, sizeof worker->host, "unknown");

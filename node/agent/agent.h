@@ -179,8 +179,8 @@ enum muster_status agent_wait_saved(struct agent *agent, int64_t timeout_ms,
                                     struct muster_error *err);
 
 /* Leaves the job: a boundary at which an open round is served, then LEAVE, awaited for as long as
- * the core says (HEARTBEAT_MS; more from a broker that lives and cannot take it yet), and for
- * HURRY_MS after an interrupt. A step that
+ * the core says (HEARTBEAT_MS; more from a broker that lives and cannot take it yet), but for
+ * HURRY_MS at most after an interrupt. A step that
  * was begun and not done is taken back. May be called again; then it only waits. */
 void agent_leave(struct agent *agent, enum wire_leave_why why, int code);
 /* The process ends next: what was to be logged is, within AGENT_DRAIN_MS. */

@@ -215,28 +215,32 @@ void agent_hold(struct agent *agent, int change)
 
 /* --- leaving ---------------------------------------------------------------------------------- */
 
-/* One look while leaving; true: go on. An interrupt shortens it, and ends nothing. */
+static bool leaving_goes_on(enum muster_status status)
+{
+    return status == MUSTER_OK || status == MUSTER_E_INTERRUPTED;
+}
+
+/* One look while leaving; true: go on. An interrupt shortens it, and ends nothing in the middle. */
 static bool serve_leaving(struct agent *agent, struct visit *visit)
 {
     const struct member_view *view = &agent->view;
     bool at_step = view->mode == VIEW_STEP_TO && gate_done(agent->gate) == view->step;
     const int64_t now_ms = clock_ms(CLOCK_MONOTONIC);
-    enum muster_status status;
 
     if (agent->hurries && !visit->patience.deaf) {
+        agent->interrupted = false;
         visit->patience.deaf = true;
         visit->hurry_until_ms = now_ms + HURRY_MS;
     }
     if (visit->patience.deaf && now_ms >= visit->hurry_until_ms)
         return false;
-
     if (at_step && must_arrive(visit, view))
-        return put_simple(agent, MEMBER_ARRIVED, NULL) == MUSTER_OK;
+        return leaving_goes_on(put_simple(agent, MEMBER_ARRIVED, NULL));
     if (view->mode == VIEW_CAPTURE && agent->captured_round != view->round)
-        return agent_capture(agent, visit, NULL) == MUSTER_OK;
-    status = agent_wait(agent, &visit->patience,
-                        visit->patience.deaf ? visit->hurry_until_ms - now_ms : HEARTBEAT_MS, NULL);
-    return status == MUSTER_OK || status == MUSTER_E_INTERRUPTED;
+        return leaving_goes_on(agent_capture(agent, visit, NULL));
+    return leaving_goes_on(
+        agent_wait(agent, &visit->patience,
+                   visit->patience.deaf ? visit->hurry_until_ms - now_ms : HEARTBEAT_MS, NULL));
 }
 
 void agent_leave(struct agent *agent, enum wire_leave_why why, int code)
@@ -267,7 +271,7 @@ void agent_leave(struct agent *agent, enum wire_leave_why why, int code)
         go_on = post_put(agent, post, NULL) == MUSTER_OK;
     }
     if (go_on)
-        go_on = agent_wait_fed(agent, NULL) == MUSTER_OK;
+        go_on = leaving_goes_on(agent_wait_fed(agent, NULL));
     while (go_on && !agent->view.left) /* the core bounds it */
         go_on = serve_leaving(agent, &visit);
     agent_end_behind(agent);

@@ -49,7 +49,7 @@ struct agent {
     struct muster_error undeleted_why;
     bool
         interrupted; /* hooks.interrupted said yes: no wait lasts until agent_fail or agent_leave */
-    bool hurries;    /* it was interrupted once: who wants to go waits for no silent broker */
+    bool hurries;    /* it was interrupted once: leaving lasts HURRY_MS at most */
     bool faulted;    /* the view ends with E_FAULT, the core is not fed any more */
     uint64_t passes;
     uint64_t connections; /* of the link, as the core was told */

@@ -156,7 +156,7 @@ lines=$(grep -c heard own.heard)
 key again --job "$job"
 MUSTER_KEY_FILE=$dir/again.key ranks_start 3 --steps $((saved + 40))
 all_finished $((saved + 40))
-says "$(cat "$dir/musterd.log")" "info: key again is on the list: role node, jobs $job"
+says "$(cat "$dir/musterd.log")" "info: key again was added to the list: role node, jobs $job"
 same "messages that the revoked key heard of the next launch" "$(grep -c heard own.heard)" "$lines"
 
 # --- a list that is damaged while it is used lets nobody in, and is said

@@ -33,9 +33,10 @@ job_saves() {
 
 # beside DEED ENDPOINT COUNT [COUNTER [JOB]]: the same while a stranger does that, and until the broker has counted it.
 beside() {
-    local deed=$1 before attack words counter=${4:-}
+    local deed=$1 before attack words counter=${4:-} counted=0
 
     before=$(memory_kb)
+    [ -z "$counter" ] || counted=$(broker_counted "$counter")
     mkfifo "hold-$deed"
     nice -n 19 "$stranger" "$deed" "$2" foreign.key "${5:-foreign}" "$3" <"hold-$deed" >"$deed.out" 2>&1 &
     attack=$!
@@ -47,7 +48,7 @@ beside() {
     say "beside $deed: $took_ms ms, usually $usual_ms ms; the broker grew by $(($(memory_kb) - before)) KiB"
     holds "2 x ms of a save beside $deed" $((2 * took_ms)) -le $((3 * usual_ms))
     holds "KiB that the broker grew by $deed" $(($(memory_kb) - before)) -lt "$memory_max_kb"
-    is_counted() { [ "$(broker_counted "$counter")" -ge 1 ]; }
+    is_counted() { [ "$(broker_counted "$counter")" -gt "$counted" ]; }
     [ -z "$counter" ] || await "$counter" is_counted
     exec 8>&-
     wait "$attack" || fail "the stranger ended badly: $(cat "$deed.out")"

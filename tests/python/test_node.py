@@ -106,10 +106,13 @@ def test_A6_who_was_interrupted_waits_for_no_broker_that_sleeps(world, what):
     time.sleep(0.5)  # into the call
     began = time.monotonic()
     process.send_signal(signal.SIGINT)
+    try:
+        left = line_with(process, "KeyboardInterrupt after")
+        took = time.monotonic() - began
+    finally:
+        world.broker.send_signal(signal.SIGCONT)
     text, _ = process.communicate(timeout=60)
-    took = time.monotonic() - began
-    world.broker.send_signal(signal.SIGCONT)
-    assert process.returncode == 130 and took < 1.0, (took, text)
+    assert process.returncode == 130 and took < 1.0, (took, left, text)
 
 
 def test_A6_ctrl_c_ends_a_reader_that_has_a_pin_while_the_broker_sleeps(world):

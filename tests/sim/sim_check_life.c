@@ -251,10 +251,12 @@ static void check_waits(struct sim *sim, struct sim_proc *proc)
     bool grace = sim->options.shared &&
                  sim->now_us < sim->broker->started_us + (START_GRACE_MS + 1000) * 1000LL;
 
-    if (proc->charged_from_us != proc->since_us || grace) {
+    if (proc->charged_from_us != proc->since_us) {
         proc->charged_from_us = proc->since_us;
         proc->charged_us = 0;
     }
+    if (grace)
+        return;
     if (!proc->alive || proc->state == THREAD_STEP || runs_user_code(proc))
         return;
     if (view->started && sim_job->comes)

@@ -55,7 +55,8 @@ static bool jobs_have_room(const struct core *core, const struct job *job, const
 
 bool share_is_left(size_t own, size_t all, size_t most)
 {
-    return own < (all < most ? most - all : 0) || own <= most / KEY_SHARE_LEAST;
+    return own < (all < most ? most - all : 0) ||
+           own < (most + KEY_SHARE_LEAST - 1) / KEY_SHARE_LEAST;
 }
 
 const char *jobs_refusal(const struct core *core, const struct job *job, const char *key_jobs)

@@ -73,8 +73,10 @@ struct muster_coordinator_options {
     int64_t max_queued;
     /* Workers that may be lost with one task before it fails. 0 = 3, at most 255. */
     int max_attempts;
-    int64_t connect_timeout_ms; /* 0 = 10,000: open, and create_per_worker, without an answer */
-    int64_t broker_timeout_ms;  /* 0 = 60,000 without a word of a broker: MUSTER_E_BROKER */
+    /* 0 = 10,000, or 30,000 with several addresses: open, and create_per_worker, without an answer
+     */
+    int64_t connect_timeout_ms;
+    int64_t broker_timeout_ms; /* 0 = 60,000 without a word of a broker: MUSTER_E_BROKER */
 };
 #define MUSTER_COORDINATOR_OPTIONS_INIT                          \
     {                                                            \

@@ -47,7 +47,8 @@ struct muster_worker_options {
     /* Tasks fetched ahead of those. With 0, the default, a slow worker hoards nothing. slots and
      * prefetch together are at most 512. */
     int prefetch;
-    int64_t connect_timeout_ms; /* 0 = 10,000: open without an answer */
+    /* 0 = 10,000, or 30,000 with several addresses: open without an answer */
+    int64_t connect_timeout_ms;
 };
 #define MUSTER_WORKER_OPTIONS_INIT                                       \
     {                                                                    \

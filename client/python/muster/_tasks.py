@@ -130,7 +130,7 @@ class Coordinator(Closing):
         fresh: bool = False,
         max_queued: int | None = None,
         max_attempts: int | None = None,
-        connect_timeout: float = 10.0,
+        connect_timeout: float | None = None,
         broker_timeout: float = 60.0,
     ) -> None:
         options = ffi.new("struct muster_coordinator_options *")

@@ -38,6 +38,16 @@ def _is_launched() -> bool:
     return "MUSTER_RANK" in os.environ and "MUSTER_WORLD_SIZE" in os.environ
 
 
+def _place_to_meet(port: str | None = None) -> str:
+    port = port or os.environ.get("MASTER_PORT")
+    if "MASTER_ADDR" not in os.environ or port is None:
+        raise misused(
+            "the ranks are on several hosts and know no place to meet; set MASTER_ADDR to rank "
+            "0's host, and MASTER_PORT to a free port there, for all ranks"
+        )
+    return f"{os.environ['MASTER_ADDR']}:{port}"
+
+
 class _Cluster(clusters.ClusterEnv):  # type: ignore[misc] # jax is not read here
     """The ranks of `muster run`, for a jax.distributed.initialize() without arguments."""
 
@@ -45,12 +55,13 @@ class _Cluster(clusters.ClusterEnv):  # type: ignore[misc] # jax is not read her
 
     @classmethod
     def is_env_present(cls) -> bool:
-        return _is_launched() and "MASTER_ADDR" in os.environ and "MASTER_PORT" in os.environ
+        return _is_launched()
 
     @classmethod
-    def get_coordinator_address(cls, timeout_secs: int | None, override_coordinator_port: Any) -> str:
-        port = override_coordinator_port or os.environ["MASTER_PORT"]
-        return f"{os.environ['MASTER_ADDR']}:{port}"
+    def get_coordinator_address(
+        cls, timeout_secs: int | None, override_coordinator_port: Any
+    ) -> str:
+        return _place_to_meet(override_coordinator_port)
 
     @classmethod
     def get_process_count(cls) -> int:
@@ -71,7 +82,7 @@ def initialize(**options: Any) -> None:
     """jax.distributed.initialize for the ranks of `muster run`; call it before anything of JAX.
 
     A plain jax.distributed.initialize() behind `import muster.jax` or `import muster.orbax` finds
-    these ranks too. This one says what is missing when they know no place to meet.
+    these ranks, too.
 
     On one host nothing has to be set. On several, set MASTER_ADDR to rank 0's host and MASTER_PORT
     to a free port there, for all ranks. JAX's own preemption service stays off: it takes SIGTERM,
@@ -86,12 +97,7 @@ def initialize(**options: Any) -> None:
         return
     given = {"num_processes": int(world_size), "process_id": int(rank), **options}
     if "coordinator_address" not in given and "JAX_COORDINATOR_ADDRESS" not in os.environ:
-        if "MASTER_ADDR" not in os.environ or "MASTER_PORT" not in os.environ:
-            raise misused(
-                "the ranks are on several hosts and know no place to meet; set MASTER_ADDR to rank "
-                "0's host, and MASTER_PORT to a free port there, for all ranks"
-            )
-        given["coordinator_address"] = f"{os.environ['MASTER_ADDR']}:{os.environ['MASTER_PORT']}"
+        given["coordinator_address"] = _place_to_meet()
     jax.distributed.initialize(**given)
 
 

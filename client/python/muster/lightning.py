@@ -25,6 +25,7 @@ _framework.check_version("muster.lightning", "lightning", lightning.__version__)
 from lightning.fabric.utilities.data import _set_sampler_epoch
 from lightning.fabric.utilities.seed import pl_worker_init_function
 from lightning.pytorch import Callback
+from lightning.pytorch.utilities import CombinedLoader
 from torch.utils._pytree import tree_leaves
 from torch.utils.data import DataLoader
 
@@ -67,7 +68,10 @@ def _shield_workers(trainer: Any) -> None:
     to seed workers, it does so only for those without a function of their own.
     """
     seeds = int(os.environ.get("PL_SEED_WORKERS", 0)) != 0
-    for loader in tree_leaves(trainer.fit_loop._data_source.instance):
+    sources = (trainer.fit_loop._data_source, trainer.fit_loop.epoch_loop.val_loop._data_source)
+    given = [source.instance for source in sources]
+    combined = [loaders.iterables for loaders in given if isinstance(loaders, CombinedLoader)]
+    for loader in tree_leaves([given, combined]):
         if isinstance(loader, DataLoader) and loader.num_workers > 0:
             own = loader.worker_init_fn
             if own is None and seeds:

@@ -75,6 +75,15 @@ sharer_is_active a
 sharer_stop a
 refused 'has records of its own, and the shared database .* others.*name another one with --db' --db "$dir/own.db" --shared "$shared"
 holds "they are kept" -s "$dir/own.db"
+cp "$dir/own.db" "$dir/tasks.db" # of a job that has tasks and no more
+python3 -c 'import sqlite3, sys
+with sqlite3.connect(sys.argv[1]) as db:
+    db.execute("DELETE FROM job")
+    db.execute("DELETE FROM host")
+    columns = [(row[1], row[2]) for row in db.execute("PRAGMA table_info(task_queue)")]
+    db.execute(f"INSERT INTO task_queue ({chr(44).join(name for name, _ in columns)}) VALUES ({chr(44).join(chr(63) * len(columns))})",
+        [1 if kind == "INTEGER" else b"" if kind == "BLOB" else "x" for _, kind in columns])' "$dir/tasks.db"
+refused 'has records of its own' --db "$dir/tasks.db" --shared "$shared"
 
 # Who ran alone for a while has records of its own again.
 cp "$dir/a/muster.db" "$dir/alone.db"

@@ -22,8 +22,8 @@ all_finished 400
 as_postgres "$postgres_bin/pg_dump" -h "$postgres_dir" -U muster fleet >"$dir/dump.sql"
 asked "DROP DATABASE fleet WITH (FORCE)"
 asked "CREATE DATABASE fleet"
-sharer_says b 'standby, not active: the shared database .* has no record of muster: this broker was with another one'
-sharer_says a 'the shared database .* has no record of muster: this broker was with another one'
+sharer_says b 'standby, not active: the shared database .* has no record of muster: this broker worked with another database'
+sharer_says a 'the shared database .* has no record of muster: this broker worked with another database'
 same "tables that they made" "$(in_fleet -c "SELECT count(*) FROM pg_tables WHERE tablename LIKE 'muster_%'")" 0
 in_fleet <"$dir/dump.sql" >/dev/null
 is_active() { [ $(($(times_said a 'is ready') + $(times_said b 'is ready'))) -ge 2 ]; }
@@ -39,7 +39,7 @@ sharer_start c # with a copy of none
 sharer_is_active c
 sharer_stop c
 said=$(timeout 20 "$musterd" --listen "$ipc" --db "$dir/a/muster.db" --shared "$shared" 2>&1) && fail "a copy of another database"
-says "$said" 'MUSTER_E_ARGUMENT: the shared database .* has other records: this broker was with another one; give the address'
+says "$said" 'MUSTER_E_ARGUMENT: the shared database .* has other records: this broker worked with another database; give the address'
 
 # It dies while its record goes out. The next start finds its own records there. So does one without an answer in time.
 for how in dies late; do

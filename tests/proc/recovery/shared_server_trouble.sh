@@ -90,7 +90,7 @@ sharer_is_active a $((took + 1))
 # 6. The lease's row goes while it is active.
 asked "DELETE FROM kept; WITH gone AS (DELETE FROM muster_lease RETURNING *) INSERT INTO kept SELECT * FROM gone"
 sharer_says a 'has no row in its table muster_lease any more'
-sharer_says a 'standby, not active: .* has no record of muster: this broker was with another one'
+sharer_says a 'standby, not active: .* has no record of muster: this broker worked with another database'
 asked "INSERT INTO muster_lease SELECT * FROM kept"
 sharer_is_active a $((took + 2))
 sharer_stop a
@@ -110,7 +110,7 @@ asked "UPDATE muster_snapshot SET data = set_byte(data, 63, get_byte(data, 63) -
 asked "CREATE DATABASE other"
 shared=${right/\/postgres\?/\/other?}
 said=$(timeout 20 "$musterd" --listen "$ipc" --db "$dir/a/muster.db" --shared "$shared" 2>&1) && fail "a copy seeded a database"
-says "$said" 'MUSTER_E_ARGUMENT: .* has no record of muster: this broker was with another one; give the address of that one'
+says "$said" 'MUSTER_E_ARGUMENT: .* has no record of muster: this broker worked with another database; give the address of that one'
 shared=$right
 
 # 9. A part of the rights: the start is told, and does not begin again. One that cannot come to its end is told to end.

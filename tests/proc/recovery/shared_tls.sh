@@ -56,6 +56,7 @@ cat >"$dir/services" <<END
 [fleet]
 host=127.0.0.1,localhost
 hostaddr=127.0.0.1,$address
+port=1,5432
 user=muster
 dbname=postgres
 sslmode=verify-full

@@ -88,5 +88,5 @@ try:
     blocks_with(muster.TrainingState(w=numpy.zeros(4)))
 except KeyboardInterrupt as interrupt:
     notes = getattr(interrupt, "__notes__", None)
-    print(f"KeyboardInterrupt after {time.monotonic() - began:.3f} s: {notes}")
+    print(f"KeyboardInterrupt after {time.monotonic() - began:.3f} s: {notes}", flush=True)
     sys.exit(130)
