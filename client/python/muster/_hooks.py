@@ -93,7 +93,7 @@ def _interrupted(arg: Any) -> bool:
     """Python runs its pending signal handlers in here, as in every function; one that raises breaks
     off the wait.
     """
-    return ffi.from_handle(arg).hurries
+    return bool(ffi.from_handle(arg).hurries)
 
 
 _interrupted_code = _interrupted.__code__
