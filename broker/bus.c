@@ -36,7 +36,7 @@
 #define HANDSHAKE_MS 3000 /* 5,000 idle connections hold 4,500 descriptors for 30 s by default */
 #define LINGER_MS 1000
 #define IO_THREADS 2
-#define LOOK_MS 1000        /* how long a key that was revoked still counts, at most */
+#define LOOK_MS 1000        /* how often keys that expire are looked for: their listeners end */
 #define ROUTING_ID_SIZE 5   /* an automatic one: a zero byte and 32 bits */
 #define ROUTE_PEER_SHIFT 32 /* a route is [number at the relay][connection], see bundle.h */
 
@@ -684,7 +684,8 @@ void bus_look_at_keys(struct bus *bus, int64_t now_unix_ms)
         return;
     if (bus->publisher == NULL)
         bus_publish_again(bus);
-    if (now_unix_ms - bus->looked_unix_ms < LOOK_MS && now_unix_ms >= bus->looked_unix_ms)
+    if (now_unix_ms - bus->looked_unix_ms < LOOK_MS && now_unix_ms >= bus->looked_unix_ms &&
+        !bus_keys_changed(bus->keys))
         return;
     bus->looked_unix_ms = now_unix_ms;
     if (bus_keys_look(bus->keys, now_unix_ms, &lost, &err) == MUSTER_OK)

@@ -349,6 +349,13 @@ static void bus_keys_say_changes(const struct bus_keys *keys, const struct key_g
     }
 }
 
+bool bus_keys_changed(const struct bus_keys *keys)
+{
+    struct stat info = {0};
+
+    return stat(keys->list_path, &info) != 0 || !is_the_same(keys, &info);
+}
+
 enum muster_status bus_keys_look(struct bus_keys *keys, int64_t now_unix_ms, bool *ret_lost,
                                  struct muster_error *err)
 {

@@ -101,7 +101,9 @@ static void a_key_loses_by_a_change_of_the_list(void **state)
     (void)state;
     assert_false(loses(keys, NOW));
     for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
+        assert_false(bus_keys_changed(keys));
         write_file(".keys", steps[i].list);
+        assert_true(bus_keys_changed(keys));
         if (loses(keys, NOW) != steps[i].loses)
             fail_msg("step %zu", i);
     }
