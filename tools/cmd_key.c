@@ -501,7 +501,7 @@ static int key_revoke(struct tool *tool, struct key_store *store)
     }
     if (code == TOOL_DONE)
         fprintf(tool->out,
-                "Key %s is revoked. A running musterd refuses it within a second; a launch that "
+                "Key %s is revoked. A running musterd refuses its next message; a launch that "
                 "uses it ends as if its ranks were lost.\n",
                 grant->name);
     if (code == TOOL_DONE && !any_counts(tool, store))
