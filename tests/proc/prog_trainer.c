@@ -7,7 +7,8 @@
  * Identity (MUSTER_RANK or what a launcher says), and TRAINER_GROUP (a name for the collective that
  * nobody else uses), come from the environment, everything else from options (--name NUMBER).
  * Ranks: -1 none, -2 all. At each exit one line says what this life did: trainer: rank= world=
- * resumed= computed= done= sum= expected= weights= handler= errors= status= */
+ * resumed= computed= done= sum= expected= weights= handler= errors= held= status=
+ * held: milliseconds, the longest time between two steps. */
 #include "client/examples/words_allreduce.h"
 #include "tests/proc/manager/model.h"
 
@@ -46,6 +47,7 @@ struct trainer {
     char *ballast; /* of the state, beside the model */
     struct words_allreduce all;
     int rank, world_size;
+    int64_t stepped_ms, held_ms; /* boot: the end of the last step; the longest time behind one */
     int64_t resumed, computed;
     bool signalled; /* its steps are long from here: the signal is heard before the job is over */
     enum muster_status status;
@@ -185,6 +187,21 @@ static int meet(struct trainer *t, int64_t next)
     return 0;
 }
 
+static int64_t boot_ms(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_BOOTTIME, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+static void note_held(struct trainer *t)
+{
+    int64_t held_ms = t->stepped_ms > 0 ? boot_ms() - t->stepped_ms : 0;
+
+    t->held_ms = held_ms > t->held_ms ? held_ms : t->held_ms;
+}
+
 static int train_step(void *arg)
 {
     struct trainer *t = arg;
@@ -192,6 +209,7 @@ static int train_step(void *arg)
     bool slow = concerns(t->slow_rank, t) && (t->slow_step == 0 || t->slow_step == next);
     int code;
 
+    note_held(t);
     if (concerns(t->signal_rank, t) && (next == t->signal_step || next == t->signal_again_step)) {
         t->signalled = true;
         kill(getpid(), SIGTERM);
@@ -209,6 +227,7 @@ static int train_step(void *arg)
     muster_node_set_position(t->node, next / 1000, next % 1000, next);
     if (t->say_every > 0 && next % t->say_every == 0)
         printf("at step %" PRId64 "\n", next);
+    t->stepped_ms = boot_ms();
     return 0;
 }
 
@@ -497,10 +516,11 @@ static void conclude(void)
     const struct trainer *t = &trainer;
 
     printf("trainer: rank=%d world=%d resumed=%" PRId64 " computed=%" PRId64 " done=%" PRId64
-           " sum=%" PRId64 " expected=%" PRId64 " weights=%s handler=%d errors=%d status=%s\n",
+           " sum=%" PRId64 " expected=%" PRId64 " weights=%s handler=%d errors=%d held=%" PRId64
+           " status=%s\n",
            t->rank, t->world_size, t->resumed, t->computed, t->model.step, model_sum(&t->model),
            model_expected_sum(&t->model), model_is_right(&t->model) ? "right" : "WRONG",
-           (int)handler_calls, (int)t->errors, muster_status_name(t->status));
+           (int)handler_calls, (int)t->errors, t->held_ms, muster_status_name(t->status));
     fflush(stdout);
 }
 

@@ -113,6 +113,8 @@ for cause in "${!took[@]}"; do
     say "take-over after $cause, ms: $(xargs -n 1 <<<"${took[$cause]}" | sort -n | awk '{ v[NR] = $1 }
         END { printf "%d times, median %d, p99 %d, most %d", NR, v[int((NR + 1) / 2)], v[int(NR * 0.99 + 0.99)], v[NR] }')"
 done
+say "longest time of a rank between two steps of 20 ms, ms, in each launch: $(grep -h '^trainer: rank=0' "$dir"/long-*-rank0.log |
+    sed 's/.* held=\([0-9]*\).*/\1/' | sort -n | xargs)"
 sharer_stop "$standby"
 sharer_stop "$active"
 finish "$take_overs faults of brokers that share a database, and each job went on where the record says"
