@@ -80,3 +80,12 @@ sharer_ends() { # NAME CODE
     same "exit code of $1" "$code" "$2"
 }
 sharer_stop() { kill -TERM "${broker_pids[$1]}" && sharer_ends "$1" 0; }
+
+# sharer_waits PATTERN ADDRESS - a broker that is given this address is a standby, and says why.
+sharer_waits() {
+    shared=$2
+    sharer_start w
+    sharer_says w "standby, not active: cannot .* in the shared database.*$1"
+    sharer_stop w
+    mv "$dir/w.log" "$dir/w-$RANDOM.log"
+}

@@ -30,18 +30,11 @@ refused 'has an @ in it: in a password write %40' --db "$dir/x.db" --shared "pos
 holds "no database is made" ! -e "$dir/x.db"
 
 # What may pass makes a standby, which says why, and goes on when that is mended.
-waits() { # PATTERN ADDRESS
-    shared=$2
-    sharer_start w
-    sharer_says w "standby, not active: cannot .* in the shared database.*$1"
-    sharer_stop w
-    mv "$dir/w.log" "$dir/w-$RANDOM.log"
-}
-waits 'Connection refused' 'postgresql://127.0.0.1:1/postgres'
-waits 'Connection refused.*password authentication failed' "postgresql://guest:wrong@/postgres?host=127.0.0.1,$postgres_dir&port=1,5432"
+sharer_waits 'Connection refused' 'postgresql://127.0.0.1:1/postgres'
+sharer_waits 'Connection refused.*password authentication failed' "postgresql://guest:wrong@/postgres?host=127.0.0.1,$postgres_dir&port=1,5432"
 asked "ALTER ROLE guest CONNECTION LIMIT 0"
-waits 'too many connections for role "guest"' "postgresql://guest:right@/postgres?host=$postgres_dir"
-waits 'takes no writes now: it is a replica, or read-only' "$right&options=-cdefault_transaction_read_only%3Don"
+sharer_waits 'too many connections for role "guest"' "postgresql://guest:right@/postgres?host=$postgres_dir"
+sharer_waits 'takes no writes now: it is a replica, or read-only' "$right&options=-cdefault_transaction_read_only%3Don"
 
 # The same refusals in a standby's life, and in the active broker's, are no end of it.
 shared="postgresql://guest:right@/postgres?host=$postgres_dir"

@@ -28,15 +28,8 @@ listen_of=([a]="ipc://$dir/a.sock" [w]="ipc://$dir/w.sock")
 server() { # HOST MODE AUTHORITY - the address of --shared
     printf 'postgresql://muster@%s/postgres?hostaddr=%s&sslmode=%s&sslrootcert=%s' "$1" "$address" "$2" "$dir/$3.crt"
 }
-waits() { # PATTERN ADDRESS
-    shared=$2
-    sharer_start w
-    sharer_says w "standby, not active: cannot .* in the shared database.*$1"
-    sharer_stop w
-    mv "$dir/w.log" "$dir/w-$RANDOM.log"
-}
-waits 'certificate verify failed' "$(server localhost verify-full wrong)"
-waits 'server certificate for "localhost" does not match host name "other"' "$(server other verify-full right)"
+sharer_waits 'certificate verify failed' "$(server localhost verify-full wrong)"
+sharer_waits 'server certificate for "localhost" does not match host name "other"' "$(server other verify-full right)"
 shared=$(server localhost disable right)
 sharer_start w
 sharer_ends w 2
@@ -67,5 +60,5 @@ shared='postgresql://?service=fleet'
 sharer_start a
 sharer_is_active a 2
 sharer_stop a
-waits 'definition of service "other" not found' 'postgresql://?service=other'
+sharer_waits 'definition of service "other" not found' 'postgresql://?service=other'
 finish "TLS options and a service in the address of --shared"
