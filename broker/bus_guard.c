@@ -20,7 +20,8 @@
 #define FLAG_LONG 2
 #define FLAG_COMMAND 4
 #define INITIATE_BYTES (crypto_box_ZEROBYTES + 128) /* in it: the client's key and its vouch */
-#define FILES_SPARE 32                              /* database, log, lock, libzmq's own */
+#define HANDSHAKE_COMMANDS 2 /* with CURVE: HELLO and INITIATE, before any message */
+#define FILES_SPARE 32       /* database, log, lock, libzmq's own */
 #define FILES_MAX ((size_t)2 * CORE_NODES_MAX + 1024)
 
 /* --- one connection --------------------------------------------------------------------------- */
@@ -52,6 +53,8 @@ static bool sealed_begins(struct bus_guard_stream *stream)
 {
     if ((stream->flags & FLAG_COMMAND) != 0)
         return ++stream->commands <= GUARD_COMMANDS_MAX;
+    if (stream->commands < HANDSHAKE_COMMANDS) /* libzmq takes one that does not say it is one */
+        return false;
     stream->begun += PEERS_FRAME_BYTES;
     stream->begun += stream->size > GUARD_CURVE_BYTES ? stream->size - GUARD_CURVE_BYTES : 0;
     return !stream->listens ||

@@ -40,7 +40,7 @@ mv "$dir/again.key" "$dir/host.key"
 await "the relay to say what is wrong with its key file" relay_said one 'no broker answers at .*host.key'
 chmod 600 "$dir/host.key"
 await "the relay to show the key that its file has now" answers
-relayed_start 2 --steps 1000000
+relayed_start 4
 await "the ranks behind it to train" rank_said 0 '^opened at step'
 kill -KILL "${pids[@]}"
 relay_stop one
