@@ -405,7 +405,7 @@ finish() {
 
 shopt -s extglob
 case $floor/$(basename "$0" .sh) in
-postgres/*shared_*) ;; # they have servers of their own
+postgres/*shared_*) floor=sqlite ;; # they have servers of their own
 postgres/bad_full_database?(_leave|_round) | postgres/import_@(cut_short|older_copy|verify) | postgres/lost_database | \
     postgres/put_back_@(newer|running|unnamed) | postgres/newer_unreadable | postgres/keys_signed | \
     postgres/manager_@(back_beside_newer|hours|lost_database|policies))
