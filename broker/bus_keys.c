@@ -289,13 +289,9 @@ static bool is_the_same(const struct bus_keys *keys, const struct stat *info)
            info->st_size == keys->size;
 }
 
-static bool does_less(const struct key_grant *before, const struct key_grant *after,
-                      int64_t now_unix_ms)
+static bool does_other(const struct key_grant *before, const struct key_grant *after)
 {
-    if (key_trouble(before, now_unix_ms) != NULL)
-        return false;
-    return after == NULL || key_trouble(after, now_unix_ms) != NULL ||
-           after->role != before->role || strcmp(after->jobs, before->jobs) != 0;
+    return after->role != before->role || strcmp(after->jobs, before->jobs) != 0;
 }
 
 static bool ends_between(const struct key_grant *before, int64_t before_unix_ms,
@@ -304,14 +300,21 @@ static bool ends_between(const struct key_grant *before, int64_t before_unix_ms,
     return key_trouble(before, before_unix_ms) == NULL && key_trouble(after, after_unix_ms) != NULL;
 }
 
+static bool does_less(const struct key_grant *before, const struct key_grant *after,
+                      int64_t now_unix_ms)
+{
+    if (after == NULL || does_other(before, after))
+        return key_trouble(before, now_unix_ms) == NULL;
+    return ends_between(before, now_unix_ms, after, now_unix_ms);
+}
+
 /* The audit of the list. NULL: the key was not on it, or is not any more. */
 static void bus_keys_say(const struct key_grant *before, const struct key_grant *after,
                          int64_t before_unix_ms, int64_t now_unix_ms)
 {
     if (after == NULL)
         broker_log(LOG_LEVEL_INFO, "key %s was taken off the list", before->name);
-    else if (before == NULL || after->role != before->role ||
-             strcmp(after->jobs, before->jobs) != 0)
+    else if (before == NULL || does_other(before, after))
         broker_log(LOG_LEVEL_INFO, "key %s %s: role %s, jobs %s", after->name,
                    before == NULL ? "was added to the list" : "was changed",
                    key_role_name(after->role), after->jobs);
@@ -333,27 +336,33 @@ static bool one_expired(struct bus_keys *keys, int64_t now_unix_ms)
     return expired;
 }
 
+static const struct key_grant *bus_keys_among(const struct key_grant *items, size_t count,
+                                              const char *public_key)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(items[i].public_key, public_key) == 0)
+            return &items[i];
+    return NULL;
+}
+
 static void bus_keys_say_changes(const struct bus_keys *keys, const struct key_grant *before,
                                  size_t count, int64_t now_unix_ms)
 {
     for (size_t i = 0; i < count; i++)
         bus_keys_say(&before[i], bus_keys_public(keys, before[i].public_key), now_unix_ms,
                      now_unix_ms);
-    for (size_t i = 0; i < keys->count; i++) {
-        size_t at = 0;
-
-        while (at < count && strcmp(before[at].public_key, keys->items[i].public_key) != 0)
-            at++;
-        if (at == count)
+    for (size_t i = 0; i < keys->count; i++)
+        if (bus_keys_among(before, count, keys->items[i].public_key) == NULL)
             bus_keys_say(NULL, &keys->items[i], now_unix_ms, now_unix_ms);
-    }
 }
 
 bool bus_keys_changed(const struct bus_keys *keys)
 {
     struct stat info = {0};
 
-    return stat(keys->list_path, &info) != 0 || !is_the_same(keys, &info);
+    if (stat(keys->list_path, &info) != 0 && errno != ENOENT)
+        return true; /* to be read: that tells why it cannot be */
+    return !is_the_same(keys, &info);
 }
 
 enum muster_status bus_keys_look(struct bus_keys *keys, int64_t now_unix_ms, bool *ret_lost,
@@ -362,12 +371,9 @@ enum muster_status bus_keys_look(struct bus_keys *keys, int64_t now_unix_ms, boo
     struct key_grant *before = keys->items;
     size_t count = keys->count;
     enum muster_status status;
-    struct stat info = {0};
 
     *ret_lost = one_expired(keys, now_unix_ms);
-    if (stat(keys->list_path, &info) != 0 && errno != ENOENT)
-        info = (struct stat){0}; /* to be read: that tells why it cannot be */
-    else if (is_the_same(keys, &info))
+    if (!bus_keys_changed(keys))
         return MUSTER_OK;
     keys->items = NULL;
     keys->count = 0;
@@ -386,8 +392,5 @@ enum muster_status bus_keys_look(struct bus_keys *keys, int64_t now_unix_ms, boo
 
 const struct key_grant *bus_keys_public(const struct bus_keys *keys, const char *text)
 {
-    for (size_t i = 0; i < keys->count; i++)
-        if (strcmp(keys->items[i].public_key, text) == 0)
-            return &keys->items[i];
-    return NULL;
+    return bus_keys_among(keys->items, keys->count, text);
 }

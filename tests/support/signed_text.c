@@ -76,3 +76,32 @@ char *signed_text_cut(const char *text, size_t cut, size_t *ret_size)
 {
     return left_out(text, cut + 1, 1, ret_size);
 }
+
+char *signed_text_of_job(const char *job, const struct sign_key *key, size_t *ret_size)
+{
+    const struct wire_file file = {"shard-00000-0000000000000032.safetensors", 30,
+                                   key != NULL ? STRONG_SUM
+                                               : "xxh3-128:0123456789abcdef0123456789abcdef"};
+    const struct manifest_shard shard = {0, 50, &file, 1};
+    const struct manifest manifest = {.job = job,
+                                      .generation = 1,
+                                      .round = 5,
+                                      .step = 7,
+                                      .layout = LAYOUT_SHARDED,
+                                      .world_size = 1,
+                                      .epoch = -1,
+                                      .step_in_epoch = -1,
+                                      .data_position = -1,
+                                      .total_run_calls = 7,
+                                      .created_unix_ms = 1700000000000,
+                                      .cause = "policy",
+                                      .shards = &shard,
+                                      .shard_count = 1};
+    struct muster_error err;
+    char *text = NULL;
+
+    if (key != NULL)
+        return signed_text(&manifest, key, ret_size);
+    signed_must(manifest_render(&manifest, &text, ret_size, &err), &err);
+    return text;
+}

@@ -15,6 +15,9 @@ struct sign_key signed_key(unsigned char number);
  * if it cannot. */
 char *signed_text(const struct manifest *manifest, const struct sign_key *key, size_t *ret_size);
 
+/* Of one rank's checkpoint of step 7, round 5. key NULL: it has no signature. Owned. */
+char *signed_text_of_job(const char *job, const struct sign_key *key, size_t *ret_size);
+
 /* The text without its signature, or with one of which `cut` digits are missing. Owned. */
 char *signed_text_without(const char *text, size_t *ret_size);
 char *signed_text_cut(const char *text, size_t cut, size_t *ret_size);

@@ -13,41 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static char *manifest_by(const char *job, const struct sign_key *key, size_t *ret_size)
-{
-    const struct wire_file file = {"shard-00000-0000000000000032.safetensors", 30,
-                                   key != NULL ? STRONG_SUM
-                                               : "xxh3-128:0123456789abcdef0123456789abcdef"};
-    const struct manifest_shard shard = {0, 50, &file, 1};
-    const struct manifest manifest = {.job = job,
-                                      .generation = 1,
-                                      .round = 5,
-                                      .step = 7,
-                                      .layout = LAYOUT_SHARDED,
-                                      .world_size = 1,
-                                      .epoch = -1,
-                                      .step_in_epoch = -1,
-                                      .data_position = -1,
-                                      .total_run_calls = 7,
-                                      .created_unix_ms = 1700000000000,
-                                      .cause = "policy",
-                                      .shards = &shard,
-                                      .shard_count = 1};
-    struct muster_error err;
-    char *text = NULL;
-
-    if (key != NULL)
-        return signed_text(&manifest, key, ret_size);
-    if (manifest_render(&manifest, &text, ret_size, &err) != MUSTER_OK)
-        fail_msg("%s", err.text);
-    return text;
-}
-
-static char *manifest_of(const char *job, size_t *ret_size)
-{
-    return manifest_by(job, NULL, ret_size);
-}
-
 /* The answer to an order that names `named`, with a manifest of job "secret". */
 static unsigned import_as(const char *named)
 {
@@ -56,7 +21,7 @@ static unsigned import_as(const char *named)
                                .up = {.job = named, .role = ROLE_TOOL, .request = 1}};
     unsigned code = MUSTER_STATUS_COUNT;
     size_t size;
-    char *text = manifest_of("secret", &size);
+    char *text = signed_text_of_job("secret", NULL, &size);
 
     core_fixture_running(&f, 2, LAYOUT_SHARDED);
     message.u.import.path = "/ckpt/7";
@@ -88,7 +53,7 @@ static void a_part_of_another_job_is_none_of_this_import(void **state)
     struct wire_msg message = {.type = WIRE_IMPORT,
                                .up = {.job = "secret", .role = ROLE_TOOL, .request = 1}};
     size_t size, half;
-    char *text = manifest_of("secret", &size);
+    char *text = signed_text_of_job("secret", NULL, &size);
 
     (void)state;
     half = size / 2;
@@ -138,7 +103,7 @@ static void a_broker_that_signs_takes_only_what_it_signed(void **state)
 {
     const struct sign_key own = signed_key(1), foreign = signed_key(2);
     size_t size;
-    char *text = manifest_by("secret", &own, &size);
+    char *text = signed_text_of_job("secret", &own, &size);
 
     (void)state;
     assert_int_equal(import_to_signer(text, size), MUSTER_OK);
@@ -146,10 +111,10 @@ static void a_broker_that_signs_takes_only_what_it_signed(void **state)
     signed_text_reseal(text, size);
     assert_int_equal(import_to_signer(text, size), MUSTER_E_CORRUPT);
     free(text);
-    text = manifest_by("secret", &foreign, &size);
+    text = signed_text_of_job("secret", &foreign, &size);
     assert_int_equal(import_to_signer(text, size), MUSTER_E_SIGNATURE);
     free(text);
-    text = manifest_of("secret", &size);
+    text = signed_text_of_job("secret", NULL, &size);
     assert_int_equal(import_to_signer(text, size), MUSTER_E_SIGNATURE);
     free(text);
 }

@@ -2,8 +2,8 @@
  */
 #include "broker/core/state/sleepers.h"
 #include "broker/core/tasks/tasks.h"
-#include "schema/manifest/manifest.h"
 #include "tests/support/core_fixture.h"
+#include "tests/support/signed_text.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -284,33 +284,6 @@ static void a_worker_comes_with_no_more_tasks_than_it_may_be_given(void **state)
 
 /* --- what stays taken when its user is gone --------------------------------------------------- */
 
-static char *manifest_of(const char *job, size_t *ret_size)
-{
-    const struct wire_file file = {"shard-00000-0000000000000032.safetensors", 30,
-                                   "xxh3-128:0123456789abcdef0123456789abcdef"};
-    const struct manifest_shard shard = {0, 50, &file, 1};
-    const struct manifest manifest = {.job = job,
-                                      .generation = 1,
-                                      .round = 5,
-                                      .step = 7,
-                                      .layout = LAYOUT_SHARDED,
-                                      .world_size = 1,
-                                      .epoch = -1,
-                                      .step_in_epoch = -1,
-                                      .data_position = -1,
-                                      .total_run_calls = 7,
-                                      .created_unix_ms = 1700000000000,
-                                      .cause = "policy",
-                                      .shards = &shard,
-                                      .shard_count = 1};
-    struct muster_error err;
-    char *text = NULL;
-
-    if (manifest_render(&manifest, &text, ret_size, &err) != MUSTER_OK)
-        fail_msg("%s", err.text);
-    return text;
-}
-
 /* A job that has ended, with a checkpoint. */
 static const struct wire_ack *import(struct core_fixture *f, const char *key_jobs,
                                      const char *prefix, unsigned number)
@@ -322,7 +295,7 @@ static const struct wire_ack *import(struct core_fixture *f, const char *key_job
     char *text;
 
     snprintf(job, sizeof job, "%s%u", prefix, number);
-    text = manifest_of(job, &size);
+    text = signed_text_of_job(job, NULL, &size);
     message.u.import = (struct wire_import){
         .path = "/ckpt/7", .total = size, .bytes = {(const uint8_t *)text, size}};
     f->key_jobs = key_jobs;
