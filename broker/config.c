@@ -50,6 +50,7 @@ static const struct option {
     {"keep-jobs-days", OPTION_COUNT, offsetof(struct config, keep_jobs_days)},
     {"allow-network-fs", OPTION_FLAG, offsetof(struct config, allow_network_fs)},
     {"sign", OPTION_FLAG, offsetof(struct config, sign)},
+    {"migrate", OPTION_FLAG, offsetof(struct config, migrate)},
     {"check-config", OPTION_FLAG, offsetof(struct config, check_config)},
 };
 #define OPTIONS_COUNT (sizeof options / sizeof *options)
@@ -85,6 +86,7 @@ static const char help[] =
     "  --log-format FORMAT    text (default) or json; one line a record, on stderr\n"
     "  --log-level LEVEL      the least that is told: error, warning, info (default) or debug\n"
     "  --config FILE          read options from FILE, as `listen = ADDRESS`, one a line\n"
+    "  --migrate              make the database, or bring it to this version, and end\n"
     "  --check-config         print what counts, as such a FILE, and end: exit 2 if it is wrong\n"
     "  --version, --help\n"
     "\n"
@@ -431,6 +433,7 @@ static enum muster_status relay_defaults(struct config *config, struct muster_er
 {
     const char *wrong = config->shared != NULL    ? "--shared"
                         : config->sign            ? "--sign"
+                        : config->migrate         ? "--migrate"
                         : config->metrics != NULL ? "--metrics"
                                                   : NULL;
 
@@ -558,7 +561,8 @@ static bool config_is_unset(const struct config *config, const struct option *op
 {
     const void *field = (const char *)config + option->offset;
 
-    if (option->offset == offsetof(struct config, check_config))
+    if (option->offset == offsetof(struct config, check_config) ||
+        option->offset == offsetof(struct config, migrate))
         return true;
     if (option->type == OPTION_TEXT || option->type == OPTION_PATH)
         return *(char *const *)field == NULL;

@@ -27,6 +27,7 @@ struct config {
     int64_t keep_jobs_days;  /* 0 = for ever */
     bool allow_network_fs;
     bool sign;         /* manifests */
+    bool migrate;      /* the database, and end */
     bool check_config; /* print what counts, and end */
     bool show_help;    /* then nothing else was checked */
     bool show_version;

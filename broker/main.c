@@ -255,11 +255,8 @@ static void main_is_alive(void *arg)
     _exit(EXIT_DONE);
 }
 
-/* A standby has no socket: nodes and tools go on to the next address of their list. */
-static enum muster_status main_await_lease(struct program *program, bool *ret_stop,
-                                           struct muster_error *err)
+static enum muster_status main_open_shared(struct program *program, struct muster_error *err)
 {
-    struct pollfd fd = {.fd = program->signal_fd, .events = POLLIN};
     char owner[PATH_MAX];
     char host[65] = "?";
     const struct shared_options options = {.uri = program->config.shared,
@@ -269,16 +266,30 @@ static enum muster_status main_await_lease(struct program *program, bool *ret_st
                                            .id = getenv(WAS_WITH),
                                            .alive_fn = main_is_alive,
                                            .arg = program};
-    struct muster_error said = {.status = MUSTER_OK};
-    enum muster_status status;
 
     if (program->config.shared == NULL)
         return MUSTER_OK;
     gethostname(host, sizeof host - 1);
     snprintf(owner, sizeof owner, "musterd at %s (process %ld on %s)", program->config.listen,
              (long)getpid(), host);
-    status = shared_open(&options, &program->shared, err);
-    if (status != MUSTER_OK)
+    return shared_open(&options, &program->shared, err);
+}
+
+static void say_aside(const struct program *program)
+{
+    if (shared_aside(program->shared) != NULL)
+        broker_log(LOG_LEVEL_WARNING, "%s", shared_aside(program->shared));
+}
+
+/* A standby has no socket: nodes and tools go on to the next address of their list. */
+static enum muster_status main_await_lease(struct program *program, bool *ret_stop,
+                                           struct muster_error *err)
+{
+    struct pollfd fd = {.fd = program->signal_fd, .events = POLLIN};
+    struct muster_error said = {.status = MUSTER_OK};
+    enum muster_status status = main_open_shared(program, err);
+
+    if (status != MUSTER_OK || program->shared == NULL)
         return status;
     while ((status = shared_take(program->shared, err)) == MUSTER_E_LOCKED ||
            status == MUSTER_E_STORAGE) {
@@ -289,8 +300,7 @@ static enum muster_status main_await_lease(struct program *program, bool *ret_st
             return MUSTER_OK;
         }
     }
-    if (shared_aside(program->shared) != NULL)
-        broker_log(LOG_LEVEL_WARNING, "%s", shared_aside(program->shared));
+    say_aside(program);
     return status;
 }
 
@@ -485,6 +495,38 @@ static int main_run(struct program *program)
     return EXIT_DONE;
 }
 
+/* --- a migration ------------------------------------------------------------------------------ */
+
+/* What each start does with the database, without the rest of it: for a role that may make tables,
+ * and for whoever wants to know before the brokers are started. */
+static int main_migrate(struct program *program)
+{
+    struct store_options options = {.allow_network_fs = program->config.allow_network_fs,
+                                    .lock_wait_ms = LOCK_WAIT_MS};
+    struct muster_error err;
+    enum muster_status status = take_signals(&program->signal_fd, &err);
+
+    if (status == MUSTER_OK)
+        status = main_open_shared(program, &err);
+    if (status == MUSTER_OK && program->shared != NULL)
+        status = shared_take(program->shared, &err);
+    if (status == MUSTER_OK && program->shared != NULL)
+        say_aside(program);
+    options.shared = program->shared;
+    if (status == MUSTER_OK)
+        status = store_open(program->config.db, &options, &program->store, &err);
+    if (status == MUSTER_OK)
+        broker_log(LOG_LEVEL_INFO, "database %s is ready for musterd " MUSTER_VERSION,
+                   program->shared != NULL ? shared_name(program->shared) : program->config.db);
+    else
+        broker_log(LOG_LEVEL_ERROR, "%s: %s%s", muster_status_name(status), err.text,
+                   status == MUSTER_E_LOCKED && program->shared != NULL
+                       ? "; end it before you migrate"
+                       : "");
+    stop(program, status != MUSTER_OK);
+    return status == MUSTER_OK ? EXIT_DONE : status == MUSTER_E_ARGUMENT ? EXIT_USAGE : EXIT_FAILED;
+}
+
 /* --- a relay ---------------------------------------------------------------------------------- */
 
 static enum muster_status main_start_relay(struct program *program, struct relay **ret_relay,
@@ -581,5 +623,7 @@ int main(int argc, char **argv)
     if (program.config.relay != NULL)
         return main_relay(&program);
     store_alone_in_process();
+    if (program.config.migrate)
+        return main_migrate(&program);
     return main_run(&program);
 }
