@@ -12,9 +12,37 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-void fixture_reopen(struct fixture *f)
+bool fixture_is_shared(void)
+{
+    return getenv("MUSTER_TEST_SHARED") != NULL;
+}
+
+/* Each test has a schema of its own: the address ends where its number begins. */
+static void share(struct fixture *f)
+{
+    static unsigned tests;
+    char address[512];
+    const struct shared_options options = {.uri = address, .path = f->db, .owner = "a test"};
+
+    if (f->number == 0)
+        f->number = ++tests;
+    snprintf(address, sizeof address, "%s%u", getenv("MUSTER_TEST_SHARED"), f->number);
+    if (shared_open(&options, &f->options.shared, &f->err) != MUSTER_OK ||
+        shared_take(f->options.shared, &f->err) != MUSTER_OK)
+        fail_msg("%s", f->err.text);
+}
+
+void fixture_close(struct fixture *f)
 {
     store_close(&f->store);
+    shared_close(&f->options.shared);
+}
+
+void fixture_reopen(struct fixture *f)
+{
+    fixture_close(f);
+    if (fixture_is_shared())
+        share(f);
     if (store_open(f->db, &f->options, &f->store, &f->err) != MUSTER_OK)
         fail_msg("%s", f->err.text);
 }
@@ -44,7 +72,7 @@ int fixture_teardown(void **state)
     struct fixture *f = *state;
 
     fixture_limit_file_size(RLIM_INFINITY);
-    store_close(&f->store);
+    fixture_close(f);
     scratch_remove(f->dir);
     free(f);
     return 0;
