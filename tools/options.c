@@ -265,16 +265,18 @@ static void list_jobs(const muster_rows_t *rows, char *text, size_t size)
         snprintf(text, size, "none yet");
 }
 
+/* A key for some jobs gets no list. */
 static int unknown_job(struct tool *tool, const char *name)
 {
     muster_rows_t *all = NULL;
-    char names[512] = "not known";
+    char jobs[512] = "check its name, and whether it has begun here";
 
-    if (muster_client_jobs(tool->client, NULL, &all, NULL) == MUSTER_OK)
-        list_jobs(all, names, sizeof names);
+    if (muster_client_jobs(tool->client, NULL, &all, NULL) == MUSTER_OK) {
+        int used = snprintf(jobs, sizeof jobs, "its jobs are: ");
+        list_jobs(all, jobs + used, sizeof jobs - (size_t)used);
+    }
     muster_rows_destroy(&all);
-    return tool_fail(TOOL_NO, "%s knows no job \"%s\": its jobs are: %s", tool->address, name,
-                     names);
+    return tool_fail(TOOL_NO, "%s knows no job \"%s\": %s", tool->address, name, jobs);
 }
 
 int tool_get_job(struct tool *tool, const char *name, muster_rows_t **ret_rows)

@@ -216,7 +216,10 @@ static void tasks_queue_take_resource(struct core *core, const struct input *in,
         put_resource(core, queue, m);
     } else if (m->number == 0 || m->number > queue->resources_count) {
         code = MUSTER_E_ARGUMENT;
-        text = "a queue has no room for another per-worker value";
+        text = m->number <= TASK_RESOURCES_MAX && m->number > 0
+                   ? "the per-worker value before this one was refused; start the coordinator "
+                     "again when there is room for it"
+                   : "a queue has no room for another per-worker value";
     } else if (!tasks_queue_is_same(&queue->resources[m->number - 1], m)) {
         code = MUSTER_E_EXISTS;
         text = "this per-worker value is another one";

@@ -224,7 +224,10 @@ static void per_worker_values_count_in_the_memory_for_tasks(void **state)
     while (own < 100 && add_value(f, "a", "a", 1, own + 1) == MUSTER_OK)
         own++;
     assert_int_equal(own, 9); /* each with what is kept about it */
-    assert_int_equal(add_value(f, "a", "a", 1, own), MUSTER_OK); /* a repetition */
+    assert_int_equal(add_value(f, "a", "a", 1, own), MUSTER_OK);             /* a repetition */
+    assert_int_equal(add_value(f, "a", "a", 1, own + 2), MUSTER_E_ARGUMENT); /* sent behind it */
+    assert_non_null(strstr(core_sent(f, 90001, WIRE_RESOURCE_TAKEN)->u.resource_taken.text,
+                           "before this one was refused"));
     assert_int_equal(add_value(f, "b", "b", 2, 1), MUSTER_OK);
     assert_int_equal(add_value(f, NULL, "a", 1, own + 1), MUSTER_OK);
     assert_int_equal(add_task(f, "a", "a", 1, 1), MUSTER_E_BUSY);
