@@ -25,12 +25,15 @@ enum option_type {
     OPTION_TEXT,
     OPTION_PATH,
     OPTION_FLAG,
+    OPTION_ONCE,
     OPTION_MS,
     OPTION_COUNT,
     OPTION_FORMAT,
     OPTION_LEVEL
 };
 
+/* OPTION_ONCE: asks for one thing that musterd does before it ends, so it is a flag alone: in a
+ * service's file it would end each start. */
 static const struct option {
     const char *name; /* as a flag; with '_' and upper case in the other two */
     enum option_type type;
@@ -50,8 +53,8 @@ static const struct option {
     {"keep-jobs-days", OPTION_COUNT, offsetof(struct config, keep_jobs_days)},
     {"allow-network-fs", OPTION_FLAG, offsetof(struct config, allow_network_fs)},
     {"sign", OPTION_FLAG, offsetof(struct config, sign)},
-    {"migrate", OPTION_FLAG, offsetof(struct config, migrate)},
-    {"check-config", OPTION_FLAG, offsetof(struct config, check_config)},
+    {"migrate", OPTION_ONCE, offsetof(struct config, migrate)},
+    {"check-config", OPTION_ONCE, offsetof(struct config, check_config)},
 };
 #define OPTIONS_COUNT (sizeof options / sizeof *options)
 
@@ -172,6 +175,16 @@ static enum muster_status set_count(int64_t *field, const char *where, const cha
     return MUSTER_OK;
 }
 
+static enum muster_status config_not_once(const struct option *option, const char *where,
+                                          struct muster_error *err)
+{
+    return option->type != OPTION_ONCE
+               ? MUSTER_OK
+               : error_set(err, MUSTER_E_ARGUMENT,
+                           "%s: each start would end at once; give musterd --%s when you want it",
+                           where, option->name);
+}
+
 static enum muster_status set_value(struct config *config, const struct option *option,
                                     const char *where, const char *value, struct muster_error *err)
 {
@@ -179,6 +192,7 @@ static enum muster_status set_value(struct config *config, const struct option *
 
     switch (option->type) {
     case OPTION_FLAG:
+    case OPTION_ONCE:
         return set_flag(field, where, value, err);
     case OPTION_MS:
         return set_ms(field, where, value, err);
@@ -274,6 +288,8 @@ static enum muster_status take_line(struct config *config, const char *path, int
         return config_no_option(where, name, strlen(name), "", err);
     }
     snprintf(where, sizeof where, "%s line %d: %s", path, number, name);
+    if (config_not_once(option, where, err) != MUSTER_OK)
+        return MUSTER_E_ARGUMENT;
     return set_value(config, option, where, trim(equals + 1), err);
 }
 
@@ -321,6 +337,8 @@ static enum muster_status config_take_environment(struct config *config, struct 
         const char *value = from_environment(options[i].name, variable);
 
         if (value != NULL)
+            status = config_not_once(&options[i], variable, err);
+        if (value != NULL && status == MUSTER_OK)
             status = set_value(config, &options[i], variable, value, err);
     }
     return status;
@@ -367,7 +385,8 @@ static enum muster_status take_flag(int argc, char *const *argv, int *at, struct
     option = config_find_option(flag.name, flag.length);
     if (option == NULL && !is_config)
         return config_no_option("", flag.name, flag.length, "--", err);
-    if (flag.value == NULL && option != NULL && option->type == OPTION_FLAG)
+    if (flag.value == NULL && option != NULL &&
+        (option->type == OPTION_FLAG || option->type == OPTION_ONCE))
         flag.value = "yes";
     else if (flag.value == NULL && *at + 1 < argc)
         flag.value = argv[++*at];
@@ -540,6 +559,7 @@ static void config_put(FILE *out, const struct config *config, const struct opti
         fputc('\n', out);
         break;
     case OPTION_FLAG:
+    case OPTION_ONCE:
         fprintf(out, " = %s\n", *(const bool *)field ? "yes" : "no");
         break;
     case OPTION_MS:
@@ -561,8 +581,7 @@ static bool config_is_unset(const struct config *config, const struct option *op
 {
     const void *field = (const char *)config + option->offset;
 
-    if (option->offset == offsetof(struct config, check_config) ||
-        option->offset == offsetof(struct config, migrate))
+    if (option->type == OPTION_ONCE)
         return true;
     if (option->type == OPTION_TEXT || option->type == OPTION_PATH)
         return *(char *const *)field == NULL;

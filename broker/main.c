@@ -31,10 +31,13 @@
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #define LOCK_WAIT_MS \
     3000 /* the kernel closes some 2,000 sockets of a killed musterd in half a second */
+
+#define MIGRATE_WAIT_MS 10000
 
 #define WAS_WITH "_MUSTERD_WAS_WITH"         /* the same: shared_id */
 #define BEGAN_BEFORE "_MUSTERD_BEGAN_BEFORE" /* for the program that takes this one's place */
@@ -257,6 +260,7 @@ static void main_is_alive(void *arg)
 
 static enum muster_status main_open_shared(struct program *program, struct muster_error *err)
 {
+    const bool migrates = program->config.migrate;
     char owner[PATH_MAX];
     char host[65] = "?";
     const struct shared_options options = {.uri = program->config.shared,
@@ -264,21 +268,15 @@ static enum muster_status main_open_shared(struct program *program, struct muste
                                            .owner = owner,
                                            .known = getenv(BEGAN_BEFORE) != NULL,
                                            .id = getenv(WAS_WITH),
-                                           .alive_fn = main_is_alive,
+                                           .alive_fn = migrates ? NULL : main_is_alive,
                                            .arg = program};
 
     if (program->config.shared == NULL)
         return MUSTER_OK;
     gethostname(host, sizeof host - 1);
-    snprintf(owner, sizeof owner, "musterd at %s (process %ld on %s)", program->config.listen,
-             (long)getpid(), host);
+    snprintf(owner, sizeof owner, "musterd %s %s (process %ld on %s)", migrates ? "with" : "at",
+             migrates ? "--migrate" : program->config.listen, (long)getpid(), host);
     return shared_open(&options, &program->shared, err);
-}
-
-static void say_aside(const struct program *program)
-{
-    if (shared_aside(program->shared) != NULL)
-        broker_log(LOG_LEVEL_WARNING, "%s", shared_aside(program->shared));
 }
 
 /* A standby has no socket: nodes and tools go on to the next address of their list. */
@@ -300,7 +298,8 @@ static enum muster_status main_await_lease(struct program *program, bool *ret_st
             return MUSTER_OK;
         }
     }
-    say_aside(program);
+    if (shared_aside(program->shared) != NULL)
+        broker_log(LOG_LEVEL_WARNING, "%s", shared_aside(program->shared));
     return status;
 }
 
@@ -497,32 +496,80 @@ static int main_run(struct program *program)
 
 /* --- a migration ------------------------------------------------------------------------------ */
 
+/* A lease that nobody renews ends within this, and a server that is far away has answered. */
+static enum muster_status migrate_take(struct program *program, struct muster_error *err)
+{
+    const struct timespec pause = {.tv_nsec = SHARED_LOOK_MS * 1000000L};
+    int64_t until_ms = clock_ms(CLOCK_BOOTTIME) + MIGRATE_WAIT_MS;
+    enum muster_status status = main_open_shared(program, err);
+
+    if (status != MUSTER_OK)
+        return status;
+    while ((status = shared_take(program->shared, err)) == MUSTER_E_LOCKED ||
+           status == MUSTER_E_STORAGE) {
+        if (clock_ms(CLOCK_BOOTTIME) >= until_ms || shared_is_older(program->shared))
+            return status;
+        nanosleep(&pause, NULL);
+    }
+    return status;
+}
+
+/* It works with a copy of its own: the files of a broker may be another user's. The copy of what
+ * was there before stays. */
+static enum muster_status migrate_shared(struct program *program, struct muster_error *err)
+{
+    static const char *const suffixes[] = {"", "-wal", "-shm", ".lock", ".mark"};
+    struct store_options options = {.allow_network_fs = true};
+    char *db = program->config.db;
+    char path[PATH_MAX], file[PATH_MAX];
+    enum muster_status status;
+
+    if (snprintf(path, sizeof path, "%s.migrate", db) >= PATH_MAX - 8)
+        return error_set(err, MUSTER_E_ARGUMENT, "path %.60s... is too long; use a shorter one",
+                         db);
+    program->config.db = path;
+    status = migrate_take(program, err);
+    options.shared = program->shared;
+    if (status == MUSTER_OK && !shared_is_empty(program->shared))
+        status = store_open(path, &options, &program->store, err);
+    store_close(&program->store);
+    program->config.db = db;
+    for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++) {
+        snprintf(file, sizeof file, "%s%s", path, suffixes[i]);
+        unlink(file);
+    }
+    return status;
+}
+
+static enum muster_status migrate_file(struct program *program, struct muster_error *err)
+{
+    const struct store_options options = {.allow_network_fs = program->config.allow_network_fs,
+                                          .lock_wait_ms = LOCK_WAIT_MS};
+    enum muster_status status = shared_refuse_copy(program->config.db, err);
+
+    return status == MUSTER_OK ? store_open(program->config.db, &options, &program->store, err)
+                               : status;
+}
+
 /* What each start does with the database, without the rest of it: for a role that may make tables,
- * and for whoever wants to know before the brokers are started. */
+ * and for whoever wants to know before the brokers are started. A signal ends it at once, for it
+ * may be killed at any time. */
 static int main_migrate(struct program *program)
 {
-    struct store_options options = {.allow_network_fs = program->config.allow_network_fs,
-                                    .lock_wait_ms = LOCK_WAIT_MS};
     struct muster_error err;
-    enum muster_status status = take_signals(&program->signal_fd, &err);
+    enum muster_status status = program->config.shared != NULL ? migrate_shared(program, &err)
+                                                               : migrate_file(program, &err);
+    bool active =
+        status == MUSTER_E_LOCKED && program->shared != NULL && !shared_is_older(program->shared);
 
     if (status == MUSTER_OK)
-        status = main_open_shared(program, &err);
-    if (status == MUSTER_OK && program->shared != NULL)
-        status = shared_take(program->shared, &err);
-    if (status == MUSTER_OK && program->shared != NULL)
-        say_aside(program);
-    options.shared = program->shared;
-    if (status == MUSTER_OK)
-        status = store_open(program->config.db, &options, &program->store, &err);
-    if (status == MUSTER_OK)
-        broker_log(LOG_LEVEL_INFO, "database %s is ready for musterd " MUSTER_VERSION,
+        broker_log(LOG_LEVEL_INFO,
+                   "database %s is ready for musterd " MUSTER_VERSION
+                   ": that is all that --migrate does",
                    program->shared != NULL ? shared_name(program->shared) : program->config.db);
     else
         broker_log(LOG_LEVEL_ERROR, "%s: %s%s", muster_status_name(status), err.text,
-                   status == MUSTER_E_LOCKED && program->shared != NULL
-                       ? "; end it before you migrate"
-                       : "");
+                   active ? "; end all brokers of this database before you migrate it" : "");
     stop(program, status != MUSTER_OK);
     return status == MUSTER_OK ? EXIT_DONE : status == MUSTER_E_ARGUMENT ? EXIT_USAGE : EXIT_FAILED;
 }

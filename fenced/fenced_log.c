@@ -119,12 +119,23 @@ static enum muster_status fenced_no_row(const struct fenced_log *log, struct mus
                      fenced_log_name(log));
 }
 
+/* SQLite's user_version, in the head of the snapshot; NULL: there is none. */
+#define SNAPSHOT_SCHEMA                                                               \
+    "(SELECT ('x' || encode(substring(data from 61 for 4), 'hex'))::bit(32)::bigint " \
+    "FROM muster_snapshot s WHERE s.epoch = snapshot_epoch AND s.seq = snapshot AND part = 0)"
+
 static enum muster_status fenced_locked(struct fenced_log *log, const char *owner, int64_t left_ms,
                                         int64_t schema, struct muster_error *err)
 {
     char older[128] = "";
 
     log->is_older = log->schema > 0 && schema > log->schema;
+    if (log->is_older && left_ms == 0)
+        return error_set(err, MUSTER_E_LOCKED,
+                         "the shared database %s has records of schema %" PRId64
+                         ", and this musterd knows schema %" PRId64
+                         ": install the newer one here, too",
+                         fenced_log_name(log), schema, log->schema);
     if (log->is_older)
         snprintf(older, sizeof older,
                  "; this musterd knows schema %" PRId64 ", the active broker writes %" PRId64
@@ -142,10 +153,8 @@ static enum muster_status fenced_holder(struct fenced_log *log, int64_t *ret_lef
 {
     struct question ask = {
         .sql = "SELECT (extract(epoch FROM greatest(ends - now(), '0 s')) * 1000)::bigint, owner, "
-               "version, id, (SELECT ('x' || encode(substring(data from 61 for 4), "
-               "'hex'))::bit(32)::bigint FROM muster_snapshot s WHERE s.epoch = snapshot_epoch "
-               "AND s.seq = snapshot AND part = 0) " /* SQLite's user_version */
-               "FROM (SELECT greatest(ends, '2000-01-01') AS ends, owner, version, id, "
+               "version, id, " SNAPSHOT_SCHEMA
+               " FROM (SELECT greatest(ends, '2000-01-01') AS ends, owner, version, id, "
                "snapshot_epoch, snapshot FROM muster_lease) lease", /* given up: -infinity */
         .doing = "read who is active"};
     PGresult *result;
@@ -192,7 +201,8 @@ static void fenced_take_head(const PGresult *result, struct fenced_log_head *ret
     snprintf(ret_head->id, sizeof ret_head->id, "%s", PQgetvalue(result, 0, 4));
 }
 
-/* A lease that ends later than any can was given by a clock that was set back since. */
+/* A lease that ends later than any can was given by a clock that was set back since. Records of a
+ * newer musterd are no use to an older one. */
 enum muster_status fenced_log_take(struct fenced_log *log, int64_t lease_ms,
                                    struct fenced_log_head *ret_head, struct muster_error *err)
 {
@@ -200,13 +210,15 @@ enum muster_status fenced_log_take(struct fenced_log *log, int64_t lease_ms,
         .sql = "UPDATE muster_lease SET owner = $1, epoch = greatest(epoch + 1, "
                "(extract(epoch FROM clock_timestamp()) * 1000)::bigint), "
                "ends = clock_timestamp() + $2 * interval '1 ms' "
-               "WHERE version = 1 AND $3 IN ('', id) AND (ends < clock_timestamp() "
+               "WHERE version = 1 AND $3 IN ('', id) "
+               "AND ($4::bigint = 0 OR $4::bigint >= coalesce(" SNAPSHOT_SCHEMA
+               ", 0)) AND (ends < clock_timestamp() "
                "OR ends > clock_timestamp() + 2 * $2 * interval '1 ms') "
                "RETURNING epoch, seq, snapshot_epoch, snapshot, id, "
                "(SELECT count(*) FROM muster_batch b WHERE b.seq > muster_lease.seq)",
-        .count = 3,
+        .count = 4,
         .params = {postgres_text(log->owner), postgres_number((uint64_t)lease_ms),
-                   postgres_text(log->id)},
+                   postgres_text(log->id), postgres_number((uint64_t)log->schema)},
         .doing = "take the lease"};
     PGresult *result;
     bool has;

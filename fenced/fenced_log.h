@@ -56,8 +56,8 @@ const char *fenced_log_name(const struct fenced_log *log);
 void fenced_log_expect(struct fenced_log *log, const char *id);
 const char *fenced_log_id(const struct fenced_log *log);
 
-/* The newest schema of the records that this process knows. From then on MUSTER_E_LOCKED says, too,
- * if the active broker writes a newer one, and fenced_log_is_older is of that answer. */
+/* The newest schema of the records that this process knows. From then on newer ones give it no
+ * lease: MUSTER_E_LOCKED says so, and fenced_log_is_older is of that answer. */
 void fenced_log_knows(struct fenced_log *log, int64_t schema);
 bool fenced_log_is_older(const struct fenced_log *log);
 

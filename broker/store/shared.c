@@ -58,6 +58,7 @@ struct shared {
     char id[SHARED_META_MAX];
     char seeded[SHARED_META_MAX]; /* of a file without a copy's mark, to be written over */
     bool taken;
+    bool empty;      /* when it was taken: tables without records */
     bool away;       /* the shared database did not answer this standby */
     int64_t from_ms; /* before that this standby does not take the lease */
     bool in_doubt;   /* the lease may be another's by now */
@@ -431,6 +432,7 @@ enum muster_status shared_take(struct shared *shared, struct muster_error *err)
     shared->renewed_ms = before_ms;
     shared->renew_at_ms = before_ms + SHARED_RENEW_MS;
     snprintf(shared->id, sizeof shared->id, "%s", head.id);
+    shared->empty = !head.has_snapshot;
     if (head.has_snapshot)
         status = shared_copy(shared, &head, err);
     if (status != MUSTER_OK) {
@@ -724,6 +726,25 @@ enum muster_status shared_open(const struct shared_options *options, struct shar
         shared_close(&shared);
     *ret_shared = shared;
     return status;
+}
+
+enum muster_status shared_refuse_copy(const char *path, struct muster_error *err)
+{
+    struct shared_file file = {.copy_of = ""};
+
+    if (access(path, F_OK) == 0)
+        shared_file_look(path, &file);
+    return file.copy_of[0] == '\0' && file.seeded[0] == '\0'
+               ? MUSTER_OK
+               : error_set(err, MUSTER_E_ARGUMENT,
+                           "database %s is a copy of a shared database: give its address with "
+                           "--shared, and all its brokers use what is made there",
+                           path);
+}
+
+bool shared_is_empty(const struct shared *shared)
+{
+    return shared->empty;
 }
 
 void shared_give_up(struct shared *shared)

@@ -19,6 +19,19 @@ enum muster_status shared_take(struct shared *shared, struct muster_error *err)
     return error_set(err, MUSTER_E_UNSUPPORTED, "this musterd was built without --shared");
 }
 
+bool shared_is_empty(const struct shared *shared)
+{
+    (void)shared;
+    return false;
+}
+
+enum muster_status shared_refuse_copy(const char *path, struct muster_error *err)
+{
+    (void)path;
+    (void)err;
+    return MUSTER_OK;
+}
+
 void shared_give_up(struct shared *shared)
 {
     (void)shared;

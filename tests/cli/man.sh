@@ -48,9 +48,9 @@ done
 differ "the options of musterd" "$("$MUSTERD" --help | grep -E '^ +--' | options_in)" "$(defined_in "$pages/musterd.8")"
 
 # --- no page names an option, a verb or a page that does not exist
-# Shown in examples: options of pkg-config, sbatch, torchrun and a user's program, and --name VALUE.
+# Shown in examples: options of pkg-config, pg_dump, sbatch, torchrun and a user's program, and --name VALUE.
 all=$(printf '%s\n' "$all" --cflags --libs --ntasks --max-restarts --signal --requeue --large --steps --name \
-    --from-file --kill-on-bad-exit --now --open-mode | LC_ALL=C sort -u)
+    --from-file --kill-on-bad-exit --now --open-mode --if-exists | LC_ALL=C sort -u)
 there=$(find "$pages" -type f -printf '%f\n' | sed 's/\.\([1378]\)$/(\1)/' | LC_ALL=C sort)
 none_of() { # PAGE WHAT KNOWN - each line of stdin is known
     local unknown

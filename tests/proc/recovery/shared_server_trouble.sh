@@ -57,7 +57,7 @@ same "rounds that were decided twice" "$(query "SELECT count(*) FROM (SELECT rou
 sharer_stop a
 took=$(times_said a 'is ready')
 
-# 4. Records of a newer musterd. It is refused, and the lease is free for the newer one.
+# 4. Records of a newer musterd. An older one is a standby, and the lease is free for the newer one.
 shared=$right
 refused() { # PATTERN - by musterd
     local said code=0
@@ -67,10 +67,14 @@ refused() { # PATTERN - by musterd
     says "$said" "$1"
 }
 asked "UPDATE muster_snapshot SET data = set_byte(data, 63, get_byte(data, 63) + 1) WHERE part = 0" # PRAGMA user_version
-refused 'has schema version [0-9]+, this musterd knows up to [0-9]+; .* use the newer musterd'
+older='warning: standby: the shared database .* has records of schema [0-9]+, and this musterd knows schema [0-9]+: install the newer'
+sharer_start r
+sharer_says r "$older"
 same "leases that are held" "$(asked "SELECT count(*) FROM muster_lease WHERE ends > now()")" 0
 says "$("$muster" status --db "$shared" 2>&1 || true)" 'has schema [0-9]+, this muster knows up to'
 asked "UPDATE muster_snapshot SET data = set_byte(data, 63, get_byte(data, 63) - 1) WHERE part = 0"
+sharer_is_active r
+sharer_stop r
 
 # 5. Half of the database: records without the lease's row, or without its table.
 asked "CREATE TABLE kept AS SELECT * FROM muster_lease; DELETE FROM muster_lease"
@@ -102,8 +106,9 @@ sharer_start old
 sharer_says old 'info: standby: musterd at .* is the active broker .* ms at least$'
 asked "UPDATE muster_snapshot SET data = set_byte(data, 63, get_byte(data, 63) + 1) WHERE part = 0"
 sharer_says old 'warning: standby: .*; this musterd knows schema [0-9]+, the active broker writes [0-9]+: install the newer one here, too'
-sharer_stop old
 sharer_stop a
+sharer_says old "$older"
+sharer_stop old
 asked "UPDATE muster_snapshot SET data = set_byte(data, 63, get_byte(data, 63) - 1) WHERE part = 0"
 
 # 8. A file that is a copy of this database, beside another one that is empty.
