@@ -4,5 +4,6 @@
 
 int main(void)
 {
-    return sim_fresh_main(&(struct sim_fresh){.memory_s = 9, .put_back_s = 3, .store_s = 4});
+    return sim_fresh_main(
+        &(struct sim_fresh){.memory_s = 8, .put_back_s = 3, .store_s = 4, .shared_s = 2});
 }

@@ -3,5 +3,6 @@
 
 int main(void)
 {
-    return sim_fresh_main(&(struct sim_fresh){.memory_s = 30, .put_back_s = 15, .store_s = 30});
+    return sim_fresh_main(
+        &(struct sim_fresh){.memory_s = 30, .put_back_s = 15, .store_s = 30, .shared_s = 15});
 }

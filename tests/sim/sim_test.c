@@ -190,12 +190,20 @@ static void fresh_seeds_break_nothing_on_the_real_store(void **state)
               fresh.store_s);
 }
 
+static void fresh_seeds_break_nothing_with_two_brokers(void **state)
+{
+    (void)state;
+    run_fresh(&(struct sim_options){.async = -1, .shared = true}, ", with two brokers",
+              fresh.shared_s);
+}
+
 int sim_fresh_main(const struct sim_fresh *cpu)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(fresh_seeds_break_nothing),
         cmocka_unit_test(fresh_seeds_break_nothing_when_databases_are_put_back),
         cmocka_unit_test(fresh_seeds_break_nothing_on_the_real_store),
+        cmocka_unit_test(fresh_seeds_break_nothing_with_two_brokers),
     };
 
     fresh = *cpu;

@@ -39,7 +39,7 @@ double sim_cpu_seconds(void);
  * seconds of its own time; on a busy machine in at most three times that. The first is printed, the
  * one that took longest, and one that breaks something or does not end. */
 struct sim_fresh {
-    double memory_s, put_back_s, store_s;
+    double memory_s, put_back_s, store_s, shared_s;
 };
 int sim_fresh_main(const struct sim_fresh *cpu);
 

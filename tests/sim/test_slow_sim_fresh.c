@@ -4,5 +4,6 @@
 
 int main(void)
 {
-    return sim_fresh_main(&(struct sim_fresh){.memory_s = 15, .put_back_s = 5, .store_s = 10});
+    return sim_fresh_main(
+        &(struct sim_fresh){.memory_s = 15, .put_back_s = 5, .store_s = 10, .shared_s = 5});
 }
