@@ -1,6 +1,7 @@
 #!/bin/bash
 # prose.sh [ROOT] - what people read is plain and short: sentences of *.md and of man pages, words, columns, sizes.
-#   long       a sentence of more than 30 words (README.md: 25), or a line of more than 100 columns (man page, C)
+#   long       a sentence of more than 30 words (README.md: 25), or a line of more than 100 columns (man page, C).
+#              In a public header a "·" ends a sentence, and lines that are set in are no prose.
 #   word       a word or phrase of the list below, in C in a comment
 #   headless   a sentence that begins with Who, Whose, What, Of whom, Of what, Of which and is no question
 #   size       a page beyond its bytes
@@ -77,7 +78,31 @@ offences() { # FILES... - one line an offence: FILE:LINE: KIND: text
         comment = 0
         limit = FILENAME == "README.md" ? 25 : 30
     }
-    header { columns(); banned($0); next }
+    # One line of a comment of a public header.
+    function header_text(line,    parts, count, i) {
+        if (line ~ /^ *$/ || line ~ /^   /) { finish(); return } # between paragraphs; a table, an example
+        count = split(line, parts, / · /)
+        for (i = 1; i <= count; i++) {
+            if (i > 1)
+                finish()
+            add(parts[i])
+        }
+    }
+    header {
+        columns()
+        banned($0)
+        line = $0
+        if (!comment) {
+            if (!sub(/^.*\/\*/, "", line))
+                next
+            finish()
+        } else
+            sub(/^ *\*?/, "", line)
+        comment = line !~ /\*\//
+        sub(/ *\*\/.*/, "", line)
+        header_text(line)
+        next
+    }
     source { # its comments
         columns()
         line = $0

@@ -1,11 +1,11 @@
 /* muster/checkpoint.h - what a checkpoint holds: the training state, by name.
  *
- * A muster_state_t is a list of names with pointers to memory of yours. muster reads that memory
- * when it saves and writes it when it restores; it never copies or frees it.
+ * A muster_state_t is a list of names with pointers to your memory. muster reads that memory
+ * when it saves and writes it when it restores. It never frees it.
  * A restore fills each entry, and fails if an entry was not saved. A saved tensor without an entry
  * is left, and the node's log says so once.
- * Nothing but muster_checkpoint_* blocks or touches a disk. One thread at a time uses a handle;
- * while a save or a restore of it runs, that thread. */
+ * Only muster_checkpoint_* blocks or touches a disk. One thread at a time uses a handle. While a
+ * save or restore of it runs, that is the thread of the save or restore. */
 #ifndef MUSTER_CHECKPOINT_H
 #define MUSTER_CHECKPOINT_H
 
@@ -58,8 +58,8 @@ MUSTER_API void muster_state_destroy(muster_state_t **state);
  * The file format takes "__metadata__" and "muster.sums".
  *
  * A tensor is dense and row-major (C order), in native (little-endian) byte order. dim_count 0 is a
- * single element. A dimension may be 0, and then data may be NULL. A blob is opaque bytes; a blob
- * of another size is refused at a restore, as a wrong shape is.
+ * single element. A dimension may be 0, and then data may be NULL. A blob is opaque bytes. A
+ * restore refuses a blob of another size, as it refuses a wrong shape.
  *
  * MUSTER_E_ARGUMENT: what is wrong with which argument. MUSTER_E_EXISTS: the name is in use.
  * MUSTER_E_NOMEM. On failure the state is as before. */
@@ -77,18 +77,20 @@ MUSTER_API enum muster_status muster_state_add_blob(muster_state_t *state, const
 
 /* Adds this rank's part of a tensor (layout sharded): `count` slices from `begin` on along `axis`.
  * data has them densely, in the shape of the whole with count at the axis. count may be 0.
- * The parts of all ranks make the whole and must not overlap: the rank that saves last looks, until
- * a save of the launch is committed. Its save then fails (MUSTER_E_SAVE), the checkpoint is not
- * committed, and the error names tensor and ranks. Any number of ranks can restore such
- * a checkpoint; each reads only what its own parts need. Entries that are not split must then be
- * the same in every rank's state; a restore checks that. Otherwise as muster_state_add_tensor. */
+ * The parts of all ranks must make the whole and must not overlap. The rank that saves last checks
+ * this until one save of the launch is committed. If the parts do not fit, its save fails
+ * (MUSTER_E_SAVE), the checkpoint is not committed, and the error names tensor and ranks.
+ * Any number of ranks can restore such a checkpoint; each reads only what its own parts need.
+ * Entries that are not split must then be the same in every rank's state; a restore checks that.
+ * Otherwise as muster_state_add_tensor. */
 MUSTER_API enum muster_status muster_state_add_split(muster_state_t *state, const char *name,
                                                      enum muster_dtype dtype,
                                                      const int64_t *whole_shape, size_t dim_count,
                                                      size_t axis, int64_t begin, int64_t count,
                                                      void *data, struct muster_error *ret_error);
 
-/* The usual parts of `length` slices: as even as can be; the first ranks have one more. */
+/* Divides `length` slices among the ranks, as evenly as can be. The first ranks get the slices that
+ * are left over, one each. */
 MUSTER_API void muster_split_range(int64_t length, int rank, int world_size, int64_t *ret_begin,
                                    int64_t *ret_count);
 
@@ -99,20 +101,20 @@ MUSTER_API enum muster_status muster_state_remove(muster_state_t *state, const c
 /* The number of entries; 0 for NULL. */
 MUSTER_API size_t muster_state_count(const muster_state_t *state);
 
-/* The sum of all entries' bytes, which a shard file has plus its header; 0 for NULL. */
+/* The sum of all entries' bytes. A shard file has these and a header. 0 for NULL. */
 MUSTER_API uint64_t muster_state_size_bytes(const muster_state_t *state);
 
 /* --- reading without a job ------------------------------------------------------------------ */
 
 /* These calls are for a program that joins no job, such as an evaluation or an export.
  * `directory` is the path of a checkpoint, as `muster checkpoints` shows it. The calls ask no
- * broker, and do not keep the checkpoint from being deleted meanwhile: muster_manager_pin does.
+ * broker, and do not protect the checkpoint from deletion meanwhile; muster_manager_pin does.
  * Both block for the disk, and any thread may make them. If a key file (muster-environment(7))
  * names a signing key, they refuse a checkpoint that this key did not sign. */
 struct muster_read_options {
     size_t struct_size; /* set by MUSTER_READ_OPTIONS_INIT; do not change */
-    /* Reads only what this rank saved. -1 = what all ranks saved: a tensor that was saved in parts
-     * is put together, and a tensor that differs between the ranks is refused. */
+    /* Reads only what this rank saved. -1 = what all ranks saved. A tensor that was saved in parts
+     * is then joined, and a tensor that differs between the ranks is refused. */
     int rank;
 };
 #define MUSTER_READ_OPTIONS_INIT                                      \
@@ -128,8 +130,8 @@ MUSTER_API void muster_read_options_init(struct muster_read_options *options, si
  *   "files":   {"shard-00000-…": {"bytes": 96, "checksum": "xxh3-128:…", "rank": 0}, …}
  * "ranks": how many ranks have it. A tensor that was saved in parts has "axis", and with option
  * rank also "begin"; its shape is that of the whole, or of the rank's part. A blob is U8 [bytes].
- * If a job's own save_fn wrote it, there are files by their paths and no tensors. Later versions
- * may add members.
+ * A checkpoint that a job's own save_fn wrote has files, by their paths, and no tensors. Later
+ * versions may add members.
  *
  * MUSTER_E_NOT_FOUND there is no such checkpoint, or none of that rank · MUSTER_E_RESTORE it is
  * unfinished · MUSTER_E_CORRUPT damage, in the file that the text names · MUSTER_E_SIGNATURE ·
@@ -140,10 +142,10 @@ MUSTER_API enum muster_status muster_checkpoint_metadata(const char *directory,
                                                          struct muster_error *ret_error);
 
 /* Fills each entry of `state`: from the tensor of its name, or from the file of that path. It reads
- * nothing else. An entry of muster_state_add_split gets that part of a tensor that was saved in
+ * nothing else. An entry of muster_state_add_split gets its part of a tensor that was saved in
  * parts. A tensor is checked by the sums of its own pieces, a file by its checksum.
  *
- * Fails as muster_checkpoint_metadata, and with MUSTER_E_NOT_FOUND there is no such name ·
+ * Fails as muster_checkpoint_metadata, and with: MUSTER_E_NOT_FOUND there is no such name ·
  * MUSTER_E_RESTORE it has another type, shape or size, or differs between the ranks. The memory is
  * then as before. MUSTER_E_CORRUPT damage, in the file and tensor that the text names; entries
  * may be overwritten in part. */

@@ -1,13 +1,12 @@
-/* client.h - asks about jobs, and asks something of them: what the tool `muster` uses
- * (libmuster-query).
+/* client.h - questions about jobs, and orders to them (libmuster-query). The tool `muster` uses it.
  *
- * A client asks either a broker, or the broker's database file itself, read-only, also while the
- * broker runs or is down. Both give the same rows. Only a broker takes orders (notify, cancel,
- * save).
+ * A client asks either a broker, or the broker's database file. The file is only read, and the
+ * broker may run or be down meanwhile. Both give the same rows. Only a broker takes orders (notify,
+ * cancel, save).
  *
  * Threads: a client and its rows are used by one thread at a time; two clients are independent.
- * Blocking: every call that asks blocks until it is answered, at most timeout_ms of open; a
- * database is waited for as long only while it is busy.
+ * Blocking: every call that asks a broker blocks until it is answered, at most timeout_ms of open.
+ * A database is waited for only while it is busy, and for no longer than that.
  * Time: *_unix_ms are milliseconds since 1970 of the broker's clock, 0 = has not happened; other
  * *_ms are durations, -1 = not known. Steps and ranks: -1 = none. Checkpoints are named by the
  * number of the round that made them; 0 = none. Words (states, causes, kinds) are those of
@@ -27,14 +26,16 @@ typedef struct muster_rows muster_rows_t;
 
 #define MUSTER_CLIENT_TIMEOUT_MS 5000
 
-/* Opens address_or_path: "tcp://host:port" or "ipc://path" is a broker, "postgresql://..." what
- * brokers share (musterd --shared), anything else the path of a broker's database. Of several
- * brokers' addresses with commas between them it asks the one that answers; an error names each.
+/* Opens address_or_path: "tcp://host:port" or "ipc://path" is a broker, "postgresql://..." is what
+ * brokers share (musterd --shared), and anything else is the path of a broker's database. Several
+ * brokers' addresses have commas between them; it asks the one that answers, and an error names
+ * each.
  * NULL: what MUSTER_BROKER or MUSTER_DB names, else the broker that was started on this host
  * without options, else its database. Does not speak to the broker yet, so an absent one shows at
  * the first question. A database is opened and checked at once. timeout_ms: of each later call; 0 =
- * 5000. *ret_client is owned by the caller: muster_client_close. MUSTER_E_ARGUMENT the address is
- * none, or PostgreSQL refuses for good · MUSTER_E_STORAGE PostgreSQL cannot be reached ·
+ * 5000. *ret_client is owned by the caller: muster_client_close.
+ * MUSTER_E_ARGUMENT this is no address, or PostgreSQL refuses it for good · MUSTER_E_STORAGE
+ * PostgreSQL cannot be reached ·
  * MUSTER_E_UNSUPPORTED built without it · MUSTER_E_BROKER with NULL, none of these is there; the
  * text names what was looked for · MUSTER_E_NOT_FOUND no such file · MUSTER_E_CORRUPT not a muster
  * database, or damaged · MUSTER_E_SCHEMA written by a newer (or much older) muster · MUSTER_E_IO it
@@ -342,7 +343,7 @@ struct muster_host_row {
     const char *state;     /* running, waiting for the next launch, left, lost */
     int64_t state_unix_ms; /* since then; lost: when it was last heard */
 };
-/* What the newest launch told: which checkpoints stay, and when the broker saves. */
+/* The policies that the newest launch told: which checkpoints stay, and when the broker saves. */
 struct muster_policy_row {
     const char *job;
     int64_t generation;
@@ -409,7 +410,7 @@ MUSTER_API enum muster_status muster_client_events(muster_client_t *client, cons
                                                    muster_rows_t **ret_rows,
                                                    struct muster_error *ret_error);
 /* The incidents of a generation, by time: errors, losses, withdrawn notices, its end. Those with
- * seq 0 are the broker's: kind "broker started", and "broker blocked" (its disk has been full since
+ * seq 0 are the broker's own: kind "broker started", and "broker blocked" (its disk is full since
  * then). */
 MUSTER_API enum muster_status muster_client_incidents(muster_client_t *client, const char *job,
                                                       int64_t generation, muster_rows_t **ret_rows,
@@ -439,9 +440,9 @@ MUSTER_API enum muster_status muster_client_task_workers(muster_client_t *client
                                                          muster_rows_t **ret_rows,
                                                          struct muster_error *ret_error);
 
-/* The hosts of a launch that hosts formed by themselves (`muster run --nodes`), by place, and
- * behind the newest those that wait for the next. None where a scheduler or one host started the
- * ranks. */
+/* The hosts of a launch that hosts formed by themselves (`muster run --nodes`), by place. Hosts
+ * that wait for the next launch follow those of the newest one. There are none where a scheduler or
+ * one host started the ranks. */
 MUSTER_API enum muster_status muster_client_hosts(muster_client_t *client, const char *job,
                                                   int64_t launch, /* 0 = the newest */
                                                   muster_rows_t **ret_rows,
@@ -462,7 +463,7 @@ MUSTER_API enum muster_status muster_client_broker(muster_client_t *client,
 MUSTER_API void muster_rows_destroy(muster_rows_t **rows);
 MUSTER_API size_t muster_rows_count(const muster_rows_t *rows); /* 0 for NULL */
 
-/* What the rows of a question are. */
+/* The kind of the rows that answer a question. */
 enum muster_row_kind {
     MUSTER_ROW_NONE,
     MUSTER_ROW_JOB,
@@ -532,7 +533,7 @@ MUSTER_API int64_t muster_rows_integer(const muster_rows_t *rows, size_t row, si
 /* Each returns when the broker has committed the order. After an error an order may be repeated,
  * and is not done twice: an id names the same notice or the same save.
  * MUSTER_E_BROKER no answer within the timeout · MUSTER_E_STORAGE the broker could not write for so
- * long; after both, the order may or may not have been taken: repeat it with the same id ·
+ * long. After these two it is not known whether the order was taken: repeat it with the same id.
  * MUSTER_E_UNSUPPORTED the client reads a database · MUSTER_E_NOT_FOUND no such job, rank or notice
  * · any other code is the broker's refusal with its text. */
 
@@ -543,7 +544,7 @@ MUSTER_API enum muster_status muster_client_notify(muster_client_t *client, cons
                                                    const char *id, int rank, int64_t grace_ms,
                                                    const char *text, int64_t *ret_round,
                                                    struct muster_error *ret_error);
-/* Withdraws a notice. That works until ranks are being frozen for it. MUSTER_E_ENDING: it is too
+/* Withdraws a notice. That works until the ranks are frozen for it. MUSTER_E_ENDING: it is too
  * late, and the save or the end still comes; the text names the round. */
 MUSTER_API enum muster_status muster_client_cancel(muster_client_t *client, const char *job,
                                                    const char *id, struct muster_error *ret_error);
@@ -553,13 +554,13 @@ MUSTER_API enum muster_status muster_client_save_now(muster_client_t *client, co
                                                      const char *id, int64_t *ret_round,
                                                      struct muster_error *ret_error);
 /* Holds a checkpoint (0 = the newest): it is not deleted while this pin stands. lease_ms: the pin
- * ends after so long, unless it is told again with the same id; 0 = until unpin. *ret_checkpoint
+ * ends after so long, unless a call with the same id renews it; 0 = until unpin. *ret_checkpoint
  * (may be NULL) is its number. */
 MUSTER_API enum muster_status muster_client_pin(muster_client_t *client, const char *job,
                                                 int64_t checkpoint, const char *id,
                                                 int64_t lease_ms, int64_t *ret_checkpoint,
                                                 struct muster_error *ret_error);
-/* Ends the pin of one checkpoint (0 = all pins of this id). One without a pin is no error. */
+/* Ends the pin of one checkpoint (0 = all pins of this id). It is no error if there is none. */
 MUSTER_API enum muster_status muster_client_unpin(muster_client_t *client, const char *job,
                                                   int64_t checkpoint, const char *id,
                                                   struct muster_error *ret_error);
@@ -577,19 +578,19 @@ MUSTER_API enum muster_status muster_client_import(muster_client_t *client, cons
                                                    const char *path, const char *manifest,
                                                    size_t size, bool *ret_new,
                                                    struct muster_error *ret_error);
-/* Waits until the job's newest committed checkpoint has a greater number than after_checkpoint (0 =
- * until there is one), at most timeout_ms; broker or database, asked every 200 ms. *ret_rows
- * (owned) holds that one row. MUSTER_E_TIMEOUT: there is none yet. Call it again with the number
- * that it gave, to go through all checkpoints that come. Pin one before you read it. */
+/* Waits, at most timeout_ms, until the job's newest committed checkpoint has a greater number than
+ * after_checkpoint (0 = until there is one). It asks every 200 ms. *ret_rows (owned) holds that one
+ * row. MUSTER_E_TIMEOUT: there is none yet. To go through all checkpoints that come, call it again
+ * with the number that it gave. Pin a checkpoint before you read it. */
 MUSTER_API enum muster_status
 muster_client_wait_checkpoint(muster_client_t *client, const char *job, int64_t after_checkpoint,
                               int64_t timeout_ms, muster_rows_t **ret_rows,
                               struct muster_error *ret_error);
-/* For supervisors: a rank's process ended without leaving, by signo, or with code if signo is 0.
- * incarnation has 16 hexadecimal digits, as in the life file (see muster-run(1)). The broker pings
- * the process; if nothing answers, the other ranks learn at once that the rank is lost. *ret_lived
- * (may be NULL): the broker knew it as alive. Nothing happens to a node that left, or that still
- * speaks. */
+/* For supervisors: reports that a rank's process ended without leaving its job, by signo, or with
+ * code if signo is 0. incarnation has 16 hexadecimal digits, as in the life file (see
+ * muster-run(1)). The broker pings the process. If nothing answers, the other ranks learn at once
+ * that the rank is lost. *ret_lived (may be NULL): the broker knew it as alive. Nothing happens to
+ * a node that left, or that still answers. */
 MUSTER_API enum muster_status muster_client_gone(muster_client_t *client, const char *job, int rank,
                                                  const char *incarnation, int code, int signo,
                                                  bool *ret_lived, struct muster_error *ret_error);

@@ -10,38 +10,36 @@
  *   muster_coordinator_flush / _close     until all is on record with the broker
  *
  * Errors. The first task that fails stops the queue. The next schedule, join or done returns its
- * error.
- * Before it returns, running tasks are told to end and are waited for, and queued tasks are
- * cancelled; schedule them again if you still want them. Afterwards the error is cleared, and
- * everything goes on.
+ * error. Before it returns, running tasks are told to end and are waited for, and queued tasks are
+ * cancelled. Schedule those again if you still want them. Afterwards the error is cleared, and
+ * the queue goes on.
  * error.text names task, function and worker, and how many queued tasks were cancelled; error.code
  * is the handler's own.
  * When the call has returned, no task of the queue is executing at any worker that the broker
  * reaches (a function of create_per_worker may be). If the coordinator dies before a call has
- * returned an error, the next coordinator of the queue gets it (and twice, if it dies in that
- * moment).
+ * returned an error, the next coordinator of the queue gets it. If it dies at that very moment,
+ * both get it.
  *
  * A worker that is lost is no error: its tasks go to others. A parameter server (a node of role ps)
- * that is lost, preempted or failed, or does not join the next launch within seconds, is an error:
- * MUSTER_E_UNAVAILABLE, until one of its rank is back, over all later launches, until the job has
- * finished. Nodes of role ps join the launch of a chief, which may be the coordinator's process.
- * Before there is one their muster_node_open waits, and nobody misses them.
+ * that is lost, preempted or failed, or does not join the next launch within seconds, is an error.
+ * Calls return MUSTER_E_UNAVAILABLE until a process of its rank is back. That holds over all later
+ * launches, until the job has finished. Nodes of role ps join the launch of a chief, which may be
+ * the coordinator's process. Without a chief their muster_node_open waits, and nobody misses them.
  *
- * Statuses of a task; error.task is its number, and the queue was cancelled as above:
+ * Statuses of a task. error.task is its number, and the queue was cancelled as above.
  * MUSTER_E_TASK the handler's own failure, its code in error.code · MUSTER_E_INPUT a per-worker
  * value could not be made · MUSTER_E_LOST the task ended its workers · MUSTER_E_TASK_TIMEOUT it
  * broke its call's timeout_ms · MUSTER_E_NOT_FOUND its worker has no such function ·
  * MUSTER_E_ARGUMENT and MUSTER_E_NOMEM its result was too long for muster or for its worker ·
  * MUSTER_E_CANCELLED.
  *
- * Statuses of the call itself; error.task is 0, and nothing happened to any task:
+ * Statuses of the call itself. error.task is 0, and nothing happened to any task.
  * MUSTER_E_TIMEOUT the call's own wait is over: call again · MUSTER_E_ARGUMENT, MUSTER_E_NOMEM and
- * MUSTER_E_NOT_FOUND as each call says · MUSTER_E_UNAVAILABLE · MUSTER_E_BROKER no broker is heard:
- * nothing is lost, call again · MUSTER_E_STORAGE the broker cannot write, or cannot read the
- * answer: the same. Both are told at the call's own time-out, or when the call has waited for
- * broker_timeout_ms · MUSTER_E_STALE another
- * coordinator of this name took the queue over, or the queue was lost with the broker's database:
- * error.text says which.
+ * MUSTER_E_NOT_FOUND as each call says · MUSTER_E_UNAVAILABLE · MUSTER_E_STALE another coordinator
+ * of this name took the queue over, or the queue was lost with the broker's database; error.text
+ * says which · MUSTER_E_BROKER no broker is heard · MUSTER_E_STORAGE the broker cannot write, or
+ * cannot read the answer. After these two nothing is lost: call again. They are told at the call's
+ * own time-out, or when the call has waited for broker_timeout_ms.
  *
  * Threads: any number of threads may make all calls but close. Blocking calls take a timeout in
  * milliseconds; -1 = as long as the broker is heard. A thread of muster's own speaks with the
@@ -96,15 +94,16 @@ MUSTER_API void muster_coordinator_options_init(struct muster_coordinator_option
 MUSTER_API enum muster_status
 muster_coordinator_open(const struct muster_coordinator_options *options,
                         muster_coordinator_t **ret_coordinator, struct muster_error *ret_error);
-/* Waits until the broker has all scheduled tasks on record: from then on they are done, whatever
- * ends. It does not wait for tasks that are scheduled meanwhile. MUSTER_E_TIMEOUT tells how many
+/* Waits until the broker has all scheduled tasks on record: from then on they will be done,
+ * whatever process ends. It does not wait for tasks that are scheduled meanwhile. MUSTER_E_TIMEOUT
+ * tells how many
  * are missing · MUSTER_E_BROKER · MUSTER_E_STORAGE the broker cannot write · MUSTER_E_STALE. */
 MUSTER_API enum muster_status muster_coordinator_flush(muster_coordinator_t *coordinator,
                                                        int64_t timeout_ms,
                                                        struct muster_error *ret_error);
-/* Hands over what the broker has not taken yet, until none was taken, or no broker was heard, for
- * broker_timeout_ms. Scheduled tasks then go on. Closes in every case and nulls; NULL-safe. No
- * other call may run. Remote values stay valid, for what is known of them.
+/* Hands over the tasks that the broker has not taken yet. It gives up when the broker took none, or
+ * was not heard, for broker_timeout_ms. Scheduled tasks then go on. Closes in every case and nulls;
+ * NULL-safe. No other call may run. Remote values stay valid, for what is known of them.
  * MUSTER_OK, or why tasks that were not taken are lost: MUSTER_E_TIMEOUT · MUSTER_E_BROKER ·
  * MUSTER_E_STORAGE the broker cannot write · MUSTER_E_STALE · MUSTER_E_FORKED. */
 MUSTER_API enum muster_status muster_coordinator_close(muster_coordinator_t **coordinator,
@@ -133,7 +132,7 @@ MUSTER_API void muster_call_init(struct muster_call *call, size_t struct_size);
 
 /* Schedules one task. Blocks to raise an error (see above), and while the queue is full: max_queued
  * tasks have not ended, or 64 MiB of arguments are not on record with the broker.
- * *ret_value is owned: muster_remote_value_free. ret_value may be NULL: nobody asks for the result.
+ * *ret_value is owned: muster_remote_value_free. NULL: you do not want the result.
  * MUSTER_E_ARGUMENT · MUSTER_E_TIMEOUT the queue stayed full · a pending error: nothing was
  * scheduled. */
 MUSTER_API enum muster_status muster_coordinator_schedule(muster_coordinator_t *coordinator,
@@ -141,8 +140,8 @@ MUSTER_API enum muster_status muster_coordinator_schedule(muster_coordinator_t *
                                                           int64_t timeout_ms,
                                                           muster_remote_value_t **ret_value,
                                                           struct muster_error *ret_error);
-/* Waits until every task has ended. MUSTER_E_TIMEOUT · an error of a task; this
- * return clears it. */
+/* Waits until every task has ended. MUSTER_E_TIMEOUT · an error of a task, which is cleared when
+ * this returns it. */
 MUSTER_API enum muster_status muster_coordinator_join(muster_coordinator_t *coordinator,
                                                       int64_t timeout_ms,
                                                       struct muster_error *ret_error);
@@ -155,10 +154,10 @@ MUSTER_API enum muster_status muster_coordinator_done(muster_coordinator_t *coor
 /* A value that every worker makes by its function before it gets tasks of this queue. A worker that
  * comes back as a new process makes it again. Returns when the broker has it on record. *ret_value
  * lives as long as the coordinator: there is nothing to free. Arguments have at most 49,152 bytes.
- * A worker that cannot make it fails only the tasks that use it (MUSTER_E_INPUT). If making it took
- * max_attempts workers with it, the tasks that use it fail so on every worker.
+ * If a worker cannot make it, only the tasks there that use it fail (MUSTER_E_INPUT). If
+ * max_attempts workers ended while they made it, the tasks that use it fail so on every worker.
  * After an attach the same calls in the same order find the values again, by their numbers.
- * MUSTER_E_EXISTS: another call made the one of this number; the right call that follows gets it.
+ * MUSTER_E_EXISTS: a different call made the value of this number. The right call then gets it.
  * After MUSTER_E_TIMEOUT, MUSTER_E_BROKER or MUSTER_E_STORAGE the value may be on record: the same
  * call again finds it, and makes no other. */
 MUSTER_API enum muster_status muster_coordinator_create_per_worker(
@@ -166,7 +165,7 @@ MUSTER_API enum muster_status muster_coordinator_create_per_worker(
     muster_per_worker_t **ret_value, struct muster_error *ret_error);
 
 /* Waits for the task and borrows its result, which is valid until the value is freed. *ret_size 0:
- * it gave none. It returns the error of a task that failed, and does not clear it. Also with
+ * it gave none. It returns the error of a task that failed, and does not clear it. Even with
  * timeout_ms 0 the broker has a second to say whether a former coordinator's task has ended, and to
  * send the result of a task that has.
  * MUSTER_E_CANCELLED: also of a task that had not ended when another failed · MUSTER_E_TIMEOUT ·
@@ -195,8 +194,8 @@ MUSTER_API enum muster_status muster_coordinator_fetch(muster_coordinator_t *coo
                                                        int64_t timeout_ms,
                                                        struct muster_error *ret_error);
 
-/* Cancels one task: at once if it is queued. Else its handler sees the flag and ends
- * as it likes. */
+/* Cancels one task: at once if it is queued. If it runs, its handler sees muster_task_cancelled,
+ * and ends as it likes. */
 MUSTER_API enum muster_status muster_remote_value_cancel(muster_remote_value_t *value,
                                                          struct muster_error *ret_error);
 /* Its number in its queue, from 1 on. */
@@ -212,8 +211,8 @@ MUSTER_API enum muster_status muster_coordinator_value(muster_coordinator_t *coo
                                                        uint64_t id,
                                                        muster_remote_value_t **ret_value,
                                                        struct muster_error *ret_error);
-/* Ends the keeping of what former coordinators left: from then on only values that are held are
- * kept. */
+/* Gives up the results that former coordinators left. From then on only values that this one holds
+ * are kept. */
 MUSTER_API void muster_coordinator_release(muster_coordinator_t *coordinator);
 
 #ifdef __cplusplus

@@ -1,7 +1,7 @@
 /* manager.h - checkpoints by step, as Orbax' CheckpointManager, with saves that all ranks agree on.
  * See muster-manager(3).
  *
- *   muster_manager_open       says where, how checkpoints are called, when to save, what to keep
+ *   muster_manager_open       where checkpoints go, their names, when to save, what to keep
  *   muster_manager_restore    joins the job and restores; every rank gets the same checkpoint
  *   muster_manager_save       after each step: the boundary before the next; saves if a policy, the
  *                             caller or a notice says so
@@ -90,26 +90,24 @@ MUSTER_API enum muster_status muster_manager_open(const struct muster_manager_op
 
 /* Waits for saves that are under way, at most save_timeout_ms. If no broker is heard for 5 s, as
  * over its restart, it waits 30 s for one, and gives up a save that is not on record by then.
- * After a wait that interrupted_fn broke off, it waits for no save (MUSTER_E_INTERRUPTED).
+ * If interrupted_fn broke off a wait before, it waits for no save (MUSTER_E_INTERRUPTED).
  * Then leaves the job as muster_node_close does, with the same code, and frees the manager in every
  * case. Nulls the handle; NULL-safe.
- * If leaving the job has nothing to tell, it returns a save that failed and that nobody was told
- * of, the first of several. If there is none, it returns a checkpoint that could not be deleted
+ * It returns an error of leaving the job, if there is one. Else it returns the first failed save
+ * that the caller was not told of. Else it returns a checkpoint that could not be deleted
  * (MUSTER_E_IO, MUSTER_E_CORRUPT). All of them are in the log. */
 MUSTER_API enum muster_status muster_manager_close(muster_manager_t **manager, int code,
                                                    struct muster_error *ret_error);
-/* For a caller that does not know how its program ends, as a finalizer: close is not the job's end
- * then, and leaves the newest checkpoint to the next launch, whatever the policies want. NULL-safe.
- */
+/* For a caller that does not know how its program ends, such as a finalizer. close then does not
+ * mean that the job is done. It leaves the newest checkpoint to the next launch, whatever the
+ * policies want. NULL-safe. */
 MUSTER_API void muster_manager_keep_newest(muster_manager_t *manager);
 
-/* The node of a manager that has restored, else NULL. Borrowed until close. Its steps are the
- * manager's:
- * call no boundary of it. */
+/* The node of a manager that has restored, else NULL. Borrowed until close. The manager counts its
+ * steps, so call no boundary of it. */
 MUSTER_API muster_node_t *muster_manager_node(const muster_manager_t *manager);
 
-/* --- restoring
- * ------------------------------------------------------------------------------------- */
+/* --- restoring --------------------------------------------------------------------------- */
 
 struct muster_restored {
     int64_t step;        /* index of the restored step; training goes on with step + 1 */
@@ -122,23 +120,22 @@ struct muster_restored {
  * Once, before the first step. step: MUSTER_STEP_LATEST, or an older one. All ranks have to ask for
  * the same.
  * After an older one, newer checkpoints no longer count; policy.h says when they are deleted.
- * MUSTER_E_NOT_FOUND with MUSTER_STEP_LATEST nothing is saved yet: ret_restored->step is -1, the
- * job has been joined, and training begins with step 0 · MUSTER_E_NOT_FOUND with a step there is no
- * such checkpoint: the job is not joined, and nothing has changed. If a save of it never ended, the
+ * MUSTER_E_NOT_FOUND for MUSTER_STEP_LATEST: nothing is saved yet. ret_restored->step is -1, the
+ * job has been joined, and training begins with step 0 · MUSTER_E_NOT_FOUND for a step: there is no
+ * such checkpoint. The job is not joined, and nothing has changed. If a save of it never ended, the
  * text says so · else as muster_node_open and muster_node_restore.
  *
  * A read-only manager fills options.state or calls restore_fn, at any time, for any step, as often
- * as wanted. Of a sharded checkpoint the state's tensors get the wholes of what its ranks split;
- * restore_fn cannot. The checkpoint is pinned while it is read. A reader that dies holds it for a
- * minute.
+ * as wanted. From a sharded checkpoint the state gets whole tensors, joined from the ranks' parts;
+ * restore_fn cannot do this. The checkpoint is pinned while it is read. A reader that dies holds it
+ * for a minute.
  * ret_restored may be NULL. struct_size: of *ret_restored, of which no byte beyond is written. */
 MUSTER_API enum muster_status muster_manager_restore(muster_manager_t *manager, int64_t step,
                                                      struct muster_restored *ret_restored,
                                                      size_t struct_size,
                                                      struct muster_error *ret_error);
 
-/* --- saving
- * ---------------------------------------------------------------------------------------- */
+/* --- saving ------------------------------------------------------------------------------ */
 
 /* It stands in a list and so never grows: a list's stride is its program's. */
 struct muster_metric {
@@ -151,12 +148,12 @@ struct muster_save_request {
     bool force;         /* whatever the policies say; on all ranks */
     /* The state that a save of this step writes, also one by a preemption. NULL =
      * options.node->state, which is also what a restore fills. Borrowed until close, or until a
-     * later save, or should_save of a later step, has returned MUSTER_OK: a preemption may come
-     * behind the last step. A call that is refused changes nothing. Not with a save_fn or a
+     * later save, or should_save of a later step, has returned MUSTER_OK, because a preemption may
+     * come after this call. A call that is refused changes nothing. Not with a save_fn or a
      * snapshot_fn, which save by themselves. */
     const muster_state_t *state;
     /* Metrics and metadata for the checkpoint of this step, also of one by a preemption. All
-     * borrowed for the call. Of a checkpoint of several ranks those of the lowest rank count. */
+     * borrowed for the call. If several ranks save, those of the lowest rank count. */
     const struct muster_metric *metrics;
     size_t metrics_count;
     const char *custom_metadata; /* a JSON object of at most 16,383 bytes; NULL = none */
@@ -177,12 +174,13 @@ MUSTER_API void muster_save_request_init(struct muster_save_request *request, si
  * If nothing is to be saved it costs no more than muster_node_run's boundary.
  * With the node's option save_behind it returns when the state is taken, and the save goes on
  * behind the training; the next save waits for it. A failure is told once: by the next save that
- * saves (whose own *ret_saved is still right), by wait_until_finished or by check_for_errors.
+ * saves, by wait_until_finished or by check_for_errors. *ret_saved of that next save still tells of
+ * its own step.
  * request may be NULL. *ret_saved (may be NULL) is true if this step is committed, or with
  * save_behind taken, and false on any other failure.
  * MUSTER_OK · MUSTER_PREEMPTED the job is being terminated (policy RETURN) · MUSTER_E_EXISTS the
  * step is committed already (also with force): nothing was done, go on · MUSTER_E_ARGUMENT the step
- * is negative, goes backwards or leaves some out, or there was no restore before ·
+ * is negative, goes backwards or skips steps, or there was no restore before ·
  * MUSTER_E_ABORTED, MUSTER_E_SAVE, MUSTER_E_STORAGE the save failed, earlier ones are untouched,
  * training may go on · MUSTER_E_TIMEOUT it is not known yet how it went · and the statuses of
  * muster_node_run. */
@@ -202,9 +200,9 @@ MUSTER_API enum muster_status muster_manager_save(muster_manager_t *manager, int
 MUSTER_API enum muster_status muster_manager_should_save(muster_manager_t *manager, int64_t step,
                                                          bool *ret_should_save,
                                                          struct muster_error *ret_error);
-/* The same where the program itself decides that this step is saved, alike on all ranks: a yes
- * whatever the policies say. *ret_begun (may be NULL) is false where should_save would say no in
- * spite of a policy: the broker is not heard, or the step was passed before. */
+/* Begins a save that the program itself decides, alike on all ranks: should_save with a yes,
+ * whatever the policies say. *ret_begun (may be NULL) is false if this step cannot be saved: the
+ * broker is not heard, or the step was passed before. */
 MUSTER_API enum muster_status muster_manager_begin_save(muster_manager_t *manager, int64_t step,
                                                         bool *ret_begun,
                                                         struct muster_error *ret_error);
@@ -220,12 +218,11 @@ MUSTER_API enum muster_status muster_manager_check_for_errors(muster_manager_t *
                                                               struct muster_error *ret_error);
 /* Never waits. */
 MUSTER_API bool muster_manager_is_saving_in_progress(muster_manager_t *manager);
-/* Is the job being terminated, and `step` the step that is saved for it, or behind
- * it? Never waits. */
+/* Is the job being terminated, and is `step` the step that is saved for it, or a later one? Never
+ * waits. */
 MUSTER_API bool muster_manager_reached_preemption(muster_manager_t *manager, int64_t step);
 
-/* --- what there is
- * --------------------------------------------------------------------------------- */
+/* --- what there is ----------------------------------------------------------------------- */
 
 struct muster_checkpoint_info {
     uint64_t checkpoint; /* number of the round that made it */
@@ -244,8 +241,8 @@ struct muster_checkpoint_info {
  * directory. Right after a save that takes up to 2 s more: a checkpoint gets its manifest and final
  * name a moment after its commit. If it cannot get them, as on a full disk, the path is where it
  * was written, in .muster. *ret_all is borrowed until the next call of the manager. An empty list
- * is MUSTER_OK. struct_size: of one of *ret_all, at least 1. A member that this library does not
- * know is 0 or NULL. */
+ * is MUSTER_OK. struct_size: of one element of *ret_all, at least 1. A member that this library
+ * does not know is 0 or NULL. */
 MUSTER_API enum muster_status
 muster_manager_all_steps(muster_manager_t *manager, const struct muster_checkpoint_info **ret_all,
                          size_t *ret_count, size_t struct_size, struct muster_error *ret_error);
@@ -278,17 +275,16 @@ MUSTER_API enum muster_status
 muster_manager_wait_for_new_checkpoint(muster_manager_t *manager, int64_t after_step,
                                        int64_t timeout_ms, int64_t *ret_step,
                                        struct muster_error *ret_error);
-/* The same, of a step above the last one that this call gave (as checkpoints_iterator). It holds
- * nothing:
- * if the job's keep policies are short, the checkpoint may be gone before it is read. To get the
- * newest, restore MUSTER_STEP_LATEST. To get this one, pin it (through a broker), and take
- * MUSTER_E_NOT_FOUND for "the next one". */
+/* The same, of a step above the last one that this call gave (as checkpoints_iterator). It does not
+ * hold the checkpoint: if the job keeps few, this one may be gone before it is read. To get the
+ * newest, restore MUSTER_STEP_LATEST. To get this one, pin it (through a broker). If the pin
+ * returns MUSTER_E_NOT_FOUND, go on to the next. */
 MUSTER_API enum muster_status muster_manager_next_checkpoint(muster_manager_t *manager,
                                                              int64_t timeout_ms, int64_t *ret_step,
                                                              struct muster_error *ret_error);
 
-/* Protects the checkpoint of this step for lease_ms (above 0), or until unpin or close. Another
- * call counts lease_ms from then. *ret_step (may be NULL) is its step, for MUSTER_STEP_LATEST. A
+/* Protects the checkpoint of this step for lease_ms (above 0), or until unpin or close. A further
+ * call starts lease_ms again. *ret_step (may be NULL) is its step, for MUSTER_STEP_LATEST. A
  * lease ends by itself, so a reader that dies holds nothing for ever. MUSTER_E_UNSUPPORTED: a
  * directory without a broker, where only its own job deletes. */
 MUSTER_API enum muster_status muster_manager_pin(muster_manager_t *manager, int64_t step,

@@ -8,14 +8,13 @@
  * hold, release, restore, close and set_position. Any thread may call total_run_calls,
  * reached_preemption, generation, rank, world_size, restart_code, notify, fail and notify_signal,
  * but not while close runs or after it. Callbacks say on which thread they run.
- * A node owns background threads with all signals blocked: its own, its connection's, and one each
- * for termination_watcher_fn, for log and on_error, for manifests, for saves behind, and for the
- * checksum of a save or restore.
+ * A node owns background threads with all signals blocked: its own and its connection's. It has one
+ * each for termination_watcher_fn, for log and on_error, for manifests, for saves behind, and for
+ * the checksum of a save or restore.
  * A callback that does not return stops neither heartbeats nor notices. close leaves its thread
  * behind after 1.5 s; what the callback uses must then stay valid. The same holds for a save behind
- * that does not end within 1.5 s of being broken off (0.25 s within a second of this process's own
- * deadline).
- * Such a save does not count, and its memory stays taken.
+ * that was broken off and does not end within 1.5 s. In the last second before this process's own
+ * deadline it has 0.25 s. Such a save does not count, and its memory is not freed.
  *
  * Fork. In a forked child every call returns MUSTER_E_FORKED (or does nothing) and touches nothing.
  * The child's signals are as they were before the node. A node that the child opens is its own.
@@ -47,7 +46,7 @@ enum muster_role {
  * sharded: every rank holds its part, and the shards of all ranks make it. */
 enum muster_layout { MUSTER_LAYOUT_DEFAULT, MUSTER_LAYOUT_REPLICATED, MUSTER_LAYOUT_SHARDED };
 
-/* What a boundary does once the job's termination is settled.
+/* The policy of a boundary once the job's termination is settled.
  * EXIT (as TerminationConfig): it waits for own writes, sends LEAVE, and calls exit_fn once, on the
  * training thread.
  * RETURN: it returns MUSTER_PREEMPTED. The caller leaves its loop, calls muster_node_close, and
@@ -128,11 +127,11 @@ typedef void muster_log_fn(int level, const char *text, void *arg);
 
 /* Is this wait to be broken off? Asked about 10 times a second wherever a call of the node waits,
  * on the thread that called. true: that call returns MUSTER_E_INTERRUPTED within a second, and the
- * other ranks are told that this one failed. muster's own reading and writing of files goes on to
- * its end. Must not call muster. */
+ * other ranks are told that this one failed. A file that muster itself is reading or writing is
+ * finished first. Must not call muster. */
 typedef bool muster_interrupted_fn(void *arg);
 
-/* What happens at nodes, in a queue that the program reads (see below). */
+/* A queue of events at nodes, which the program reads (see below). */
 typedef struct muster_events muster_events_t;
 
 /* As TensorFlow's TerminationConfig. It stands inside muster_node_options and so never grows: a new
@@ -173,7 +172,7 @@ struct muster_node_options {
     enum muster_layout layout; /* default: replicated */
     /* One shared directory for all ranks; NULL = MUSTER_CHECKPOINT_DIR. */
     const char *checkpoint_dir;
-    /* What the default save writes and restore fills; borrowed until close. */
+    /* The default save writes it, and the default restore fills it; borrowed until close. */
     muster_state_t *state;
     struct muster_termination_config termination;
     muster_error_fn *on_error;
@@ -213,10 +212,10 @@ struct muster_node_options {
     /* Gets what happens, beside on_error and log; NULL = nobody asks. Borrowed until the node is
      * open (a manager opens its node in restore), which then holds it until it is closed. */
     muster_events_t *events;
-    /* Asked on the training thread before a save reads option state, or a restore fills it. Not 0
-     * fails the save or the restore with this code; muster_node_save_fail says why of a save. For
-     * bindings, whose program may have given the memory of an entry away. NULL = the memory is
-     * there until close. */
+    /* Asked on the training thread before a save reads option state, or a restore fills it. Another
+     * code than 0 fails the save or the restore; muster_node_save_fail adds why a save fails. It is
+     * for bindings whose program may have released the memory of an entry. NULL = the memory stays
+     * until close. */
     int (*state_check_fn)(void *arg);
 };
 #define MUSTER_NODE_OPTIONS_INIT                                                        \
@@ -269,7 +268,7 @@ MUSTER_API enum muster_status muster_node_save_if_preempted(muster_node_t *node,
                                                             struct muster_error *ret_error);
 
 /* A block that counts as one step (as watch_preemption_scope). enter is the boundary before it, and
- * leave(0) the one after it. leave(code != 0) says that the block failed, as a step that fails. */
+ * leave(0) the one after it. leave with another code means that the step failed. */
 MUSTER_API enum muster_status muster_node_scope_enter(muster_node_t *node,
                                                       struct muster_error *ret_error);
 MUSTER_API enum muster_status muster_node_scope_leave(muster_node_t *node, int code,
@@ -318,10 +317,10 @@ MUSTER_API enum muster_status muster_node_wait_until_finished(muster_node_t *nod
 /* This process failed for a reason of its own. All ranks are told (the first error wins), and every
  * later boundary here returns MUSTER_E_STEP. code and text are the caller's; text is copied. */
 MUSTER_API enum muster_status muster_node_fail(muster_node_t *node, int code, const char *text);
-/* As muster_node_fail, where another rank may be the cause: a collective that broke because a peer
- * went away in it. First waits, at most wait_ms (0 = 6 s), for the broker to say who is gone.
- * MUSTER_E_PEER, and what else ends the launch meanwhile: the rank is in ret_error, and nobody
- * blames this one · MUSTER_E_STEP: nobody is gone, and all ranks were told code and text ·
+/* As muster_node_fail, where another rank may be the cause, such as a collective that broke because
+ * a peer went away. First waits, at most wait_ms (0 = 6 s), for the broker to say who is gone.
+ * MUSTER_E_PEER, or another status that ends the launch: the rank is in ret_error, and this one is
+ * not blamed · MUSTER_E_STEP nobody is gone, and all ranks were told code and text ·
  * MUSTER_E_INTERRUPTED. Training thread. */
 MUSTER_API enum muster_status muster_node_fail_suspecting(muster_node_t *node, int code,
                                                           const char *text, int64_t wait_ms,
@@ -335,10 +334,10 @@ struct muster_announced {
     int64_t save_ms; /* until the save for it begins, as planned now; -1 = not known */
 };
 /* Is the end of a process of this job announced, and when does it come? A program may use the time
- * for a shorter evaluation, or tell its user. What the broker knows is at most a second old. False:
- * none is announced, or this process has left; then kind is MUSTER_NOTICE_NONE, and the rest -1.
- * struct_size: of *ret_announced, of which no byte beyond is written. Any thread, not while close
- * runs or after it; a local read, never waits. */
+ * for a shorter evaluation, or tell its user. The answer is at most a second older than what the
+ * broker knows. False: none is announced, or this process has left; then kind is
+ * MUSTER_NOTICE_NONE, and the rest -1. struct_size: of *ret_announced; no byte beyond is written.
+ * Any thread, not while close runs or after it; a local read, never waits. */
 MUSTER_API bool muster_node_announced(const muster_node_t *node,
                                       struct muster_announced *ret_announced, size_t struct_size);
 
@@ -346,7 +345,7 @@ MUSTER_API bool muster_node_announced(const muster_node_t *node,
 
 /* A queue of what happens at the nodes that have it as option events. A thread of the program's own
  * reads it, so no thread of muster's has to enter the program's interpreter. No node waits for the
- * reader: of more than 1024 events of one kind the oldest is dropped, and counted. */
+ * reader: it holds 1024 events of each kind. Beyond that the oldest is dropped, and counted. */
 enum muster_event_kind {
     MUSTER_EVENT_NONE,
     MUSTER_EVENT_LOG,    /* a line of the log, as muster_log_fn gets it: level, text */
@@ -413,7 +412,7 @@ struct muster_identity {
     char note[256];    /* why those of other launchers were not taken; "" = none were there */
 };
 /* Opens nothing, and asks nobody. MUSTER_E_ARGUMENT: the variables contradict each other; the text
- * names them. struct_size: of *ret_identity, of which no byte beyond is written. Any thread. */
+ * names them. struct_size: of *ret_identity; no byte beyond is written. Any thread. */
 MUSTER_API enum muster_status muster_identity_read(struct muster_identity *ret_identity,
                                                    size_t struct_size,
                                                    struct muster_error *ret_error);
@@ -437,9 +436,8 @@ MUSTER_API int64_t muster_node_resumed_step(const muster_node_t *node);
  *
  * With policy EXIT, and a termination settled meanwhile, it exits as run does.
  * MUSTER_PREEMPTED the job is being terminated: exit with the restart code · MUSTER_OK exit with
- * your own code. It is also MUSTER_OK with code 0 when nothing could be saved for the termination
- * and no boundary had told of it, so that a program that has done all its steps does
- * not run again. */
+ * your own code. With code 0 it is also MUSTER_OK if nothing could be saved for the termination and
+ * no boundary had told of it. So a program that has done all its steps does not run again. */
 MUSTER_API enum muster_status muster_node_close(muster_node_t **node, int code,
                                                 struct muster_error *ret_error);
 

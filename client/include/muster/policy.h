@@ -1,8 +1,7 @@
 /* policy.h - when a job saves and what it keeps, as data.
  *
- * A list of save policies is any-of: a save is made when one of them wants it. A list of keep
- * policies is joint any-of: a checkpoint stays while one of them wants it, and the others are
- * deleted. An empty list of keep policies keeps all.
+ * A save is made when any save policy of the list wants it. A checkpoint stays while any keep
+ * policy of the list wants it; the others are deleted. An empty list of keep policies keeps all.
  *
  * Steps here are the program's own step indexes: step k is saved when k + 1 steps are done.
  *
@@ -47,7 +46,7 @@ enum muster_keep_kind {
     MUSTER_KEEP_STEPS,    /* these steps */
     MUSTER_KEEP_LAST_MS,  /* committed at most `number` ms before the newest */
     /* For each multiple of `number` the nearest step that was saved; of two the newer. Saves that
-     * come by time fall beside the multiples, and yet these stay evenly apart. */
+     * come by time seldom hit the multiples; the kept ones are still evenly apart. */
     MUSTER_KEEP_EVERY_STEPS_CLOSEST,
     MUSTER_KEEP_KIND_COUNT
 };
@@ -83,8 +82,7 @@ enum muster_save_kind {
     /* Young's and Daly's optimum, from the cost of a save and the job's interruptions. */
     MUSTER_SAVE_YOUNG_DALY,
     /* Asked on the chief alone, before each step ends. If the broker cannot open a save at once, a
-     * yes stands until it can, or until another save is made. Of several that wait the first
-     * counts. */
+     * yes stands until it can, or until another save is made. If several wait, the first counts. */
     MUSTER_SAVE_FUNCTION,
     MUSTER_SAVE_KIND_COUNT
     /* Preemption needs no policy: a preempted job always saves. */
@@ -110,10 +108,10 @@ struct muster_policies {
     size_t keep_count; /* 0 = all are kept */
     const struct muster_save_policy *save;
     size_t save_count;
-    /* NULL = delete at once. Else a folder inside the checkpoint directory, for the user to empty,
-     * which deleted checkpoints are moved to as "<its name>.<generation>-<round>". One that never
-     * got a manifest has none there. The name has letters, digits, _ . and -, a letter first, no
-     * digit last. */
+    /* NULL = delete at once. Else a folder inside the checkpoint directory, which the user empties.
+     * Deleted checkpoints are moved there as "<its name>.<generation>-<round>". One that never got
+     * a manifest has none there. The name has letters, digits, _ . and -, a letter first, no digit
+     * last. */
     const char *trash;
 };
 #define MUSTER_POLICIES_INIT                          \

@@ -9,8 +9,8 @@
  *   muster_training_state_close
  *
  * All ranks call batch_end, epoch_end and back_up alike, in the same order. Each call is a
- * boundary:
- * a preempted job backs up at the next one on all ranks, whatever the frequency, also with NEVER.
+ * boundary. A preempted job backs up at the next one on all ranks, whatever the frequency, also
+ * with NEVER.
  * Back-ups are commits of the job (node.h): a back-up that is not whole does not exist. The newest
  * one is kept; it goes when a newer one is committed.
  *
@@ -82,9 +82,9 @@ MUSTER_API int64_t muster_training_state_initial_epoch(const muster_training_sta
                                                        int64_t initial,
                                                        enum muster_training_mode mode);
 
-/* Where training goes on: (epoch, batch + 1) of the back-up, or (epoch + 1, 0) after an epoch's
- * end; (0, 0) without a back-up. data_position: as told with the back-up, -1 = not told. Each
- * pointer may be NULL. */
+/* Where training goes on. After a back-up within an epoch that is (epoch, batch + 1), after one at
+ * an epoch's end (epoch + 1, 0), and without a back-up (0, 0). data_position: as told with the
+ * back-up, -1 = not told. Each pointer may be NULL. */
 MUSTER_API void muster_training_state_initial_position(const muster_training_state_t *state,
                                                        int64_t *ret_epoch, int64_t *ret_batch,
                                                        int64_t *ret_data_position);
@@ -93,7 +93,8 @@ MUSTER_API void muster_training_state_initial_position(const muster_training_sta
 MUSTER_API void muster_training_state_saved_position(const muster_training_state_t *state,
                                                      int64_t *ret_epoch, int64_t *ret_batch);
 
-/* Where the input stands, for the next back-ups; the loader's own count of what it gave out. */
+/* Tells where the input stands, for the next back-ups: the loader's own count of what it gave out.
+ */
 MUSTER_API void muster_training_state_set_data_position(muster_training_state_t *state,
                                                         int64_t data_position);
 

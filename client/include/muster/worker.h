@@ -6,12 +6,12 @@
  *   muster_worker_start       run them on threads of muster's own
  *   muster_worker_close
  *
- * A task is run at least once. The same task may come again, to this worker or another, with a
- * higher attempt number: when a worker was lost, was preempted with its node, or was too slow. No
- * attempt number is begun twice. An attempt that may have ended its worker counts, and max_attempts
- * of the coordinator's options limits those. The result of an attempt counts only if the task was
- * not given to another worker meanwhile. A function that must not do a thing twice records task id
- * and attempt with what it does.
+ * A task is run at least once. If a worker was lost, was preempted with its node, or was too slow,
+ * its tasks come again, to this worker or another, with a higher attempt number. No attempt number
+ * is begun twice. Option max_attempts of the coordinator limits the attempts that may have ended
+ * their worker. The result of an attempt counts only if the task was not given to another worker
+ * meanwhile. A function that must not do a thing twice records task id and attempt with what it
+ * does.
  *
  * Workers may come and go, also while tasks run: they take no part in steps and rounds.
  * Threads: register before serve or start. Any thread, function or signal handler may call stop;
@@ -69,10 +69,11 @@ MUSTER_API enum muster_status muster_worker_register(muster_worker_t *worker, co
                                                      struct muster_error *ret_error);
 /* Joins and runs tasks, on this thread and slots - 1 others, until stopped. While the broker is
  * away it goes on with its tasks and waits for the broker.
- * MUSTER_OK it was stopped; its tasks have ended and were told · MUSTER_E_BROKER nobody answered at
- * the start; or at the end the broker took no results for 5 s: the text tells how many tasks will
- * be run again · MUSTER_E_RANK_TAKEN another process has its index and lives. That may come later,
- * too: its tasks were then given to others, and its functions were cancelled and have ended.
+ * MUSTER_OK it was stopped, and its tasks have ended and were told · MUSTER_E_BROKER nobody
+ * answered at the start, or the broker took no results for 5 s at the end. The text then tells how
+ * many tasks will be run again · MUSTER_E_RANK_TAKEN another process has its index and lives. That
+ * may come later, too: its tasks were then given to others, and its functions were cancelled and
+ * have ended.
  * After MUSTER_E_RANK_TAKEN, and after MUSTER_E_BROKER at the start, it may be called again.
  * Afterwards it returns MUSTER_E_BUSY: close the worker and open another. */
 MUSTER_API enum muster_status muster_worker_serve(muster_worker_t *worker,
@@ -83,7 +84,8 @@ MUSTER_API enum muster_status muster_worker_serve(muster_worker_t *worker,
 MUSTER_API enum muster_status muster_worker_start(muster_worker_t *worker,
                                                   struct muster_error *ret_error);
 /* Takes no new tasks. Tasks that have not begun are given back, which is no loss. Running tasks run
- * to their end, and their results count. Returns at once; serve returns when all that is done.
+ * to their end, and their results count. This call returns at once; serve returns when all that is
+ * done.
  * Any thread and any signal handler may call it (until close), so a process can end well on
  * SIGTERM, also under `muster run`:
  *     static muster_worker_t *worker;
@@ -100,8 +102,7 @@ MUSTER_API void muster_worker_stop(muster_worker_t *worker);
 MUSTER_API enum muster_status muster_worker_close(muster_worker_t **worker,
                                                   struct muster_error *ret_error);
 
-/* --- inside a function
- * ----------------------------------------------------------------------------------- */
+/* --- inside a function ------------------------------------------------------------------- */
 
 MUSTER_API uint64_t muster_task_id(const muster_task_t *task);
 MUSTER_API int muster_task_attempt(const muster_task_t *task); /* 1, 2, ... */
@@ -110,12 +111,12 @@ MUSTER_API const void *muster_task_args(const muster_task_t *task, size_t *ret_s
 /* This worker's part of the n-th per-worker value of the call, as muster_task_set_value gave it;
  * NULL if there is none. */
 MUSTER_API void *muster_task_value(const muster_task_t *task, size_t n);
-/* Is the attempt no longer wanted? There was an error elsewhere or a cancel, or another worker has
- * it. */
+/* Is the attempt no longer wanted? It was cancelled, another task failed, or another worker has the
+ * task. */
 MUSTER_API bool muster_task_cancelled(const muster_task_t *task);
-/* The task goes on: call.timeout_ms starts again. The broker hears this ten times a second at most.
- * It does not count as progress for ever: an attempt that only renews is named in the job's
- * journal, ten times later than a silent one (60 s; see `muster tasks`). */
+/* Says that the task goes on: call.timeout_ms starts again. The broker hears this ten times a
+ * second at most. It does not count as progress for ever. The job's journal names a silent attempt
+ * after 60 s, and one that only renews after ten times as long (see `muster tasks`). */
 MUSTER_API void muster_task_renew(muster_task_t *task);
 /* The result, at most 16 MiB; copied. The last one counts. MUSTER_E_ARGUMENT · MUSTER_E_NOMEM: the
  * task fails with that status, also if the function returns 0. */
@@ -123,10 +124,10 @@ MUSTER_API enum muster_status muster_task_set_result(muster_task_t *task, const 
                                                      size_t size);
 /* Sets the text of the failure and returns code: `return muster_task_fail(task, 3, "...")`. */
 MUSTER_API int muster_task_fail(muster_task_t *task, int code, const char *text);
-/* In a function of create_per_worker: the value that it made. A function that is scheduled as a
- * task loses its value at once. free_fn (may be NULL) runs when the worker closes, or when the
- * queue is gone and no attempt of it is left here. It then runs on a thread that speaks with the
- * broker, and must not wait long. */
+/* In a function of create_per_worker: sets the value that it made. In a function that is scheduled
+ * as a task, the value is freed at once. free_fn (may be NULL) runs when the worker closes, or when
+ * the queue is gone and no attempt of it is left here. It then runs on a thread that speaks with
+ * the broker, and must not wait long. */
 MUSTER_API void muster_task_set_value(muster_task_t *task, void *value,
                                       void (*free_fn)(void *value));
 
