@@ -1,9 +1,9 @@
 #!/bin/bash
-# promises.sh - the table of faults in tests/README.md claims no more than the tests insist on: their recorded minima, read from the sources.
+# promises.sh - the table of faults in tests/PROMISES.md claims no more than the tests insist on: their recorded minima, read from the sources.
 set -euo pipefail
 cd "${SOURCE_DIR:-$(dirname "$0")/../..}"
 failed=0 rows=0
-table=$(sed -n '/^| promise | faults injected |/,/^$/p' tests/README.md | tail -n +3)
+table=$(sed -n '/^| promise | faults injected |/,/^$/p' tests/PROMISES.md | tail -n +3)
 
 # claimed COMMAND - the number in the last cell of the row whose command ends so.
 claimed() {
@@ -14,9 +14,9 @@ claimed() {
 insists_by() {
     local claim
 
-    claim=$(claimed "$1") || { echo "tests/README.md has no row with $1" && failed=1 && return; }
+    claim=$(claimed "$1") || { echo "tests/PROMISES.md has no row with $1" && failed=1 && return; }
     rows=$((rows + 1))
-    [ "$claim" -gt 0 ] && [ "$claim" -le "$2" ] || { echo "tests/README.md claims $claim for $1, which insists on $2" && failed=1; }
+    [ "$claim" -gt 0 ] && [ "$claim" -le "$2" ] || { echo "tests/PROMISES.md claims $claim for $1, which insists on $2" && failed=1; }
 }
 insists() { insists_by "-R $1" "$2"; }
 
@@ -57,6 +57,6 @@ insists faults.node_files "$(sed -n '/ sweeps\[\]/,/^};/s/.*, \([0-9]*\)},$/\1/p
 insists faults.slow_node_allocations "$(number tests/faults/test_slow_node_allocations.c 'POINTS_MIN [0-9]+')"
 insists_by './tools/dev fuzz' "$(number tools/dev 'seconds=[0-9]+')"
 insists_by './tools/dev test --nightly' "$(number tests/proc/slow_valgrind.sh '^clean_min=[0-9]+')"
-[ $rows = "$(wc -l <<<"$table")" ] || { echo "of $(wc -l <<<"$table") rows of tests/README.md's table $rows were compared" && failed=1; }
-[ $failed = 0 ] && echo "$rows figures of tests/README.md are no more than the tests insist on"
+[ $rows = "$(wc -l <<<"$table")" ] || { echo "of $(wc -l <<<"$table") rows of tests/PROMISES.md's table $rows were compared" && failed=1; }
+[ $failed = 0 ] && echo "$rows figures of tests/PROMISES.md are no more than the tests insist on"
 exit $failed

@@ -71,7 +71,7 @@ mkdir "$dir/list" # of its own: a list in $BUILD_DIR would take the place of the
 echo "subdirs(\"$BUILD_DIR\")" >"$dir/list/CTestTestfile.cmake"
 tests=$(ctest --test-dir "$dir/list" -N)
 dev_help=$("$SOURCE_DIR/tools/dev" help)
-for page in README.md CONTRIBUTING.md CHANGELOG.md tests/README.md tests/bench/FIGURES.md; do
+for page in README.md CONTRIBUTING.md CHANGELOG.md tests/README.md tests/PROMISES.md tests/bench/FIGURES.md; do
     while read -r path; do
         [ -e "$SOURCE_DIR/$path" ] || fail "$page names $path, which is not there"
     done < <(named_in "$page" '\b(tests|schema|fenced|client|tools|broker|node)/[a-zA-Z0-9_./-]*[a-zA-Z0-9]' | grep -v 'NAME\|NNNN')
