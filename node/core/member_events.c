@@ -155,22 +155,10 @@ static void withdrawn(struct member *m, const char *id)
     action->text = member_text(m, id);
 }
 
-void events_apply(struct member *m, const struct wire_event *event)
+/* An event of a round; others are left alone. */
+static void round_event(struct member *m, const struct wire_event *event)
 {
-    if (event->generation != m->generation)
-        return; /* of another launch: who is of an older one is fenced by the answer to its next
-                   frame */
-    outcome_event(m, event);
     switch (event->kind) {
-    case EVENT_RESUME:
-        on_resume(m, event->checkpoint, event->step, event->path);
-        break;
-    case EVENT_STARTED:
-        on_started(m);
-        break;
-    case EVENT_TERMINATION:
-        on_termination(m, event);
-        break;
     case EVENT_FREEZE:
         on_freeze(m, event);
         break;
@@ -195,6 +183,30 @@ void events_apply(struct member *m, const struct wire_event *event)
     case EVENT_NOT_SAVED:
         not_saved(m, event->text);
         break;
+    case EVENT_SAVE_SKIPPED:
+        if (m->policy_wait && event->step == m->done)
+            policy_over(m);
+        break;
+    default: /* generation opened, ended, stuck: for others to read */
+        break;
+    }
+}
+
+void events_apply(struct member *m, const struct wire_event *event)
+{
+    if (event->generation != m->generation)
+        return; /* of another launch: the answer to its next frame fences a node of an older one */
+    outcome_event(m, event);
+    switch (event->kind) {
+    case EVENT_RESUME:
+        on_resume(m, event->checkpoint, event->step, event->path);
+        break;
+    case EVENT_STARTED:
+        on_started(m);
+        break;
+    case EVENT_TERMINATION:
+        on_termination(m, event);
+        break;
     case EVENT_PEER_ERROR:
     case EVENT_NODE_LOST:
         on_peer(m, event);
@@ -215,17 +227,13 @@ void events_apply(struct member *m, const struct wire_event *event)
         if (event->incarnation == m->options.incarnation && event->code == MUSTER_E_RESTORE)
             end_with(m, MUSTER_E_RESTORE, event);
         break;
-    case EVENT_SAVE_SKIPPED:
-        if (m->policy_wait && event->step == m->done)
-            policy_over(m);
-        break;
     case EVENT_NOTICE_CANCELLED:
         withdrawn(m, event->text);
-        if (event->incarnation !=
-            m->options.incarnation) /* what it withdrew itself it forgot then */
+        if (event->incarnation != m->options.incarnation) /* else it was forgotten then */
             notice_forget(m, event->text);
         break;
-    default: /* generation opened, ended, stuck: for others to read */
+    default:
+        round_event(m, event);
         break;
     }
 }

@@ -131,6 +131,23 @@ static void send_manifest(void)
     free(text);
 }
 
+static void saved(int64_t step)
+{
+    if (step != told.save_step)
+        snprintf(told.wrong, sizeof told.wrong, "saved step %" PRId64 " instead of %" PRId64, step,
+                 told.save_step);
+    if (!told.committed && !told.given_up)
+        say((struct wire_event){.kind = EVENT_COMMIT,
+                                .round = 1,
+                                .cause = CAUSE_OPERATOR,
+                                .step = told.save_step,
+                                .checkpoint = 1,
+                                .incarnation = lone.incarnation});
+    if (!told.committed)
+        told.name_until = lone_now_ms() + NAME_MS;
+    told.committed = true;
+}
+
 static void answer(const struct wire_msg *m)
 {
     struct wire_msg reply = {.type = WIRE_ALIVE};
@@ -164,19 +181,7 @@ static void answer(const struct wire_msg *m)
         told.decided = true;
         return;
     case WIRE_SAVED:
-        if (m->u.saved.step != told.save_step)
-            snprintf(told.wrong, sizeof told.wrong, "saved step %" PRId64 " instead of %" PRId64,
-                     m->u.saved.step, told.save_step);
-        if (!told.committed && !told.given_up)
-            say((struct wire_event){.kind = EVENT_COMMIT,
-                                    .round = 1,
-                                    .cause = CAUSE_OPERATOR,
-                                    .step = told.save_step,
-                                    .checkpoint = 1,
-                                    .incarnation = lone.incarnation});
-        if (!told.committed)
-            told.name_until = lone_now_ms() + NAME_MS;
-        told.committed = true;
+        saved(m->u.saved.step);
         return;
     case WIRE_FILES:
         keep_file(&m->u.files);

@@ -158,6 +158,25 @@ static void print_worlds(const struct sim_stats *s, FILE *out)
         fprintf(out, "%s %s %" PRIu64, i > 0 ? "," : "", moment_names[i], s->noticed[i]);
 }
 
+/* How often each kind of end, fault, message and event came. */
+static void print_counts(const struct sim_stats *s, FILE *out)
+{
+    fprintf(out, "\nends:");
+    for (unsigned i = 0; i < SIM_REASONS_MAX; i++)
+        if (s->ends[i] > 0)
+            fprintf(out, " %s %" PRIu64, muster_status_name((enum muster_status)i), s->ends[i]);
+    fprintf(out, "\nfaults:");
+    for (unsigned i = 1; i < FAULT_COUNT; i++)
+        fprintf(out, "%s %s %" PRIu64, i > 1 ? "," : "", fault_names[i], s->faults[i]);
+    fprintf(out, "\nmessages:");
+    for (unsigned i = 1; i < WIRE_TYPE_MAX; i++)
+        if (s->messages[i] > 0)
+            fprintf(out, " %s %" PRIu64, wire_type_name(i), s->messages[i]);
+    fprintf(out, "\nevents:");
+    for (unsigned i = 1; i < EVENT_KIND_COUNT; i++)
+        fprintf(out, " %s %" PRIu64, wire_event_kind_name(i), s->emitted[i]);
+}
+
 void sim_stats_print(const struct sim_stats *s, FILE *out)
 {
     fprintf(out,
@@ -216,19 +235,6 @@ void sim_stats_print(const struct sim_stats *s, FILE *out)
     for (unsigned i = 0; i < PLANNED_COUNT; i++)
         fprintf(out, "%s '%s' %" PRIu64, i > 0 ? "," : "", plan_words[i], s->plans[i]);
     print_moves(s, out);
-    fprintf(out, "\nends:");
-    for (unsigned i = 0; i < SIM_REASONS_MAX; i++)
-        if (s->ends[i] > 0)
-            fprintf(out, " %s %" PRIu64, muster_status_name((enum muster_status)i), s->ends[i]);
-    fprintf(out, "\nfaults:");
-    for (unsigned i = 1; i < FAULT_COUNT; i++)
-        fprintf(out, "%s %s %" PRIu64, i > 1 ? "," : "", fault_names[i], s->faults[i]);
-    fprintf(out, "\nmessages:");
-    for (unsigned i = 1; i < WIRE_TYPE_MAX; i++)
-        if (s->messages[i] > 0)
-            fprintf(out, " %s %" PRIu64, wire_type_name(i), s->messages[i]);
-    fprintf(out, "\nevents:");
-    for (unsigned i = 1; i < EVENT_KIND_COUNT; i++)
-        fprintf(out, " %s %" PRIu64, wire_event_kind_name(i), s->emitted[i]);
+    print_counts(s, out);
     fputc('\n', out);
 }

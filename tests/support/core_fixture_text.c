@@ -91,6 +91,42 @@ static void put_event(struct line *line, const struct job *job, const struct wir
         put_members(line, job, event);
 }
 
+/* A row of a round, or of what it saved. */
+static void put_save_row(struct line *line, const struct record *row)
+{
+    switch (row->kind) {
+    case RECORD_ROUND:
+        put(line, "+round %llu %s", (unsigned long long)row->u.round.round,
+            wire_round_state_name(row->u.round.state));
+        break;
+    case RECORD_PARTICIPANT:
+        put(line, "+part %llu.%llu", (unsigned long long)row->u.participant.round,
+            (unsigned long long)row->u.participant.rank);
+        break;
+    case RECORD_CHECKPOINT:
+        put(line, "+checkpoint %llu %s", (unsigned long long)row->u.checkpoint.round,
+            wire_checkpoint_state_name(row->u.checkpoint.state));
+        break;
+    case RECORD_SHARD:
+        put(line, "+shard %llu.%llu", (unsigned long long)row->u.shard.round,
+            (unsigned long long)row->u.shard.rank);
+        break;
+    case RECORD_FILE:
+        put(line, "+file %s", row->u.file.path);
+        break;
+    case RECORD_SHARDS_GONE:
+        put(line, "-shards %llu", (unsigned long long)row->u.shards_gone.round);
+        break;
+    case RECORD_PIN:
+    case RECORD_UNPIN:
+        put(line, "%cpin %llu %s", row->kind == RECORD_PIN ? '+' : '-',
+            (unsigned long long)row->u.pin.checkpoint, row->u.pin.id);
+        break;
+    default:
+        fail();
+    }
+}
+
 static void put_row(struct line *line, const struct record *row)
 {
     switch (row->kind) {
@@ -116,18 +152,6 @@ static void put_row(struct line *line, const struct record *row)
     case RECORD_EVENT:
         put(line, "+event %llu", (unsigned long long)row->u.event.seq);
         break;
-    case RECORD_ROUND:
-        put(line, "+round %llu %s", (unsigned long long)row->u.round.round,
-            wire_round_state_name(row->u.round.state));
-        break;
-    case RECORD_PARTICIPANT:
-        put(line, "+part %llu.%llu", (unsigned long long)row->u.participant.round,
-            (unsigned long long)row->u.participant.rank);
-        break;
-    case RECORD_CHECKPOINT:
-        put(line, "+checkpoint %llu %s", (unsigned long long)row->u.checkpoint.round,
-            wire_checkpoint_state_name(row->u.checkpoint.state));
-        break;
     case RECORD_LAUNCH:
         put(line, "+launch %llu >%lld", (unsigned long long)row->u.launch.generation,
             (long long)row->u.launch.began_step);
@@ -136,23 +160,8 @@ static void put_row(struct line *line, const struct record *row)
         put(line, "+host %s %llu %d", row->u.host.name, (unsigned long long)row->u.host.launch,
             (int)row->u.host.state);
         break;
-    case RECORD_SHARD:
-        put(line, "+shard %llu.%llu", (unsigned long long)row->u.shard.round,
-            (unsigned long long)row->u.shard.rank);
-        break;
-    case RECORD_FILE:
-        put(line, "+file %s", row->u.file.path);
-        break;
-    case RECORD_SHARDS_GONE:
-        put(line, "-shards %llu", (unsigned long long)row->u.shards_gone.round);
-        break;
     case RECORD_POLICY:
         put(line, "+policy '%s' '%s'", row->u.policy.keep, row->u.policy.save);
-        break;
-    case RECORD_PIN:
-    case RECORD_UNPIN:
-        put(line, "%cpin %llu %s", row->kind == RECORD_PIN ? '+' : '-',
-            (unsigned long long)row->u.pin.checkpoint, row->u.pin.id);
         break;
     case RECORD_FORGET:
         put(line, "-job %s", row->u.forget.job);
@@ -161,7 +170,7 @@ static void put_row(struct line *line, const struct record *row)
         put(line, "+custom %s", row->u.custom.custom);
         break;
     default:
-        fail();
+        put_save_row(line, row);
     }
 }
 

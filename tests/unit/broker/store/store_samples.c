@@ -433,6 +433,35 @@ static void assert_file_same(const struct record *a, const struct record *b)
     TEXT(file, checksum);
 }
 
+static void assert_policy_same(const struct record *a, const struct record *b)
+{
+    TEXT(policy, job);
+    NUMBER(policy, generation);
+    TEXT(policy, keep);
+    TEXT(policy, save);
+    TEXT(policy, trash);
+}
+
+static void assert_host_same(const struct record *a, const struct record *b)
+{
+    TEXT(host, job);
+    NUMBER(host, launch);
+    NUMBER(host, id);
+    NUMBER(host, place);
+    TEXT(host, name);
+    TEXT(host, address);
+    NUMBER(host, port);
+    NUMBER(host, first_rank);
+    NUMBER(host, ranks);
+    NUMBER(host, min_hosts);
+    NUMBER(host, max_hosts);
+    NUMBER(host, wait_ms);
+    NUMBER(host, node_rank);
+    NUMBER(host, ended);
+    NUMBER(host, state);
+    NUMBER(host, state_unix_ms);
+}
+
 void assert_record_same(const struct record *a, const struct record *b)
 {
     assert_int_equal(a->kind, b->kind);
@@ -472,11 +501,7 @@ void assert_record_same(const struct record *a, const struct record *b)
         assert_file_same(a, b);
         return;
     case RECORD_POLICY:
-        TEXT(policy, job);
-        NUMBER(policy, generation);
-        TEXT(policy, keep);
-        TEXT(policy, save);
-        TEXT(policy, trash);
+        assert_policy_same(a, b);
         return;
     case RECORD_LAUNCH:
         TEXT(launch, job);
@@ -484,22 +509,7 @@ void assert_record_same(const struct record *a, const struct record *b)
         NUMBER(launch, began_step);
         return;
     case RECORD_HOST:
-        TEXT(host, job);
-        NUMBER(host, launch);
-        NUMBER(host, id);
-        NUMBER(host, place);
-        TEXT(host, name);
-        TEXT(host, address);
-        NUMBER(host, port);
-        NUMBER(host, first_rank);
-        NUMBER(host, ranks);
-        NUMBER(host, min_hosts);
-        NUMBER(host, max_hosts);
-        NUMBER(host, wait_ms);
-        NUMBER(host, node_rank);
-        NUMBER(host, ended);
-        NUMBER(host, state);
-        NUMBER(host, state_unix_ms);
+        assert_host_same(a, b);
         return;
     case RECORD_PIN:
         TEXT(pin, job);
