@@ -95,8 +95,6 @@
 #define TASK_QUEUES_MAX 256     /* over all jobs */
 #define TASK_WORKERS_MAX 4096   /* over all jobs */
 #define TASK_RECENT 8192        /* ends that a repeated WORK_DONE is known by, of one queue */
-/* After a broker start: workers have so long to come back with what they hold */
-#define TASK_BACK_MS 10000
 
 #define EXIT_CODE_NO_RESTART 93 /* of a process: `muster run` does not start it again */
 
@@ -104,23 +102,24 @@
 /* The pace: heartbeats, progress rows, what is repeated until it is answered (its doubling ends
  * here), and how long a process that leaves waits for the broker's word. */
 #define HEARTBEAT_MS 1000
-/* Nothing moves: a step, a save, a task that shows no progress for so long is named, or given up;
- * and what failed again and again is tried once in this time. At the least: where steps or saves
- * take long, three or ten times that. */
+/* Nothing moves: a step, a save or a task that shows no progress for so long is named, or given up.
+ * Where steps or saves take longer, it is three or ten times what they take. What failed again and
+ * again is tried once in this time. */
 #define STUCK_MS 60000
-/* The broker is back, or it was: for so long nobody is lost by silence alone, and a close waits for
- * it. */
+/* The broker has started again: for so long nobody is lost by silence alone. A manager's close
+ * waits so long for a broker that is away. */
 #define START_GRACE_MS 30000
 /* For so long the active broker keeps its nodes without the database. The next broker waits for
  * those nodes for START_GRACE_MS from the end of the lease. */
 #define SHARED_DOUBT_MS (START_GRACE_MS - LOST_MS)
 #define FREEZE_MS 2000          /* broker: for all reports; node: for what follows an aborted one */
 #define THAW_MS (2 * FREEZE_MS) /* node: closing without a decision */
-/* An ending launch waits for its nodes, a LEAVE for a disk that is full */
+/* An ending launch waits for its nodes, a LEAVE for a disk that is full, a broker that started for
+ * its workers with what they hold */
 #define ENDING_MS 10000
 #define TAKEOVER_MS 2000     /* silence that frees a held rank, or a worker's index */
 #define LOST_MS 5000         /* silence after which a node is lost */
-#define GONE_FLIGHT_MS 20    /* what a dead process said last is let in before it is judged */
+#define GONE_FLIGHT_MS 20    /* the last words of a dead process are let in before it is judged */
 #define GONE_PING_MS 100     /* after that: an answer proves that it lives */
 #define START_FREEZE_MS 6000 /* after a broker start: how long to wait for the generation */
 #define LOOP_GAP_MS 1000 /* the broker's clock stands still in a longer gap between two passes */

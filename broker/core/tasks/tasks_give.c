@@ -394,7 +394,7 @@ static const char *lost_why(struct core *core, const struct task_worker *worker)
 {
     const struct peer *node = worker->node != 0 ? peer_find(core, worker->node) : NULL;
     int64_t silent_ms = core->now - worker->heard_boot_ms;
-    int64_t limit_ms = worker->mapped ? LOST_MS : TASK_BACK_MS;
+    int64_t limit_ms = worker->mapped ? LOST_MS : ENDING_MS;
 
     /* a server that is fenced is kept (servers.c), and may still be there: the worker beats, or
      * does not */

@@ -1,5 +1,5 @@
 /* tasks_load - queues, workers and leases as the database has them, and what a start makes of them.
- * A lease stands until its worker comes back and says what it has, or TASK_BACK_MS passed. */
+ * A lease stands until its worker comes back and says what it has, or ENDING_MS passed. */
 #include "broker/core/tasks/tasks.h"
 
 #include <stdio.h>

@@ -290,8 +290,8 @@ static bool cancel_queued(struct core *core, struct task_queue *queue)
     return tasks_first_queued(queue) == NULL;
 }
 
-/* After a broker's start: who was given something and has not said yet what he has. An attempt that
- * was taken away from him stands nowhere else. Bounded: he is lost after TASK_BACK_MS. */
+/* After a broker's start: a worker was given something and has not said yet what it has. An attempt
+ * that was taken away from it stands nowhere else. Bounded: it is lost after ENDING_MS. */
 static bool tasks_queue_is_awaited(const struct core *core, const struct task_queue *queue)
 {
     for (const struct task_worker *w = core->tasks->workers; w != NULL; w = w->next)

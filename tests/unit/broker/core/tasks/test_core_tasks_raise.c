@@ -106,7 +106,7 @@ static void nobody_is_waited_for_for_ever(void **state)
     tasks_open_queue(f, false, 0);
     tasks_say(f, WIRE_RAISE, 1);
     f->workers[0].silent = true;
-    tasks_pass(f, TASK_BACK_MS - 500);
+    tasks_pass(f, ENDING_MS - 500);
     assert_sent(f, "");
     tasks_pass(f, 500);
     assert_sent(f, "c:raised 1 #1 MUSTER_E_TASK to 1 1");
