@@ -1,8 +1,9 @@
 #!/bin/bash
 # prose.sh [ROOT] - what people read is plain and short: sentences of *.md and of man pages, words, columns, sizes.
-#   long       a sentence of more than 30 words (README.md: 25), or a line of more than 100 columns (man page, C).
+#   long       a sentence of more than 25 words, or a line of more than 100 columns (man page, C).
 #              In a public header a "·" ends a sentence, and lines that are set in are no prose.
 #   word       a word or phrase of the list below, in C in a comment
+#   table      a table in a comment that was flowed into its neighbour lines: the gap of its columns is inside one
 #   headless   a sentence that begins with Who, Whose, What, Of whom, Of what, Of which and is no question
 #   size       a page beyond its bytes
 # Code, quoted or not, is no prose. A cell of a table is a sentence of its own.
@@ -78,12 +79,12 @@ offences() { # FILES... - one line an offence: FILE:LINE: KIND: text
         header = FILENAME ~ /^client\/include\/.*\.h$/
         source = FILENAME ~ /\.[ch]$/ && !header
         comment = 0
-        limit = FILENAME == "README.md" ? 25 : 30
+        limit = 25
     }
     # One line of a comment of a public header.
     function header_text(line,    parts, count, i) {
         if (line ~ /^ *$/ || line ~ /^   /) { finish(); return } # between paragraphs; a table, an example
-        count = split(line, parts, / · /)
+        count = split(line " ", parts, / · /)
         for (i = 1; i <= count; i++) {
             if (i > 1)
                 finish()
@@ -107,6 +108,10 @@ offences() { # FILES... - one line an offence: FILE:LINE: KIND: text
     }
     source { # its comments
         columns()
+        if ($0 ~ /^ \* [^ ]+ .*[^ ]   +[^ ]/) {
+            begun = FNR
+            report("table", $0)
+        }
         line = $0
         if (!comment && !sub(/^.*\/\*/, "", line))
             next

@@ -128,8 +128,9 @@ MUSTER_API void muster_read_options_init(struct muster_read_options *options, si
  *   "job" "step" "generation" "world_size" "layout" "epoch" "metrics" "custom" … as they were saved
  *   "tensors": {"w": {"dtype": "F32", "shape": [3, 4], "bytes": 48, "ranks": 1}, …}
  *   "files":   {"shard-00000-…": {"bytes": 96, "checksum": "xxh3-128:…", "rank": 0}, …}
- * "ranks": how many ranks have it. A tensor that was saved in parts has "axis", and with option
- * rank also "begin"; its shape is that of the whole, or of the rank's part. A blob is U8 [bytes].
+ * "ranks": how many ranks have it. A tensor that was saved in parts has "axis", and its shape is
+ * that of the whole. With option rank it has "begin", too, and the shape of the rank's part. A blob
+ * is U8 [bytes].
  * A checkpoint that a job's own save_fn wrote has files, by their paths, and no tensors. Later
  * versions may add members.
  *

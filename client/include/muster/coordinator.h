@@ -21,7 +21,8 @@
  * both get it.
  *
  * A worker that is lost is no error: its tasks go to others. A parameter server (a node of role ps)
- * that is lost, preempted or failed, or does not join the next launch within seconds, is an error.
+ * is an error if it is lost, preempted or failed. So it is if it does not join the next launch
+ * within seconds.
  * Calls return MUSTER_E_UNAVAILABLE until a process of its rank is back. That holds over all later
  * launches, until the job has finished. Nodes of role ps join the launch of a chief, which may be
  * the coordinator's process. Without a chief their muster_node_open waits, and nobody misses them.
@@ -71,8 +72,8 @@ struct muster_coordinator_options {
     int64_t max_queued;
     /* Workers that may be lost with one task before it fails. 0 = 3, at most 255. */
     int max_attempts;
-    /* 0 = 10,000, or 30,000 with several addresses: open, and create_per_worker, without an answer
-     */
+    /* Of open and create_per_worker, without an answer. 0 = 10,000, or 30,000 with several
+     * addresses. */
     int64_t connect_timeout_ms;
     int64_t broker_timeout_ms; /* 0 = 60,000 without a word of a broker: MUSTER_E_BROKER */
 };
@@ -130,8 +131,8 @@ struct muster_call {
 /* The same for C++17 and other languages. struct_size is sizeof of the structure. */
 MUSTER_API void muster_call_init(struct muster_call *call, size_t struct_size);
 
-/* Schedules one task. Blocks to raise an error (see above), and while the queue is full: max_queued
- * tasks have not ended, or 64 MiB of arguments are not on record with the broker.
+/* Schedules one task. Blocks to raise an error (see above), and while the queue is full. It is full
+ * if max_queued tasks have not ended, or 64 MiB of arguments are not on record with the broker.
  * *ret_value is owned: muster_remote_value_free. NULL: you do not want the result.
  * MUSTER_E_ARGUMENT · MUSTER_E_TIMEOUT the queue stayed full · a pending error: nothing was
  * scheduled. */
@@ -166,8 +167,8 @@ MUSTER_API enum muster_status muster_coordinator_create_per_worker(
 
 /* Waits for the task and borrows its result, which is valid until the value is freed. *ret_size 0:
  * it gave none. It returns the error of a task that failed, and does not clear it. Even with
- * timeout_ms 0 the broker has a second to say whether a former coordinator's task has ended, and to
- * send the result of a task that has.
+ * timeout_ms 0 the broker has a second to answer: whether a former coordinator's task has ended, or
+ * with the result of a task.
  * MUSTER_E_CANCELLED: also of a task that had not ended when another failed · MUSTER_E_TIMEOUT ·
  * MUSTER_E_NOMEM. */
 MUSTER_API enum muster_status muster_remote_value_fetch(muster_remote_value_t *value,

@@ -89,7 +89,7 @@ MUSTER_API enum muster_status muster_manager_open(const struct muster_manager_op
                                                   struct muster_error *ret_error);
 
 /* Waits for saves that are under way, at most save_timeout_ms. If no broker is heard for 5 s, as
- * over its restart, it waits 30 s for one, and gives up a save that is not on record by then.
+ * over its restart, it waits 30 s for one. It gives up a save that is not on record by then.
  * If interrupted_fn broke off a wait before, it waits for no save (MUSTER_E_INTERRUPTED).
  * Then leaves the job as muster_node_close does, with the same code, and frees the manager in every
  * case. Nulls the handle; NULL-safe.
@@ -172,15 +172,15 @@ MUSTER_API void muster_save_request_init(struct muster_save_request *request, si
  * force is given, or if the job is being preempted, and waits until the save is committed
  * (save_timeout_ms).
  * If nothing is to be saved it costs no more than muster_node_run's boundary.
- * With the node's option save_behind it returns when the state is taken, and the save goes on
- * behind the training; the next save waits for it. A failure is told once: by the next save that
+ * With the node's option save_behind it returns when the state is taken. The save goes on behind
+ * the training, and the next save waits for it. A failure is told once: by the next save that
  * saves, by wait_until_finished or by check_for_errors. *ret_saved of that next save still tells of
  * its own step.
  * request may be NULL. *ret_saved (may be NULL) is true if this step is committed, or with
  * save_behind taken, and false on any other failure.
  * MUSTER_OK · MUSTER_PREEMPTED the job is being terminated (policy RETURN) · MUSTER_E_EXISTS the
  * step is committed already (also with force): nothing was done, go on · MUSTER_E_ARGUMENT the step
- * is negative, goes backwards or skips steps, or there was no restore before ·
+ * is negative, goes backwards or skips steps, or nothing was restored before ·
  * MUSTER_E_ABORTED, MUSTER_E_SAVE, MUSTER_E_STORAGE the save failed, earlier ones are untouched,
  * training may go on · MUSTER_E_TIMEOUT it is not known yet how it went · and the statuses of
  * muster_node_run. */
@@ -207,8 +207,8 @@ MUSTER_API enum muster_status muster_manager_begin_save(muster_manager_t *manage
                                                         bool *ret_begun,
                                                         struct muster_error *ret_error);
 
-/* Waits for all saves that are under way, at most timeout_ms (-1 = save_timeout_ms), and then, 2 s
- * at most, until their checkpoints have manifest and final name. Tells of a save that failed, once.
+/* Waits for all saves that are under way, at most timeout_ms (-1 = save_timeout_ms). Then it waits,
+ * 2 s at most, until their checkpoints have manifest and final name. Tells of a failed save, once.
  * MUSTER_E_TIMEOUT. */
 MUSTER_API enum muster_status muster_manager_wait_until_finished(muster_manager_t *manager,
                                                                  int64_t timeout_ms,

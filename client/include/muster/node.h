@@ -1,8 +1,8 @@
 /* node.h - a process of a job: joins, runs steps, saves at the agreed step, leaves. See
  * libmuster(3).
  *
- * A process has one node a rank. The node changes no signal handler but those of the signals that
- * it was asked to watch, never forks, and ends the process only by the exit policy below.
+ * A process has one node a rank. The node only changes handlers of signals that it was asked to
+ * watch. It never forks, and ends the process only by the exit policy below.
  *
  * Threads. One thread at a time, the training thread, calls open, run, save_if_preempted, scope_*,
  * hold, release, restore, close and set_position. Any thread may call total_run_calls,
@@ -194,11 +194,12 @@ struct muster_node_options {
      * until all ranks have restored. Also with MUSTER_FALLBACK=1 in the environment. */
     bool restore_fallback;
     bool restore_later; /* open does not restore; the program calls muster_node_restore */
-    /* Save behind the training thread: at the save step the state is copied (or snapshot_fn takes
-     * it), training goes on, and a thread of the node's writes. One save at a time: the next one
-     * waits for it, and the log says so if that takes over a second. A termination is saved while
-     * training is held. The copy costs the state's size in memory, which is kept for the next save.
-     * muster_node_wait_until_finished and the log tell failures. No effect alone (offline_ok). */
+    /* Save behind the training thread. At the save step the state is copied (or snapshot_fn takes
+     * it). Then training goes on, and a thread of the node's writes. One save at a time: the next
+     * one waits for it, and the log says so if that takes over a second. A termination is saved
+     * while training is held. The copy costs the state's size in memory, which is kept for the next
+     * save. muster_node_wait_until_finished and the log tell failures. No effect alone
+     * (offline_ok). */
     bool save_behind;
     /* NULL = options.state is copied. Required with save_behind and save_fn. Asked before every
      * save, also before one that training waits for. */
@@ -430,7 +431,7 @@ MUSTER_API int64_t muster_node_resumed_step(const muster_node_t *node);
  * finished).
  * A save_fn on another thread may read the node until close returns.
  *
- * Blocks while the broker, heard within 5 s, needs this node: for a round, a save behind, a
+ * Blocks while the broker, heard within 5 s, needs this node. That is for a round, a save behind, a
  * manifest, a deletion or the answer to LEAVE. It ends a second before this process's own deadline.
  * If the broker may be restarting, call muster_node_wait_until_finished first.
  *

@@ -7,8 +7,8 @@
  *
  * Never deleted are a checkpoint that is pinned or being restored, and the newest one. If the keep
  * policies do not want the newest, it goes once a newer one is committed. It also goes when the
- * chief's manager closes with code 0, no save has failed since, and all other ranks have finished;
- * close waits up to 10 s for them.
+ * chief's manager closes with code 0, no save has failed since, and all other ranks have finished.
+ * That close waits up to 10 s for them.
  * The broker decides a deletion and records it. The job's chief carries it out in the background. A
  * crash in the middle leaves nothing that is listed; the next start finishes the deletion.
  *

@@ -82,8 +82,8 @@ MUSTER_API int64_t muster_training_state_initial_epoch(const muster_training_sta
                                                        int64_t initial,
                                                        enum muster_training_mode mode);
 
-/* Where training goes on. After a back-up within an epoch that is (epoch, batch + 1), after one at
- * an epoch's end (epoch + 1, 0), and without a back-up (0, 0). data_position: as told with the
+/* Where training goes on: at (epoch, batch + 1) after a back-up within an epoch, at (epoch + 1, 0)
+ * after one at an epoch's end. Without a back-up it is (0, 0). data_position: as told with the
  * back-up, -1 = not told. Each pointer may be NULL. */
 MUSTER_API void muster_training_state_initial_position(const muster_training_state_t *state,
                                                        int64_t *ret_epoch, int64_t *ret_batch,

@@ -6,8 +6,8 @@
  *   muster_worker_start       run them on threads of muster's own
  *   muster_worker_close
  *
- * A task is run at least once. If a worker was lost, was preempted with its node, or was too slow,
- * its tasks come again, to this worker or another, with a higher attempt number. No attempt number
+ * A task is run at least once. It comes again, to this worker or another, if a worker was lost, was
+ * preempted with its node, or was too slow. It then has a higher attempt number. No attempt number
  * is begun twice. Option max_attempts of the coordinator limits the attempts that may have ended
  * their worker. The result of an attempt counts only if the task was not given to another worker
  * meanwhile. A function that must not do a thing twice records task id and attempt with what it
