@@ -7,7 +7,7 @@
 
 #include "broker/core/contract/core.h"
 
-/* One line for each event of a committed batch that tells of a launch, a node or a round; at most
+/* One line for each event of a committed batch that tells of a launch, a node or a round. At most
  * 64 a batch, so that the loss of a whole cluster does not fill the log. core: how the job's
  * program counts its steps. */
 void announce_batch(const struct actions *batch, const struct core *core);

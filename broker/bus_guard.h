@@ -54,8 +54,8 @@ bool bus_guard_start(size_t files);
 
 /* As the calls of their names. Before bus_guard_start they do no more than these. */
 ssize_t bus_guard_recv(int fd, void *data, size_t size, int flags);
-/* crypto_box_open for libzmq. A client that names itself is refused (-1): it could take the name of
- * a connection that ended, and hear what is said to it; and libzmq 4.3 aborts when it gives a name
+/* crypto_box_open for libzmq. A client that names itself is refused (-1). It could take the name of
+ * a connection that ended, and hear what is said to it. And libzmq 4.3 aborts when it gives a name
  * away that somebody has. muster's own clients have none. */
 int bus_guard_box_open(unsigned char *plain, const unsigned char *box, unsigned long long size,
                        const unsigned char *nonce, const unsigned char *public_key,

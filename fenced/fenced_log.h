@@ -4,8 +4,8 @@
  * Each take-over makes the epoch greater. The epoch is the database's time, so it is new even after
  * the database was restored to an earlier state. One statement appends a batch. Its first part is
  * the fence: it changes the lease's row only if the epoch is still ours and the log's end is where
- * we left it, and otherwise nothing is appended. So a broker that was overtaken adds nothing,
- * however long it slept, and a statement that is sent twice counts once.
+ * we left it. Otherwise nothing is appended. So a broker that was overtaken adds nothing, however
+ * long it slept, and a statement that is sent twice counts once.
  *
  *   muster_lease     one row: epoch, seq (the last batch), snapshot (the batch it stands for)
  *   muster_batch     seq, what it changed

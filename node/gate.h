@@ -4,9 +4,9 @@
  * local's).
  *
  * word: high bit = closed, the rest = begun. The training thread alone counts begun up, and only by
- * a compare-exchange that fails when the bit was set meanwhile, so no increment ever has to be
- * taken back and nothing is in flight when the bit is cleared. With the bit set, begun changes only
- * under the owner's mutex (gate_admit, gate_take_back, gate_set).
+ * a compare-exchange that fails when the bit was set meanwhile. So no increment ever has to be
+ * taken back, and nothing is in flight when the bit is cleared. With the bit set, begun changes
+ * only under the owner's mutex (gate_admit, gate_take_back, gate_set).
  *
  * The gate lives in a page that the kernel wipes in a forked child: there `mark` is 0, which tells
  * the child without a system call that this node is its parent's. */

@@ -6,8 +6,8 @@
 
 #include <stddef.h>
 
-/* Creates what is missing above `path`, each with mode 0700, and each on the disk when this
- * returns: a power cut must not take a directory with all that was written into it since.
+/* Creates the directories that are missing above `path`, with mode 0700. Each is on the disk when
+ * this returns: a power cut must not take a directory with all that was written into it since.
  * MUSTER_E_IO names the directory; one that could not be made durable is not kept. */
 enum muster_status dirs_make_parent(const char *path, struct muster_error *err);
 

@@ -9,9 +9,8 @@
  *       "wait POINT[:n]"           this thread sleeps for 8 s, once: a disk that is slow
  *       "trace PATH2"              each point that is reached is a line of PATH2
  *   MUSTER_TEST_PUB_DROP=n         every n-th frame on PUB is thrown away (1 = all of them)
- *   MUSTER_TEST_PUB_SMALL=1        PUB keeps few frames, so that a subscriber that stalls loses
- * some MUSTER_TEST_PUB_REPEAT=n       each frame on PUB is sent n times, so that they are soon many
- */
+ *   MUSTER_TEST_PUB_SMALL=1        PUB keeps few frames: a subscriber that stalls loses some
+ *   MUSTER_TEST_PUB_REPEAT=n       each frame on PUB is sent n times, so that they are soon many */
 #ifndef BROKER_FAILPOINT_H
 #define BROKER_FAILPOINT_H
 

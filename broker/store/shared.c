@@ -38,9 +38,9 @@
 #define KEEPER_MOST_MS 120000 /* a start that hangs on its disk gives up the lease then */
 #define LOCK_WAIT_MS 3000     /* as long as a killed musterd takes to be gone */
 
-/* Renews the lease on a thread of its own while the start reads and checks the copy: of a large one
- * that takes longer than a lease, so two brokers would take it from each other for ever. It alone
- * asks the shared database while it runs. */
+/* Renews the lease on a thread of its own while the start reads and checks the copy. With a large
+ * copy that takes longer than a lease, and two brokers would take it from each other for ever. It
+ * alone asks the shared database while it runs. */
 struct keeper {
     pthread_t thread;
     pthread_mutex_t lock;

@@ -1,5 +1,5 @@
-/* shared - one database for several brokers, of which one is active: what each of its transactions
- * changed goes into a log in PostgreSQL before it counts (fenced_log.h), and the next broker makes
+/* shared - one database for several brokers, one of which is active. The changes of each of its
+ * transactions go into a log in PostgreSQL before they count (fenced_log.h). The next broker makes
  * its own copy of the database from that log.
  * Owns: the lease, the copy at a take-over, the snapshots that keep the log short.
  * Never: decides anything. Blocks as fenced_log.h says. One thread asks; from shared_take to the

@@ -6,9 +6,9 @@
  *
  * Three kinds of failure come out of a write (see store_apply):
  *   MUSTER_E_STORAGE   no room, or another process holds the write lock: rolled back, try again
- *   MUSTER_E_IO        the outcome of the COMMIT is unknown: exit; the next start reads what is
- * there MUSTER_E_CORRUPT, MUSTER_E_FAULT   damaged file, or a row that the schema refuses: exit One
- * thread. Not usable across fork. */
+ *   MUSTER_E_IO        the outcome of the COMMIT is unknown: exit, and the next start reads it
+ *   MUSTER_E_CORRUPT, MUSTER_E_FAULT   damaged file, or a row that the schema refuses: exit
+ * One thread. Not usable across fork. */
 #ifndef BROKER_STORE_H
 #define BROKER_STORE_H
 
@@ -82,9 +82,9 @@ enum muster_status store_load_job(struct store *store, const char *job, store_ro
                                   void *arg, struct muster_error *err);
 
 /* Writes the ACTION_PERSIST rows of a batch in one transaction, in order, synced before it returns.
- * Progress rows marked lazy are held if the batch has nothing else: they are written at most once a
- * HEARTBEAT_MS without a sync, or with the next batch that has more; they are dropped when there is
- * no room, since every node repeats its progress each second.
+ * Progress rows marked lazy are held if the batch has nothing else. They are written at most once a
+ * HEARTBEAT_MS without a sync, or with the next batch that has more. If there is no room they are
+ * dropped, since every node repeats its progress each second.
  * MUSTER_OK, or see above; on MUSTER_E_STORAGE nothing of the batch is in the database. */
 enum muster_status store_apply(struct store *store, const struct actions *actions,
                                int64_t now_boot_ms, struct muster_error *err);

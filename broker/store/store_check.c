@@ -1,6 +1,6 @@
-/* store_check - do the rows of the database fit together? quick_check knows pages and types only; a
- * file that was edited, or put together from two, can say what the core must never be loaded with:
- * rows of a job that is not there, event numbers that were given away twice, two open rounds. Each
+/* store_check - do the rows of the database fit together? quick_check knows pages and types only. A
+ * file that was edited, or joined from two, may hold rows that the core must never be loaded with:
+ * of a job that is not there, with event numbers that were given twice, of two open rounds. Each
  * rule is one query that gives a sentence for the first row that breaks it, or nothing. */
 #include "broker/store/store_internal.h"
 
@@ -102,9 +102,9 @@ static const char *const rules[] = {
                         "  AND reported_ms" NONE_OR_COUNT_OK " AND at_step_ms" NONE_OR_COUNT_OK
                         "  AND captured_ms" NONE_OR_COUNT_OK " AND saved_ms" NONE_OR_COUNT_OK ")",
 
-    /* tasks: see broker/core/tasks/tasks.h. None is lost: what is not released is there, and what
-     * has not ended is what the queue's count says; none is done twice: its attempts are its
-     * losses, the excused ones, and the one that it has. */
+    /* tasks: see broker/core/tasks/tasks.h. None is lost: all that are not released are there, and
+     * as many have not ended as the queue counts. None is done twice: its attempts are its losses,
+     * the excused ones, and the one that it has. */
     "SELECT printf('queue %d (%s of job %s) has taken %d tasks, %d ended, %d are released, %d had "
     "the error', queue,"
     "  name, job, taken, ended, released, error_number) FROM task_queue"

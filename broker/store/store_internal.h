@@ -1,11 +1,18 @@
 /* store_internal - what the files of the store share.
- * store.c the connection and its transactions, store_open.c lock, checks and migrations,
- * store_log.c the log and its syncs, store_mark.c what tells an older copy of the file,
- * store_rows.c rows to columns and back, store_load.c which of them a start needs, store_read.c
- * journal and queries, store_manifest.c manifests, store_tasks.c rows of tasks and what is read of
- * them, store_tidy.c those that nobody reads any more, store_forget.c jobs that are forgotten,
- * store_past.c what befell the broker itself, shared.c what goes into the log of several brokers,
- * fenced_log.c that log. */
+ *
+ *   store.c            the connection and its transactions
+ *   store_open.c       lock, checks and migrations
+ *   store_log.c        the log and its syncs
+ *   store_mark.c       what tells an older copy of the file
+ *   store_rows.c       rows to columns and back
+ *   store_load.c       which rows a start needs
+ *   store_read.c       journal and queries
+ *   store_manifest.c   manifests
+ *   store_tasks.c      rows of tasks, and what is read of them
+ *   store_tidy.c       rows that nobody reads any more
+ *   store_forget.c     jobs that are forgotten
+ *   store_past.c       what befell the broker itself
+ *   shared.c           what goes into the log of several brokers (fenced/fenced_log.c) */
 #ifndef BROKER_STORE_INTERNAL_H
 #define BROKER_STORE_INTERNAL_H
 

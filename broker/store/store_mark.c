@@ -1,11 +1,11 @@
 /* store_mark - tells when the database was restored from an older backup.
  *
- * What a checkpoint's end lets nodes do cannot be undone: they delete its files. A copy from before
- * that end still holds the save for open, and would commit it when its last writer is heard; or it
- * lists a checkpoint that was deleted. So such ends, and decisions to delete, are counted, in the
- * database and, before anybody is told, in a file beside it (<db>.mark): one whose count is behind
- * the file's is older than what was done with it. So may be one in a directory that was copied: the
- * file then has not the inode that it tells of.
+ * When a checkpoint ends, nodes delete its files, and that cannot be undone. In a copy from before
+ * that end the save is still open, and would be committed when its last writer is heard; or the
+ * copy lists a checkpoint that was deleted. So such ends, and decisions to delete, are counted in
+ * the database and, before anybody is told, in a file beside it (<db>.mark). A database whose count
+ * is behind the file's is older than what was done with it. So may be one in a directory that was
+ * copied: the file then has another inode than it tells.
  *
  *   transaction with the new count -> commit -> file written and synced -> only then the messages
  *

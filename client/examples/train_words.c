@@ -2,9 +2,9 @@
  * that may be terminated at any moment and goes on where it was.
  *
  * Every rank computes the gradient of its own part of the batch, the ranks average their gradients
- * in shared memory (words_allreduce), and all make the same update. What muster adds is in main()
- * and join_job(): each step is run by muster_node_run, the state is registered once, a broken
- * collective is freed by on_error, and a preempted process leaves with the restart code.
+ * in shared memory (words_allreduce), and all make the same update. muster's part is in main() and
+ * join_job(): muster_node_run runs each step, the state is registered once, and on_error frees a
+ * broken collective. A preempted process leaves with the restart code.
  *
  * A loss that is printed is that of the one step whose number stands beside it, over the batches of
  * all ranks, before that step's update. So it is the same in every run of the same job, terminated

@@ -10,8 +10,8 @@
  * its task goes to another one, and the parameter server counts each gradient once. So the weights
  * at the end are the same bits, whoever was killed. The coordinator saves them every --report-every
  * steps and when its job is terminated. When it begins it gives what it restored to the parameter
- * server; so the two go on where the newest checkpoint was: a coordinator that was killed or
- * preempted, and one that ended because the parameter server was lost. */
+ * server, so the two go on from the newest checkpoint. That holds for a coordinator that was killed
+ * or preempted, and for one that ended because the parameter server was lost. */
 #include "words_data.h"
 #include "words_model.h"
 #include "words_options.h"

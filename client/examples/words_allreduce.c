@@ -2,12 +2,12 @@
  *
  * The segment: a header, one slot of count floats a rank, and one result. An average is
  *     copy to own slot | barrier | sum own slice of all slots into the result | barrier | copy out
- * Two barriers are enough: a slot is written again only after the second, when all sums are taken,
- * and the result only after the first of the next average, when all have copied it out.
+ * Two barriers are enough. A slot is written again only after the second, when all sums are taken.
+ * The result is written only after the first of the next average, when all have copied it out.
  *
- * Meeting: rank 0 removes the name, creates it, fills the header, sets `ready`. The others
- * open the name until it is ready with their nonce and their place in it is free, claim the place,
- * and wait for `started`; a segment that was replaced under the name meanwhile was a leftover. */
+ * Meeting: rank 0 removes the name, creates it, fills the header, sets `ready`. The others open the
+ * name until it is ready with their nonce and their place in it is free. They claim the place and
+ * wait for `started`. A segment that was replaced under the name meanwhile was a leftover. */
 #include "words_allreduce.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* words_data - see words_data.h. The shuffle is a Feistel network on numbers of 2 * half_bits bits,
- * repeated until the result is an example (cycle walking): a permutation that needs no memory and
- * no history, so any step of any epoch can be asked for directly. */
+ * repeated until the result is an example (cycle walking). This permutation needs no memory and no
+ * history, so any step of any epoch can be asked for directly. */
 #include "words_data.h"
 
 #include "words_random.h"

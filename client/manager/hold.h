@@ -1,7 +1,7 @@
-/* hold - a pin on one checkpoint for as long as somebody reads it, however long that takes: its
- * lease is prolonged by a thread, so that a reader that dies holds nothing for longer than the
- * lease. Owns: a connection to the broker, the thread (all signals blocked), the pin's id. Never:
- * anything of the checkpoint's files. */
+/* hold - a pin on one checkpoint for as long as somebody reads it. A thread prolongs its lease, so
+ * that a reader that dies holds nothing for longer than the lease.
+ * Owns: a connection to the broker, the thread (all signals blocked), the pin's id.
+ * Never: touches the checkpoint's files. */
 #ifndef CLIENT_HOLD_H
 #define CLIENT_HOLD_H
 

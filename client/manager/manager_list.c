@@ -67,8 +67,8 @@ static enum muster_status manager_list_no_memory(struct muster_error *err)
 
 /* --- of a broker ------------------------------------------------------------------------------ */
 
-/* The directory was moved, or is mounted at another place, since the broker wrote down where it is:
- * what has that name in the one that was given, and is of that round, is it. */
+/* The directory was moved, or is mounted at another place, since the broker wrote down its path.
+ * The checkpoint is the one of that name in the given directory, if it is of that round. */
 static const char *place_of(const struct manager_source *source,
                             const struct muster_checkpoint_row *row, char moved[FS_PATH_MAX])
 {

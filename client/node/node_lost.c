@@ -1,7 +1,7 @@
 /* node_lost - a launch that begins from the start, or from an older checkpoint, in a directory with
- * newer ones of its job that the broker never heard of: its database is new, was lost, or was
- * restored from an older copy. A launch that trained on would discard them without a word, so rank
- * 0 refuses. If the manifest names that database, the broker has a copy of it: then the launch
+ * newer ones of its job that the broker never heard of. The broker's database is new, was lost, or
+ * was restored from an older copy. A launch that trained on would discard them without a word, so
+ * rank 0 refuses. If the manifest names that database, the broker has a copy of it. Then the launch
  * ends, rank 0 imports what is there (node_import), and the next launch goes on from it.
  *
  * What the broker's records decided (committed, superseded, deleted) is no reason. A round that

@@ -153,8 +153,8 @@ static enum muster_status node_open_is_gone(const struct muster_node *node, cons
         path, node->rank, node->checkpoint_dir);
 }
 
-/* The directory was moved, or is mounted at another place, since the broker wrote down where it is:
- * what has that name in the one that this job was given, and proves to be this checkpoint, is it */
+/* The directory was moved, or is mounted at another place, since the broker wrote down its path.
+ * The checkpoint is the one of that name in this job's directory, if it proves to be this one */
 static bool is_moved(const struct muster_node *node, const char *path, char ret_path[FS_PATH_MAX])
 {
     const char *name = strrchr(path, '/');

@@ -210,9 +210,9 @@ enum muster_status muster_client_jobs(muster_client_t *client, const char *job,
     return query_run(client, (struct question){.query = "jobs", .job = job}, ret_rows, ret_error);
 }
 
-/* The questions about one job and a number. Rows in the order of that number are keyed: there may
- * be tens of thousands, and a page that skips all before it again would make the answer take the
- * square of their time. */
+/* The questions about one job and a number. Rows in the order of that number are keyed. There may
+ * be tens of thousands: if each page skipped all before it, the answer would take the square of
+ * their time. */
 #define QUESTION(name, is_keyed)                                                                   \
     enum muster_status muster_client_##name(muster_client_t *client, const char *job,              \
                                             int64_t number, muster_rows_t **ret_rows,              \

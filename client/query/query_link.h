@@ -41,8 +41,9 @@ enum muster_status query_link_import(struct query_link *link, const char *job, c
 enum muster_status query_link_cells(const uint8_t *bytes, size_t size, size_t columns, size_t count,
                                     muster_rows_t *rows, struct muster_error *err);
 
-/* From now on all rows but those of jobs tell steps as the program of `job` counts them, for tools:
- * steps done and *ret_offset (schema/paths.h), which is 0 until a checkpoint has its final name. */
+/* For tools: from now on all rows but those of jobs tell steps as the program of `job` counts them.
+ * That is steps done and *ret_offset (schema/paths.h), which is 0 until a checkpoint has its final
+ * name. */
 enum muster_status client_count_as(muster_client_t *client, const char *job, int64_t *ret_offset,
                                    struct muster_error *err);
 /* Tells the broker of a host that has ranks for the job's next launch, for `muster run --nodes`.

@@ -276,8 +276,8 @@ static void coordinator_wire_take_resource(struct muster_coordinator *c,
         }
 }
 
-/* As long as it can write nothing the broker answers a beat or an open with that, and nothing else
- * but what it reads; a page that it cannot read is answered the same, with the question's nonce. */
+/* As long as the broker can write nothing, it answers a beat or an open with that, and otherwise
+ * only questions. A page that it cannot read is answered the same, with the question's nonce. */
 static void coordinator_wire_take_trouble(struct muster_coordinator *c, const struct wire_msg *m,
                                           int64_t now_ms)
 {

@@ -1,9 +1,10 @@
 /* task_link - between a coordinator or a worker and the broker: the connection, and who looks after
- * it. One turn: hand over each frame that came; let the owner send what is due. Each turn is some
- * thread's, one at a time: a user's thread that has something to say or waits for something takes
- * it itself (`drive`, `lead`), so that nothing has to be handed from thread to thread on the way of
- * a task; while no user's thread is there, the link's own does. Owns: the connection, that thread,
- * the clock of turns. Never: knows a queue or a task; sends by itself. */
+ * it. One turn: hand over each frame that came; let the owner send what is due. One thread at a
+ * time takes a turn. A user's thread that has something to say, or waits for something, takes it
+ * itself (`drive`, `lead`), so that no task is handed from thread to thread on its way. If there is
+ * no user's thread, the link's own takes it.
+ * Owns: the connection, that thread, the clock of turns.
+ * Never: knows a queue or a task; sends by itself. */
 #ifndef CLIENT_TASK_LINK_H
 #define CLIENT_TASK_LINK_H
 

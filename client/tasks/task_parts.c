@@ -35,8 +35,8 @@ void task_parts_failed(struct task_parts *parts, int64_t now_ms)
     parts->paused_to_ms = now_ms + ms;
 }
 
-/* One that is still in a queue is not sent again: it may wait behind twice as many as the last that
- * was timed, and takes as long at least as the one that is being timed does already. */
+/* A part that is still in a queue is not sent again. It may wait behind twice as many as the last
+ * one that was timed. It takes at least as long as the one that is being timed has taken. */
 static void be_patient(struct task_parts *parts, const struct task_window *window, int64_t now_ms)
 {
     int64_t ms = window->took_ms * 4;

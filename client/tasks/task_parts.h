@@ -1,9 +1,9 @@
 /* task_parts - a long result on its way in parts: how many may be under way, and when one is sent
  * or asked for again. Both ends that take part in it use this: the worker that sends parts, the
- * coordinator that asks for them. One part at a time would wait for a commit of its own each; too
- * many on a slow connection hold up the beat behind them, and sent again while they wait in a queue
- * they make it longer. So the time of an answer decides about both. Never: sends by itself, knows a
- * clock. */
+ * coordinator that asks for them. If one were under way at a time, each would wait for a commit of
+ * its own. Too many on a slow connection hold up the beat behind them, and if they are sent again
+ * while they wait in a queue they make it longer. So the time of an answer decides about both.
+ * Never: sends by itself, knows a clock. */
 #ifndef CLIENT_TASK_PARTS_H
 #define CLIENT_TASK_PARTS_H
 

@@ -112,8 +112,8 @@ struct muster_worker {
 
 /* worker_run.c */
 void *worker_thread(void *worker); /* runs attempts until it is stopped and none is left */
-/* One attempt, with the mutex: takes the next, which is running then (NULL: none waits); whether
- * its function is to be called (else its status says why not); and after the call, with its status
+/* One attempt; all three with the mutex. Take the next, which is running then (NULL: none waits).
+ * Is its function to be called? If not, its status says why. And after the call, with its status
  * set. */
 struct muster_task *worker_attempt_begin(struct muster_worker *worker);
 bool worker_attempt_is_callable(struct muster_task *task);

@@ -55,9 +55,9 @@ struct agent_options {
 enum muster_status agent_open(const struct agent_options *options, struct agent **ret_agent,
                               struct muster_error *err);
 /* Stops and frees. Waits ENDING_MS at most for manifests being written and a deletion that has
- * begun, and AGENT_CLOSE_MS for each thread, all within the own deadline's margin; what does not
- * end by then, a callback or save_fn that does not return, keeps what it uses. False: that is also
- * what options.save borrowed. NULL-safe. */
+ * begun, and AGENT_CLOSE_MS for each thread, all within the own deadline's margin. A callback or
+ * save_fn that does not return by then keeps what it uses. False: that includes what options.save
+ * borrowed. NULL-safe. */
 bool agent_destroy(struct agent **agent);
 /* As agent_destroy, of one that never joined. True: a signal or the user's callback told meanwhile
  * of an end within GRACE_DEFAULT_MS, or of one without a time; other sources tell the next who asks
@@ -178,10 +178,9 @@ bool agent_is_saving(struct agent *agent);
 enum muster_status agent_wait_saved(struct agent *agent, int64_t timeout_ms,
                                     struct muster_error *err);
 
-/* Leaves the job: a boundary at which an open round is served, then LEAVE, awaited for as long as
- * the core says (HEARTBEAT_MS; more from a broker that lives and cannot take it yet), but for
- * HURRY_MS at most after an interrupt. A step that
- * was begun and not done is taken back. May be called again; then it only waits. */
+/* Leaves the job: a boundary at which an open round is served, then LEAVE. The core says how long
+ * its answer is awaited; after an interrupt it is HURRY_MS at most. A step that was begun and not
+ * done is taken back. May be called again; then it only waits. */
 void agent_leave(struct agent *agent, enum wire_leave_why why, int code);
 /* The process ends next: what was to be logged is, within AGENT_DRAIN_MS. */
 void agent_drain(struct agent *agent);

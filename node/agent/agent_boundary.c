@@ -253,8 +253,8 @@ void agent_leave(struct agent *agent, enum wire_leave_why why, int code)
     gate_close(agent->gate);
     agent->interrupted = false; /* the way out is a wait of its own */
     agent->gate->due = INT64_MAX;
-    /* A program that finished has ended its last step; one that failed between two boundaries is in
-     * the middle of a step, or of what it held together, and its state is that of none. */
+    /* A program that finished has ended its last step. One that failed between two boundaries is in
+     * the middle of a step, or of a hold, and its state is that of no step. */
     bool broken = why == LEAVE_FAILED && (gate_begun(agent->gate) > gate_done(agent->gate) ||
                                           atomic_load(&agent->hold_depth) > 0);
     gate_set(agent->gate, gate_done(agent->gate), gate_done(agent->gate));

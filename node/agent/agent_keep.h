@@ -1,6 +1,6 @@
-/* agent_keep - what the program asks the broker for beside its steps: policies, pins, deletions;
- * what its next save tells of the state; and the checkpoints that this node's writer deletes for
- * the broker. */
+/* agent_keep - what the program asks the broker for beside its steps: policies, pins, deletions.
+ * Also what its next save tells of the state, and the checkpoints that this node's writer deletes
+ * for the broker. */
 #ifndef NODE_AGENT_KEEP_H
 #define NODE_AGENT_KEEP_H
 
@@ -12,10 +12,12 @@ struct muster_state;
 /* Sends one request (type and body of *message; borrowed) and waits for its answer, for timeout_ms
  * at most, through restarts of the broker. One thread at a time. *ret_value (may be NULL) is
  * ACK.value. MUSTER_E_TIMEOUT: nobody answered; it may still be done. Else the broker's status,
- * with its text. POLICIES    what the job keeps and when the broker saves, as text
- * (schema/rules/policies.h); chief only SAVE_WISH   a save at an agreed step, now; value = its
- * round, 0 = none SWEEP       value = deletions that are decided and not done; final: the newest
- * may go too DROP        deletes one; PIN, UNPIN hold one and let it go */
+ * with its text.
+ *   POLICIES    what the job keeps and when the broker saves (schema/rules/policies.h); chief only
+ *   SAVE_WISH   a save at an agreed step, now; value = its round, 0 = none
+ *   SWEEP       value = deletions that are decided and not done; final: the newest may go too
+ *   DROP        deletes one
+ *   PIN, UNPIN  hold one, and let it go */
 enum muster_status agent_ask(struct agent *agent, const struct wire_msg *message,
                              int64_t timeout_ms, uint64_t *ret_value, struct muster_error *err);
 

@@ -1,6 +1,6 @@
-/* agent_manager - what a checkpoint manager asks of its node beside the plain boundary: a step that
- * ends where the manager says, a save that is wanted here, an answer before the save, and what
- * became of it. */
+/* agent_manager - what a checkpoint manager asks of its node beside the plain boundary. The manager
+ * says where a step ends and that a save is wanted here. It asks for an answer before the save, and
+ * what became of it. */
 #include "node/agent/agent_state.h"
 
 #include "node/clock.h"

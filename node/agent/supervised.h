@@ -4,17 +4,17 @@
  *                             error that ends the node (its own step, fail, or any MUSTER_E_*)
  *   TORCHELASTIC_ERROR_FILE   the same object, unless torchrun's own file is there already
  *   MUSTER_LIFE_FILE          which node lives in this process, under a lock that the kernel takes
- *                             away with the process: whoever finds the file unlocked and not empty
- *                             knows that the process died without leaving the job; one that left
- *                             empties it, or leaves there "muster-left 1" and a line: why, or
- *                             which saves failed ("muster-finished 1": it had done all its steps).
+ *                             away with the process. Unlocked and not empty: the process died
+ *                             without leaving the job. A node that left empties the file, or
+ *                             writes "muster-left 1" and a line: why, or which saves failed.
+ *                             "muster-finished 1": it had done all its steps.
  *                             A last line "started" tells that steps may be taken
  *
  * Owns: those files' form; the lock. Fields of the JSON object: schema_version (1), job, role,
  * rank, world_size, host, pid, generation, incarnation (16 hexadecimal digits), status (name),
- * code, step
- * (-1: none), error_rank (whose failure it is), text, unix_ms, and `message` as torchrun reads it.
- * Never: an error of its own: a file that cannot be written is done without. Nothing in a forked
+ * code, step (-1: none), error_rank (whose failure it is), text, unix_ms. `message` has the form
+ * that torchrun reads.
+ * Never: an error of its own: it goes on without a file that cannot be written. Nothing in a forked
  * child (its callers see to that; the lock is not inherited). */
 #ifndef NODE_SUPERVISED_H
 #define NODE_SUPERVISED_H

@@ -8,19 +8,21 @@
  *   - MEMBER_CLOSE_GATE: close it now, then feed MEMBER_GATE_CLOSED with the begun and done of the
  *     closing (an already closed gate gives its present begun, exact because only the slow path,
  *     under the driver's mutex, changes it) before any other input.
- *   - MEMBER_VIEW: the training thread's orders changed; when the mode is VIEW_OPEN the driver
- * opens the gate, in every other mode the gate is closed (the core closed it before). The training
- * thread, in its slow path, under the driver's mutex, obeys the view: VIEW_OPEN     go on.
+ *   - MEMBER_VIEW: the training thread's orders changed. When the mode is VIEW_OPEN the driver
+ *     opens the gate. In every other mode the gate is closed (the core closed it before).
+ *
+ * The training thread, in its slow path, under the driver's mutex, obeys the view:
+ *   VIEW_OPEN     go on.
  *   VIEW_WAIT     wait for another view.
  *   VIEW_STEP_TO  admit a step while begun < step. At begun == done == step feed MEMBER_ARRIVED
- * once a round and wait for another view. (begun > step never happens here.) VIEW_CAPTURE  begun ==
- * done == step: if writer, save into round's directory, then feed MEMBER_SAVED or
- * MEMBER_SAVE_FAILED, once a round; wait for another view. Or take a snapshot, feed
- * MEMBER_CAPTURED, and one of the two when it is written: one round at a time, so that the next
- * capture waits for the one that is being written. VIEW_END      return end_error's status from
- * every boundary, for ever. A thread that comes to a boundary with the gate closed feeds
- * MEMBER_ARRIVED (with begun == done) and then obeys. With the gate open a boundary tells nobody
- * anything. */
+ *                 once a round and wait for another view. (begun > step never happens here.)
+ *   VIEW_CAPTURE  begun == done == step: if writer, save into the round's directory, then feed
+ *                 MEMBER_SAVED or MEMBER_SAVE_FAILED, once a round; wait for another view. Or take
+ *                 a snapshot, feed MEMBER_CAPTURED, and one of the two when it is written. One
+ *                 round at a time: the next capture waits for the one that is being written.
+ *   VIEW_END      return end_error's status from every boundary, for ever.
+ * A thread that comes to a boundary with the gate closed feeds MEMBER_ARRIVED (with begun == done)
+ * and then obeys. With the gate open a boundary tells nobody anything. */
 #ifndef NODE_CORE_MEMBER_H
 #define NODE_CORE_MEMBER_H
 

@@ -2,8 +2,8 @@
  *
  *   freeze:   close the gate, report what the closing gave
  *   decision: begun <= S: walk to S; else PAST
- *   at S:     AT_STEP, capture (the writer saves), SAVED; a termination then holds until the
- * verdict A node that trains on beyond S never says SAVED for that round. */
+ *   at S:     AT_STEP, capture (the writer saves), SAVED; a termination holds until the verdict
+ * A node that trains on beyond S never says SAVED for that round. */
 #include "node/core/member_state.h"
 
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* callback - the user's own question "is there a notice?", asked at a steady pace.
  * Owns: a thread to ask on (all signals blocked in it), so that a question that does not return
- * stops nobody else; one yes is one notice, after which nobody is asked any more.
+ * stops nobody else. One yes is one notice; after it the callback is not asked again.
  * Never: a thread without a question; a question once callback_stop was called; a write to wake_fd
  * after callback_stop has returned. */
 #ifndef NODE_NOTICE_CALLBACK_H

@@ -1,7 +1,7 @@
 /* checksum - of streams and files, as text: a prefix and hexadecimal digits.
  * Mostly "xxh3-128:" + 32 digits.
  * XXH3-128 because it runs at memory speed, so that a checksum costs a save nothing beside the
- * disk, and 128 bits make an accidental collision among all checkpoints ever written out of the
+ * disk. With 128 bits an accidental collision among all checkpoints ever written is out of the
  * question. It finds damage, not malice: whoever may write the directory may also write manifests.
  * A broker that signs manifests asks for "blake2b-256:" + 64 digits, which nobody can forge; one
  * core hashes some 800 MB a second so.

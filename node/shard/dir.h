@@ -1,17 +1,18 @@
 /* dir - the directory that a job's checkpoints live in, and its discipline.
  *
- *   <root>/.muster/JOB                 whose directory this is: "<job>\n"
- *   <root>/.muster/NUMBER              by which it is known: 16 hexadecimal digits, see dir_number
- *   <root>/.muster/<g>-<r>/            round r of generation g while it is being written
- *   <root>/.muster/<g>-<r>/ROUND       which life of which round writes here (struct dir_claim),
- * and a checksum of that <root>/.muster/<g>-<r>/shard-<rank>-<incarnation>.safetensors   one rank's
- * shard, or <root>/.muster/<g>-<r>/shard-<rank>-<incarnation>/…             what a save_fn wrote
- *   <root>/.muster/LONE           of a process without a broker: see node/local/local_left.h
- *   <root>/.muster/tmp-*, trash-*      on their way in or out; nobody reads them
- *   <root>/<step>/                     committed: the round's directory, with manifest.json in it
- *   <root>/<step>.<g>-<r>/             the same, when another round has the step's name
- * A job may name them otherwise (struct dir_names); who looks for a round finds it by its ROUND
- * file.
+ *   <root>/.muster/JOB              whose directory this is: "<job>\n"
+ *   <root>/.muster/NUMBER           by which it is known: 16 hexadecimal digits, see dir_number
+ *   <root>/.muster/LONE             of a process without a broker: see node/local/local_left.h
+ *   <root>/.muster/tmp-*, trash-*   on their way in or out; nobody reads them
+ *   <root>/.muster/<g>-<r>/         round r of generation g while it is being written; in it:
+ *     ROUND                         which life of which round writes here (struct dir_claim), and a
+ *                                   checksum of that
+ *     shard-<rank>-<incarnation>.safetensors   one rank's shard, or
+ *     shard-<rank>-<incarnation>/…             what a save_fn wrote
+ *   <root>/<step>/                  committed: the round's directory, with manifest.json in it
+ *   <root>/<step>.<g>-<r>/          the same, when another round has the step's name
+ *
+ * A job may name them otherwise (struct dir_names). A round is found by its ROUND file.
  *
  * Owns: these names and the order of the steps that give them. The ranks of a round share one
  * directory (a network file system, or one host), and any of them may die at any point.
@@ -48,12 +49,12 @@ enum muster_status dir_prepare(const char *root, const char *job, struct dir_mad
  * be read. */
 uint64_t dir_number(const char *root);
 
-/* For a launch that finds its checkpoints gone: what it made in their place is in the way of
- * whoever puts them back. Takes back what dir_prepare made, if nothing else has come into it and
+/* For a launch that finds its checkpoints gone: what it made in their place is in the way of a
+ * person who returns them. Takes back what dir_prepare made, if nothing else has come into it and
  * its number is still the same: another launch's has another. Best effort; not at all where the
  * file system lends no locks on directories. Ranks that each made a part of it may do so at once,
- * or one after the other in any order; one that prepares it just then is waited for, a second at
- * most. */
+ * or one after the other in any order. It waits, a second at most, for a rank that prepares the
+ * directory just then. */
 void dir_take_back(const char *root, const struct dir_made *made);
 
 /* Opens the round's directory for writing; every writer of the round calls it, in any order.
@@ -103,8 +104,8 @@ void dir_shard_name(uint64_t rank, uint64_t incarnation, char ret_name[DIR_NAME_
 
 /* Makes a committed round's directory the checkpoint: manifest in, renamed, all durable. The
  * manifest is the broker's text, and names generation, round and step. May be called again after a
- * crash at any point, also by another process at the same time: what is done already is found by
- * its ROUND file (which round) and its shards (which life: their names carry the incarnations).
+ * crash at any point, also by another process at the same time. The ROUND file tells which round
+ * was done already, and the shards' names, which carry the incarnations, tell which life of it.
  * E_CORRUPT: the text is no valid manifest. E_NOT_FOUND: a shard is in neither place, named.
  * E_EXISTS: both names are taken by others. E_IO. */
 enum muster_status dir_commit(const char *root, const char *manifest_text, size_t manifest_size,
@@ -151,9 +152,9 @@ enum muster_status dir_find(const char *root, const char *job, uint64_t generati
 bool dir_scan(const char *root, const char *job, uint64_t generation, uint64_t round,
               char ret_path[FS_PATH_MAX]);
 
-/* Removes the directory of a round whose abort was journaled; also when ranks still write there
- * (they fail), when several ranks call it, and when it is gone already. nonce 0: of whatever life,
- * for a later generation that clears up and does not know the members.
+/* Removes the directory of a round whose abort was journaled. Ranks that still write there fail.
+ * Several ranks may call it, and it may be gone already. nonce 0: of whatever life, for a later
+ * generation that clears up and does not know the members.
  * E_EXISTS: it belongs to another life or job, or has a manifest; it is kept. E_IO. */
 enum muster_status dir_remove_round(const char *root, const char *job, uint64_t generation,
                                     uint64_t round, uint64_t nonce, struct muster_error *err);

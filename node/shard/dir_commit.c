@@ -1,11 +1,10 @@
 /* dir_commit - from a round's directory to a checkpoint; see dir.h.
  *
  * Order, and what a crash after each step leaves:
- *   1. every shard is there with its size          nothing changed
- *   2. manifest.json, durable, in .muster/<g>-<r>/  a round with a manifest: found and renamed
- * later
- *   3. renamed to <step>                           the checkpoint, perhaps not yet durable as such
- *   4. root and .muster fsynced                    done
+ *   1. every shard is there with its size           nothing changed
+ *   2. manifest.json, durable, in .muster/<g>-<r>/  a round with a manifest, to be renamed later
+ *   3. renamed to <step>                            the checkpoint, perhaps not yet durable
+ *   4. root and .muster fsynced                     done
  * Each step may be done again. A power cut can undo 3 before 4: then it is done again too. */
 #include "node/shard/dir.h"
 

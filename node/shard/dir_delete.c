@@ -47,8 +47,8 @@ static const char *known_name(const struct dir_deletion *d)
 }
 
 /* E_NOT_FOUND: it is gone. One that had a name is looked for by that alone, here or where the
- * directory is now: another that says it is this round is of another life of the job's records
- * (numbers begin again), and stays. */
+ * directory is now. Another one that says it is this round belongs to an earlier database of the
+ * job, whose numbers begin again, and stays. */
 static enum muster_status dir_delete_find(const struct dir_deletion *d, char ret_path[FS_PATH_MAX],
                                           struct muster_error *err)
 {

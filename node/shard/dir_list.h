@@ -1,7 +1,7 @@
 /* dir_list - the checkpoints of a directory, by their manifests alone, and which of them count no
- * more. Owns: the look for them. What has no manifest is none; one whose manifest is damaged is
- * told apart; and a list that may leave one out, for it could not be looked at just now, is an
- * error. */
+ * more. Owns: the look for them. A directory without a manifest is no checkpoint. One with a
+ * damaged manifest is told apart. If one cannot be looked at just now, that is an error, since the
+ * list might leave it out. */
 #ifndef NODE_SHARD_DIR_LIST_H
 #define NODE_SHARD_DIR_LIST_H
 
@@ -42,11 +42,11 @@ enum muster_status dir_list_read(const char *root, const char *job, struct arena
  * one that gets it meanwhile may be on the list twice, and is on it once at least. */
 enum muster_status dir_list_read_all(const char *root, const char *job, struct arena *arena,
                                      struct dir_list *ret_list, struct muster_error *err);
-/* dir_list_read for who asks what is newer: of those of more steps than `above`, and of those whose
- * name tells no step, with those that were committed and never got their name (.muster/<g>-<r>);
- * and what cannot be read is a damaged one, too: never E_IO but for the directory itself. If there
- * is any of more steps, the others that can be read are on the list as well, for what their
- * launches gave up; else no file of theirs is looked at. */
+/* As dir_list_read, for a caller that looks for newer ones. It lists those of more steps than
+ * `above`, and those whose name tells no step, also those that were committed and never got their
+ * name (.muster/<g>-<r>). One that cannot be read counts as damaged, so E_IO is only of the
+ * directory itself. If any has more steps, all others that can be read are listed, too, for what
+ * their launches gave up. Else no file of theirs is looked at. */
 enum muster_status dir_list_read_above(const char *root, const char *job,
                                        const struct dir_names *names, int64_t above,
                                        struct arena *arena, struct dir_list *ret_list,

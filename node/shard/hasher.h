@@ -1,7 +1,7 @@
 /* hasher - the checksum of what is being written, taken on a second thread while the first one is
- * busy with the disk. XXH3 runs at 6 to 9 GB/s, some five times a disk: on the same thread it would
- * cost a save a tenth of its time, and twice that with the sums of the pieces; beside it, nothing.
- * A cryptographic one is slower than a fast disk, and then what the save waits for.
+ * busy with the disk. XXH3 runs at 6 to 9 GB/s, some five times a disk. On the same thread it would
+ * cost a save a tenth of its time, and twice that with the sums of the pieces. On its own it costs
+ * nothing. A cryptographic one is slower than a fast disk, and the save then waits for it.
  * Owns: its thread (all signals blocked), from create to finish or destroy.
  * Never: the bytes: what is pushed must stay as it is until it was hashed. No thread to be had: the
  * bytes are hashed inside push, which is only slower. One thread pushes. */

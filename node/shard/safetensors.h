@@ -4,11 +4,11 @@
  * memory than those, its header and its table of sums. Invariants: a file that save reported is
  * whole and durable; one that save did not report is gone.
  *
- * Restore reads each byte once, into the state's memory, and takes its checksum on the way: to know
- * before that the file is good would be a second reading of all of it, half the speed of a disk or
- * a cache. So names, types, shapes and size are found wrong before a byte of the state is touched,
- * and damage inside a tensor after it: then the state must not be trained on. A small file, up to
- * SAFETENSORS_VERIFY_FIRST_BYTES, is found whole first. */
+ * Restore reads each byte once, into the state's memory, and takes its checksum on the way. To know
+ * before that the file is good would take a second reading, and twice the time. So wrong names,
+ * types, shapes and sizes are found before a byte of the state is touched. Damage inside a tensor
+ * is found after it, and then the state must not be trained on. A small file, up to
+ * SAFETENSORS_VERIFY_FIRST_BYTES, is checked first. */
 #ifndef NODE_SHARD_SAFETENSORS_H
 #define NODE_SHARD_SAFETENSORS_H
 

@@ -5,7 +5,7 @@
  *  "data_offsets": [begin, end]}, …}, offsets counted from the end of the header.
  *
  * Written here: sorted by element size (largest first) and name, N a multiple of 8, so that every
- * tensor is aligned to its element, and behind all of them the table of sums (sums.h); read here:
+ * tensor is aligned to its element. The table of sums (sums.h) is behind all of them. Read here:
  * any order in the JSON, but the ranges must tile the data. Facts of muster's own in __metadata__:
  * muster_sums; muster_blobs, JSON: ["name", …]; muster_splits, JSON: {"name": [axis, begin, length
  * of the whole], …}. */

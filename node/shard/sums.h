@@ -8,8 +8,8 @@
  * piece_bytes is the fact "muster_sums" of __metadata__.
  *
  * The manifest's checksum is that of the whole file, and says that something in it is damaged. The
- * table says what: a restore names the tensor, and who reads only a part of a tensor can check that
- * part, its header and the table, without reading the rest.
+ * table says what: a restore names the tensor. A reader of a part of a tensor can check that part,
+ * its header and the table, without reading the rest.
  * Pure: no I/O. */
 #ifndef NODE_SHARD_SUMS_H
 #define NODE_SHARD_SUMS_H

@@ -15,15 +15,14 @@
  *  "signature": "ed25519:…64 digits…:…128 digits…", "checksum": "xxh3-128:…32 digits…"}
  *
  * metrics and custom are there only if the save told them. resumed_step is where its launch began,
- * if a broker wrote it: what earlier launches saved beyond that counts no more. database is the one
- * whose rows it was made from: a copy of that database gets this manifest back without an operator.
+ * if a broker wrote it. What earlier launches saved beyond that counts no more. database is the one
+ * whose rows it was made from. A copy of that database gets this manifest back without an operator.
  *
  * The checksum is of all bytes before it (seal.h), and so is the signature (sign.h), if the broker
- * signs. Then files' checksums are "blake2b-256:…64 digits…".
- * Manifests of older musters have none, and none
- * but the other keys above. Paths are relative to the checkpoint's directory. In a text with a
- * checksum, keys that a reader does not know are ignored; a change that a reader must understand
- * raises the number of "muster_manifest". */
+ * signs. Then files' checksums are "blake2b-256:…64 digits…". Manifests of older musters have
+ * neither, and no keys but those above. Paths are relative to the checkpoint's directory. In a text
+ * with a checksum, keys that a reader does not know are ignored; a change that a reader must
+ * understand raises the number of "muster_manifest". */
 #ifndef SCHEMA_MANIFEST_H
 #define SCHEMA_MANIFEST_H
 

@@ -1,9 +1,9 @@
 /* manifest_read - see manifest_read.h.
  *
- * The text is split, not parsed, by hand: each element of "shards" is given to jansson by itself as
- * soon as it is whole, and taken out of the text, the rest of which, with an empty list, is given
- * to jansson at the end. So nothing is accepted that jansson would not take as a whole: it sees
- * every byte but the commas and spaces between the elements. */
+ * The text is split, not parsed, by hand. Each element of "shards" is given to jansson by itself as
+ * soon as it is whole, and is taken out of the text. The rest, with an empty list, is given to
+ * jansson at the end. So nothing is accepted that jansson would not take as a whole: it sees every
+ * byte but the commas and spaces between the elements. */
 #include "schema/manifest/manifest_read.h"
 
 #include "schema/arena.h"

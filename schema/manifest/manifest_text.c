@@ -1,7 +1,7 @@
 /* manifest_text - see manifest_text.h.
  *
- * The head is jansson's, with an empty list of shards, at whose place the text is cut in two;
- * shards and files, of which there may be very many, are written in the same form by hand. */
+ * jansson writes the head with an empty list of shards, and the text is cut in two at that place.
+ * Shards and files are written between in the same form by hand, since there may be very many. */
 #include "schema/manifest/manifest_text.h"
 
 #include "schema/error.h"

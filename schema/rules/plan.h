@@ -2,16 +2,17 @@
  *
  *   freeze at   deadline - (2.5 x save p95 + (2 + lag) x step p95 + FREEZE_MS + MARGIN_MS + 500 ms)
  *   earlier     if a broker that starts again at that moment would come too late, and that costs at
- * most 1 / PLAN_RESTART_SHARE of what could be trained: it matters to short steps and saves later
- * while nothing was trained in this launch: a step, a save and the margin before the deadline at
- * once     the time left is a guess or unknown; that moment has passed
+ *               most 1 / PLAN_RESTART_SHARE of what could be trained (short steps and saves)
+ *   later       if nothing was trained in this launch: a step, a save and the margin before the
+ *               deadline
+ *   at once     if the time left is a guess or unknown, or that moment has passed
  *
  * A save that was never measured is assumed to take PLAN_SAVE_MS, a step that was never measured no
  * time.
  *
- * Owns: the arithmetic, and a job's save times (a ring of the newest PLAN_SAVES_MAX, so that saves
- * that grow are believed soon; one a round: the slowest writer's). Never: clock, state of a job,
- * allocation. Numbers come in, a moment goes out. */
+ * Owns: the arithmetic, and a job's save times, one a round: the slowest writer's. They are a ring
+ * of the newest PLAN_SAVES_MAX, so that saves that grow are believed soon.
+ * Never: clock, state of a job, allocation. Numbers come in, a moment goes out. */
 #ifndef SCHEMA_PLAN_H
 #define SCHEMA_PLAN_H
 

@@ -1,13 +1,16 @@
 /* prog_elastic - a sharded training whose weights are split among however many ranks there are.
- *   prog_elastic STEPS MS    a rank (identity from the environment): trains to STEPS, MS a step
- *   prog_elastic expect STEPS        the bits of all weights after so many steps
- *   prog_elastic read                the bits of the newest checkpoint, by a reader that knows of
- * no parts; with MUSTER_JOB of the broker MUSTER_BROKER, else of the directory
- * MUSTER_CHECKPOINT_DIR Each element changes by a rule of its own place and step alone, in floating
- * point, so that the bits of the whole after n steps are the same however it was split on the way.
- * With ELASTIC_SHORT rank 1 forgets its last slice. ELASTIC_OPEN_MS is the option open_timeout_ms.
- * At exit: trainer: rank= world= resumed= done= bits= status=      bits: the sum of the elements'
- * bit patterns */
+ *
+ *   prog_elastic STEPS MS       a rank (identity from the environment): trains to STEPS, MS a step
+ *   prog_elastic expect STEPS   the bits of all weights after so many steps
+ *   prog_elastic read           the bits of the newest checkpoint, by a reader that knows of no
+ *                               parts; with MUSTER_JOB of the broker MUSTER_BROKER, else of the
+ *                               directory MUSTER_CHECKPOINT_DIR
+ *
+ * Each element changes by a rule of its own place and step alone, in floating point. So the bits of
+ * the whole after n steps are the same however it was split on the way. With ELASTIC_SHORT rank 1
+ * forgets its last slice. ELASTIC_OPEN_MS is the option open_timeout_ms. At exit, where bits is the
+ * sum of the elements' bit patterns:
+ *   trainer: rank= world= resumed= done= bits= status= */
 #include <muster/manager.h>
 
 #include <inttypes.h>

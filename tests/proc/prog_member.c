@@ -1,10 +1,13 @@
 /* prog_member - a member of a job that trains while tasks run, for the tests of tasks.
  *
- *   prog_member chief    takes steps of 10 ms until SIGTERM, or until its job is preempted; world
- * size 1 prog_member beside   the same with a worker (echo, number) on threads of its own, which
- * lives in the node prog_member ps       joins as parameter server and stays, from launch to launch
- * not; fails at SIGUSR1 prog_member ps_watch the same, and its node hears SIGTERM as a notice: it
- * leaves when its job is preempted
+ *   prog_member chief     takes steps of 10 ms until SIGTERM, or until its job is preempted; world
+ *                         size 1
+ *   prog_member beside    the same with a worker (echo, number) on threads of its own, which lives
+ *                         in the node
+ *   prog_member ps        joins as parameter server and stays, but not from launch to launch; fails
+ *                         at SIGUSR1
+ *   prog_member ps_watch  the same, and its node hears SIGTERM as a notice: it leaves when its job
+ *                         is preempted
  *
  * MUSTER_BROKER, MUSTER_JOB, MUSTER_RANK, MUSTER_CHECKPOINT_DIR. Ends with 0 when all went well,
  * with 1 when it was to fail, with the restart code when its job was preempted. */

@@ -1,21 +1,27 @@
 /* prog_tasks - a worker, or a coordinator that insists on one behaviour, for the tests of tasks.
  *
- *   prog_tasks worker [SLOTS [PREFETCH]]   serves until SIGTERM; MUSTER_BROKER, MUSTER_JOB,
- * MUSTER_RANK prog_tasks SCENARIO                    exits with 0 when it went as it must
+ *   prog_tasks worker [SLOTS [PREFETCH]]   serves until SIGTERM; MUSTER_BROKER, _JOB, _RANK
+ *   prog_tasks SCENARIO                    exits with 0 when it went as it must
  *   prog_tasks run COUNT ["die"|"count"]   schedules COUNT tasks, joins, fetches all
  *   prog_tasks hold                        three tasks that wait for the file TASKS_LOG.go
  *   prog_tasks stay                        one task done, one that runs, one that waits; until it
- * is killed prog_tasks values                      24 tasks that use a value which takes 2 s to
- * make, then 6 more at SIGUSR1 prog_tasks lost_ps COUNT [WHY]         COUNT slow tasks, a parameter
- * server that is lost, then is back, and one task more; or of which WHY is told, while the tasks
- * wait for the file prog_tasks stopped                     two tasks, of a short and a long result,
- * done in their second attempts: what a fetch gives, and what one gives who attaches at SIGUSR1
+ *                                          is killed
+ *   prog_tasks values                      24 tasks that use a value which takes 2 s to make, then
+ *                                          6 more at SIGUSR1
+ *   prog_tasks lost_ps COUNT [WHY]         COUNT slow tasks, a parameter server that is lost, then
+ *                                          is back, and one task more. With WHY, that is why it is
+ *                                          missing, and the tasks wait for the file
+ *   prog_tasks stopped                     two tasks, of a short and a long result, done in their
+ *                                          second attempts: what a fetch gives, also to one who
+ *                                          attaches at SIGUSR1
  *   prog_tasks beside COUNT                so many tasks of prog_member: its steps go on
  *   prog_tasks silent                      one task that says nothing; until it is killed
  *   prog_tasks begin COUNT                 schedules COUNT and goes; `prog_tasks attach COUNT`
- * finds them prog_tasks leave COUNT                 schedules COUNT that wait for the file; until
- * it is killed prog_tasks leave_an_error              one that fails and 20 that wait; until it is
- * killed: `attach_error`
+ *                                          finds them
+ *   prog_tasks leave COUNT                 schedules COUNT that wait for the file; until it is
+ *                                          killed
+ *   prog_tasks leave_an_error              one that fails and 20 that wait; until it is killed:
+ *                                          `attach_error`
  *
  * What the functions are and note: task_functions.h. */
 #include <muster/muster.h>

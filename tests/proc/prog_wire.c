@@ -1,8 +1,12 @@
 /* prog_wire - a bad network cable: two TUN devices, one in this network namespace and one in that
  * of the process PID, and between them delay, jitter (which also changes the order), loss,
- * duplicates and cuts, in each direction. prog_wire SETTINGS PID SEED    SETTINGS is a file of one
- * line, read again whenever it changes: DELAY_MS JITTER_MS LOSS_PERMILLE DUPLICATE_PERMILLE CUT
- * CUT: 1 = from here, 2 = to here, 3 = both Says "ready" when both devices are there ("wire", in
+ * duplicates and cuts, in each direction.
+ *
+ *   prog_wire SETTINGS PID SEED
+ *
+ * SETTINGS is a file of one line, read again whenever it changes:
+ *   DELAY_MS JITTER_MS LOSS_PERMILLE DUPLICATE_PERMILLE CUT
+ * CUT is 1 = from here, 2 = to here, 3 = both. Says "ready" when both devices are there ("wire", in
  * both). At SIGTERM it tells what it did and ends. Exit code 77 where the kernel or this user's
  * rights do not allow it, with the reason. Frames are IP packets: TCP heals what is lost. */
 #include <errno.h>

@@ -1,7 +1,9 @@
 /* muster-sim - runs seeds of the simulator; `./tools/dev sim` builds and runs it without
- * sanitizers. muster-sim --seed N                     replays one, its story on stdout, one line an
- * event muster-sim --seeds A..B [--minutes M]   runs many; stops at the first that breaks an
- * invariant, names it and how to replay it
+ * sanitizers.
+ *
+ *   muster-sim --seed N                     replays one, its story on stdout, one line an event
+ *   muster-sim --seeds A..B [--minutes M]   runs many; stops at the first that breaks an invariant,
+ *                                           names it and how to replay it
  *   --focused                               nearly every world is one made for rare outcomes
  *   --put-back                              every world's database is restored from an older copy
  *   --hasty                                 what is on disk is imported then while the job runs

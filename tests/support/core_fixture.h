@@ -3,10 +3,11 @@
  *
  * Nodes are numbered 0..CORE_NODES-1; node n has route 100 + n and says what its struct core_node
  * says. core_say() clears the actions, feeds one message and checks that nothing is published
- * before its row stands in the list. Texts of actions, one a word group, joined by "; ": +job
- * +generation running  +node 1 restored #2  +round 1 decided  +part 1.0  +event 5 ...  (PERSIST) !5
- * freeze r1 termination m0,1   (PUBLISH)     hint n1       (HINT) 0:ack #3 ok=1   1:refused ...
- * 0:welcome   0:snapshot   0:events 4   0:manifest 1+0   (SEND) */
+ * before its row stands in the list. Texts of actions, one a word group, joined by "; ":
+ *   PERSIST   +job  +generation running  +node 1 restored #2  +round 1 decided  +part 1.0  +event 5
+ *   PUBLISH   !5 freeze r1 termination m0,1
+ *   HINT      hint n1
+ *   SEND      0:ack #3 ok=1  1:refused ...  0:welcome  0:snapshot  0:events 4  0:manifest 1+0 */
 #ifndef TESTS_SUPPORT_CORE_FIXTURE_H
 #define TESTS_SUPPORT_CORE_FIXTURE_H
 

@@ -2,10 +2,11 @@
  * a gate that is two numbers, and the actions of a step as text.
  *
  * member_feed() clears the actions and feeds one input; a CLOSE_GATE is answered at once, as the
- * driver does, and the actions of that step are added. Texts of actions, joined by "; ": HELLO
- * REPORT #3 r1 5/4  NOOP #3  HEARTBEAT ...                        (SEND) close  view wait  view
- * step_to 5  view capture 5  view open  view end E_PEER subscribe ipc:///e  on_error rank 1
- * manifest r1 S5 4 bytes  discard r1  exit restart  log */
+ * driver does, and the actions of that step are added. Texts of actions, joined by "; ":
+ *   SEND    HELLO  REPORT #3 r1 5/4  NOOP #3  HEARTBEAT ...
+ *   gate    close  view wait  view step_to 5  view capture 5  view open  view end E_PEER
+ *   others  subscribe ipc:///e  on_error rank 1  manifest r1 S5 4 bytes  discard r1  exit restart
+ *           log */
 #ifndef TESTS_SUPPORT_MEMBER_FIXTURE_H
 #define TESTS_SUPPORT_MEMBER_FIXTURE_H
 

@@ -3,10 +3,10 @@
  * is made from the file.
  *
  * What was sent is text, joined by "; ": "c" is the coordinator, "w<index>" a worker, N.A task N,
- * attempt A, rN resource N: c:opened q1 0/0   c:taken 3   c:ended
- * @0 1.1=done 2.1=failed/MUSTER_E_TASK   c:raised 1 #2 MUSTER_E_TASK to 5 c:alive 1/3   c:page
- * 1-4 1.1=done   c:chunk 2 0+4/4 w0:welcome   w0:work 1.1 2.1 r1   w0:taken 1.1 2.1/MUSTER_E_STALE
- * w0:alive -2.1   w0:left */
+ * attempt A, rN resource N:
+ *   c:opened q1 0/0   c:taken 3   c:ended @0 1.1=done 2.1=failed/MUSTER_E_TASK
+ *   c:raised 1 #2 MUSTER_E_TASK to 5   c:alive 1/3   c:page 1-4 1.1=done   c:chunk 2 0+4/4
+ *   w0:welcome   w0:work 1.1 2.1 r1   w0:taken 1.1 2.1/MUSTER_E_STALE   w0:alive -2.1   w0:left */
 #ifndef TESTS_SUPPORT_TASKS_FIXTURE_H
 #define TESTS_SUPPORT_TASKS_FIXTURE_H
 

@@ -2,14 +2,14 @@
  * manifests are what is left. A tool sends one after another, each in parts.
  *
  * Only a job that is not running takes them, and only numbers that are no other round's here: a job
- * that went on without its past has rounds of its own. What is here already is left as it is, but
- * for a round that was aborted, because this database was restored, or the import cut short: it
- * gets the row of one that was found on disk.
+ * that went on without its past has rounds of its own. Rows that are here stay as they are, with
+ * one exception. If a round was aborted, because this database was restored or the import was cut
+ * short, it gets the row of one that was found on disk.
  *
- * A checkpoint may have 131,072 files, and other jobs are not to wait for them: what is read is
- * read part by part, and beyond IMPORT_SLICE files they become rows pass by pass. Until the last of
- * them is written the checkpoint is a failed one that nobody resumes from, and its round says so;
- * who asks is answered after that. */
+ * A checkpoint may have 131,072 files, and other jobs are not to wait for them. So they are read
+ * part by part, and beyond IMPORT_SLICE files they become rows pass by pass. Until the last of them
+ * is written the checkpoint is a failed one that nobody resumes from, and its round says so. The
+ * tool is answered after that. */
 #include "broker/core/checkpoints/checkpoints.h"
 
 #include "broker/core/state/orders.h"

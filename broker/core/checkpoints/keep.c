@@ -1,7 +1,7 @@
 /* keep - which checkpoints go, and the chief's hand that removes them; see keep.h.
- * Invariant (I11): a checkpoint that is pinned, being restored or the newest is not deleted, but
- * for the newest when the chief said that the job is done with it; nor the newest that is whole
- * (manifest and final name) before a newer one is. */
+ * Invariant (I11): a checkpoint that is pinned, being restored or the newest is not deleted. The
+ * newest may go when the chief said that the job is done with it. The newest that is whole
+ * (manifest and final name) stays until a newer one is whole. */
 #include "broker/core/checkpoints/keep.h"
 
 #include "schema/room.h"

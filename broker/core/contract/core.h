@@ -8,8 +8,8 @@
  *   2. write every ACTION_PERSIST of the batch in ONE transaction, in order;
  *   3. only after its commit carry out the other actions, in order. ACTION_HINT alone may go
  *      out before the commit;
- *   4. a batch that could not be written is kept whole and retried; until it is written only
- *      inputs for which core_input_is_free() holds may be given, the rest are answered E_STORAGE.
+ *   4. keep a batch that could not be written whole, and try it again. Until it is written, give
+ *      only inputs for which core_input_is_free() holds, and answer the rest with E_STORAGE.
  * The core is never rolled back. */
 #ifndef BROKER_CORE_CORE_H
 #define BROKER_CORE_CORE_H
@@ -109,16 +109,21 @@ void actions_free(struct actions *actions);
 struct core *core_create(const struct core_options *options);
 void core_destroy(struct core **core);
 
-/* Before INPUT_START: one row of the database at a time, in this order: broker, jobs, then of each
- * job its newest generation, its launches, the hosts of the newest one that hosts formed, that
- * generation's nodes, progress, notices (the cancelled too: a node may repeat one), the
- * CORE_OUTCOMES_MAX newest ended rounds in ascending order, every round in state freezing, decided
- * or writing (of any generation), the participants (ascending rank) and shard files of these,
- * checkpoints: every one `writing` or `deleting`, the CORE_CHECKPOINTS_MAX newest committed that
- * count (in any order), as many that do not (the oldest), the policies, the pins, the history.
- * Behind all jobs: the queues of tasks, their resources (ascending number), the workers, the tasks
- * that have not ended (ascending number). Older checkpoints than that are never deleted. A job that
- * has ended may be told by RECORD_JOB_ASLEEP alone; the newest are not. */
+/* Before INPUT_START: one row of the database at a time, in this order.
+ *   - the broker, the jobs;
+ *   - of each job its newest generation, its launches, the hosts of the newest one that hosts
+ *     formed;
+ *   - that generation's nodes, progress, notices (the cancelled too: a node may repeat one);
+ *   - the CORE_OUTCOMES_MAX newest ended rounds in ascending order;
+ *   - every round in state freezing, decided or writing (of any generation), with its participants
+ *     (ascending rank) and shard files;
+ *   - the checkpoints: every one `writing` or `deleting`, the CORE_CHECKPOINTS_MAX newest committed
+ *     that count (in any order), as many that do not (the oldest);
+ *   - the policies, the pins, the history;
+ *   - behind all jobs the queues of tasks, their resources (ascending number), the workers, the
+ *     tasks that have not ended (ascending number).
+ * Older checkpoints than that are never deleted. A job that has ended may be told by
+ * RECORD_JOB_ASLEEP alone; the newest are not. */
 #define CORE_CHECKPOINTS_MAX 16384
 #define CORE_OUTCOMES_MAX 64
 void core_load(struct core *core, const struct record *row);

@@ -412,9 +412,9 @@ static bool ending_is_over(struct core *core, const struct job *job)
 
 #define RANKS_FIRST "the job has no running generation yet; its ranks come first"
 
-/* A live rank that this broker start has heard. Rows alone, read from a copy of the database, are
- * no proof that a launch which a newer one replaced still runs; nor is a ps or an evaluator, which
- * may live on or be new. */
+/* A live rank that this broker start has heard. Rows alone may come from a copy of the database, so
+ * they do not prove that this launch still runs: a newer one may have replaced it. Nor does a ps or
+ * an evaluator, which may live on or be new. */
 static bool a_rank_speaks(const struct job *job)
 {
     for (uint64_t rank = 0; rank < job->gen.world_size; rank++)

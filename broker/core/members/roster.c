@@ -233,9 +233,9 @@ void roster_lost(struct core *core, struct peer *peer, const char *why)
 
 /* --- time ------------------------------------------------------------------------------------- */
 
-/* After a start everybody has START_GRACE_MS to come back, but for who missed a freeze since then
- * while a deadline passes in that time: its peers may wait for it in the step that is to be saved.
- */
+/* After a start everybody has START_GRACE_MS to come back. A rank that missed a freeze since then
+ * has less if a deadline passes in that time: its peers may wait for it in the step that is to be
+ * saved. */
 static bool has_grace(const struct core *core, const struct peer *peer)
 {
     int64_t until = core->start_boot_ms + START_GRACE_MS;

@@ -1,8 +1,9 @@
-/* servers - the parameter servers that a job has: tasks need them, steps do not (observer.c). One
- * that was lost, was preempted or failed took what it had with it: it is missed until it is back,
- * also by the launches that follow: it stands among their nodes, with its old row, until its rank
- * is taken again. So is one that lived when its launch was over and does not follow into the next:
- * nobody judges its silence there. A job that has finished misses nobody. */
+/* servers - the parameter servers that a job has: tasks need them, steps do not (observer.c). A
+ * server that was lost, was preempted or failed took what it had with it, so it is missed until it
+ * is back. The launches that follow miss it, too: it stands among their nodes, with its old row,
+ * until its rank is taken again. The same goes for one that lived when its launch was over and does
+ * not follow into the next, since nobody judges its silence there. A job that has finished misses
+ * nobody. */
 #include "broker/core/members/members.h"
 
 static bool servers_has_finished(const struct job *job)

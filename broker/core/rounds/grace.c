@@ -1,7 +1,7 @@
 /* grace - what the job's notices ask for, now or later: the plan (plan.h) with this job's own
- * numbers. Nothing of it is needed after a crash but notices and times, which are rows; so a plan
- * is made again at each tick, and a start of the broker goes on with it. The earliest freeze of all
- * active notices counts. */
+ * numbers. After a crash it only needs notices and times, which are rows. So a plan is made again
+ * at each tick, and a start of the broker goes on with it. The earliest freeze of all active
+ * notices counts. */
 #include "broker/core/rounds/rounds.h"
 
 #include <stdio.h>
@@ -160,8 +160,9 @@ static void grace_show(const struct core *core, struct job *job, const struct pl
 
 /* --- now or later ----------------------------------------------------------------------------- */
 
-/* A sharded job of which a rank has done all its steps saves no more, nor any job of which all
- * have: who is left finishes too, or runs into the margin; a freeze would only keep it from that */
+/* A sharded job saves no more once a rank has done all its steps, and any job once all ranks have.
+ * The ranks that are left finish too, or run into the margin. A freeze would only keep them from
+ * that. */
 static bool finishes(const struct job *job)
 {
     bool finished = false, live = false;

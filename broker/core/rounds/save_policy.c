@@ -1,15 +1,16 @@
-/* save_policy - rounds that the broker opens by time, cost and history: what no rank can compute
+/* save_policy - rounds that the broker opens by time, cost and history, which ranks cannot compute
  * alike. Each is a round of cause `period`: a freeze, S = max(begun), nobody leaves.
  *
  * Intervals count from the beginning of the last save, whatever its cause, or of the launch's first
- * step. cost = how long a save stops training (one that goes on behind it: the snapshot, and the
- * wait for the save before; so none by cost is opened while one is written), the mean of the newest
- * SAVES_MEASURED commits. What terminations saved counts only where nothing else was: they write in
- * the foreground, whatever the others do. While it is not known, the first step that is heard of is
- * saved, so that it becomes known. overhead x     cost / interval = x Young, Daly    with M = mean
- * time between interruptions, C = cost: daly.h M = (time that all launches ran + a day) /
- * (interruptions + 1): a job of which nothing is known is taken to be interrupted once a day, and
- * what it lives through weighs that out. */
+ * step. The cost of a save is how long it stops training. Of a save behind training that is the
+ * snapshot, and the wait for the save before; so no save by cost is opened while one is written.
+ * The cost is the mean of the newest SAVES_MEASURED commits. Those of terminations write in the
+ * foreground, so they count only if there are no others. While the cost is not known, the first
+ * step that is heard of is saved, to measure it.
+ *   overhead x     cost / interval = x
+ *   Young, Daly    with M = mean time between interruptions, C = cost: daly.h
+ * M = (time that all launches ran + a day) / (interruptions + 1). So a new job is taken to be
+ * interrupted once a day, and its own history outweighs that in time. */
 #include "broker/core/checkpoints/keep.h"
 #include "broker/core/rounds/rounds.h"
 

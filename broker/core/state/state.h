@@ -1,10 +1,12 @@
 /* state - what the broker's core remembers, and the questions about it. The rules stand in the
- * folders beside this one, each of which knows only those before it:
+ * folders beside this one. Each knows only those before it:
  *
- *   state/        the structs, one header a machine; facts*.c questions; journal.c events and rows
- * as actions checkpoints/  which exist, which go                     tasks/  queues, leases,
- * workers rounds/       notices, when to save, the agreement      members/  who is there, launches;
- * settle.c core.c, dispatch.c, start.c, load.c   what takes each input
+ *   state/         the structs, one header a machine; facts*.c questions; journal.c events and rows
+ *   checkpoints/   which exist, which go
+ *   tasks/         queues, leases, workers
+ *   rounds/        notices, when to save, the agreement
+ *   members/       who is there, launches; settle.c
+ *   core.c, dispatch.c, start.c, load.c: what takes each input
  *
  * Memory is taken when a job, node or generation appears and given back when it goes; its count is
  * bounded by CORE_JOBS_MAX, CORE_NODES_MAX and WORLD_SIZE_MAX. */

@@ -1,21 +1,27 @@
 /* tasks - queues of tasks and the workers that run them: what the files tasks*.c share.
  *
- *   tasks.c          memory, rows, ends        tasks_queue.c   what coordinators say
- *   tasks_open.c     who holds a queue         tasks_load.c    what a start finds
- *   tasks_worker.c   what workers say          tasks_give.c    who gets what, and when it is taken
- * back tasks_watch.c    what makes no progress      tasks_values.c   per-worker values
+ *   tasks.c          memory, rows, ends
+ *   tasks_queue.c    what coordinators say
+ *   tasks_open.c     who holds a queue
+ *   tasks_load.c     what a start finds
+ *   tasks_worker.c   what workers say
+ *   tasks_give.c     who gets what, and when it is taken back
+ *   tasks_watch.c    what makes no progress
+ *   tasks_values.c   per-worker values
  *
  * A task is queued, then leased to a worker, then ended for good: done, failed or cancelled. Only
  * those that have not ended are in memory. A lease says that a worker has, or may have, an attempt
- * of a task: it stands from before the task is sent until the worker says that the attempt is over,
- * or the worker is lost. A lease without its task is one that was taken away: the attempt may still
- * run, and what it says no longer counts. Invariants: T1 a task ends once: its end is written once,
- * by the worker that holds its lease, or without one T2 whatever a coordinator or worker was told
- * was written before T3 an error is raised when the queue has no lease, with or without a task:
- * nothing is executing T4 a task whose worker was lost is given again where it begins at once,
- * never ahead; from its second loss on, or when one more would be its last, it runs alone: the one
- * that ends its workers is found, and none fails for what its neighbours did T5 an attempt's number
- * is given again only if nobody can have begun it */
+ * of a task. It stands from before the task is sent until the worker says that the attempt is over,
+ * or is lost. A lease without its task was taken away: the attempt may still run, but its word no
+ * longer counts. Invariants:
+ *   T1 a task ends once: its end is written once, by the worker that holds its lease, or without a
+ *      lease
+ *   T2 whatever a coordinator or worker was told was written before
+ *   T3 an error is raised when the queue has no lease, with or without a task: nothing executes
+ *   T4 a task whose worker was lost is given again where it begins at once, never ahead. From its
+ *      second loss on, or when one more would be its last, it runs alone. So a task that ends its
+ *      workers is found, and none fails for what its neighbours did
+ *   T5 an attempt's number is given again only if nobody can have begun it */
 #ifndef BROKER_CORE_TASKS_H
 #define BROKER_CORE_TASKS_H
 

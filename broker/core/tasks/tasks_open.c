@@ -48,8 +48,9 @@ static void tasks_open_drop(struct core *core, struct task_queue *queue)
             tasks_worker_alive(core, w, MUSTER_OK); /* what it has of that queue is to end */
 }
 
-/* A worker names values and attempts by their queue's number, and outlives databases: each start of
- * a broker gives others, lest a value of a queue that was lost is taken for one of a new queue. */
+/* A worker names values and attempts by their queue's number, and outlives databases. So each start
+ * of a broker gives other numbers: else a value of a lost queue could pass for one of a new queue.
+ */
 static uint64_t tasks_open_new_id(struct core *core)
 {
     struct tasks *tasks = core->tasks;

@@ -3,9 +3,9 @@
  *
  * An attempt's time begins when it comes to its turn at its worker, which runs them in the order in
  * which they were given, as many at once as it has slots. It is named once: after a time without a
- * word of it (muster_task_renew), or after RENEWED times that, for a word is no progress: who says
- * for ever that it goes on may be lost in a loop that says so. What is no longer wanted and runs on
- * is named, too: no error is raised before it ends. */
+ * word of it (muster_task_renew), or after RENEWED times that. A word is no progress: a function
+ * may be stuck in a loop that says it. An attempt that is no longer wanted and runs on is named,
+ * too: no error is raised before it ends. */
 #include "broker/core/tasks/tasks.h"
 
 #include <inttypes.h>

@@ -12,7 +12,7 @@
  *      A key names the notice within its source and must not hold what changes (no times).
  *   2. one line in providers[] of node/notice/sources.c, and in auto.c how DMI tells the platform.
  *   3. tests/unit/test_notice_NAME.c: the parsers, byte by byte; tests/proc/test_notice_NAME.c:
- * each reply and trap against tests/support/http_server.h, with tests/support/notice_fixture.h.
+ *      each reply and trap against tests/support/http_server.h, with notice_fixture.h.
  *   4. the name in schema/wire/wire.def's neighbours is not needed: sources are names on the wire.
  * A source that is no HTTP service implements struct source_ops below (file.c is the pattern).
  *

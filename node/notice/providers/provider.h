@@ -5,16 +5,19 @@
  *   answer                    meaning                       next
  *   200, parsed               healthy, the set is the truth  the path's interval
  *   200, not parsed           degraded, nothing changes      the path's interval
- *   404                       healthy, an empty set          the path's interval (as 403 where
- * missing_is_absent) 404, no token, no proof   degraded, nothing changes      the path's interval
+ *   404                       healthy, an empty set          the path's interval
+ *                             (as 403 where missing_is_absent)
+ *   404, no token, no proof   degraded, nothing changes      the path's interval
  *   401                       a new token, once; then degraded, backing off
  *   400 403 405, another's    never well: absent after 3     1, 2 s, then 10 min
  *                             else degraded                  1, 2, 4 .. s, see backoff_max_ms
  *   410 429 5xx reset, late   degraded, nothing changes      1, 2, 4 .. s, see backoff_max_ms
  *   refused, late, never well absent                         1, 2, 4 .. 30 s
- *   a token: late, 404, 405   asked without one; 401: absent 10 min; if one was ever given 1, 2, 4
- * s Once an end is announced, asking goes on at the full rate. Delays are longer or shorter by up
- * to a fifth. */
+ *   a token: late, 404, 405   asked without one
+ *   a token: 401              absent                        10 min; if one was ever given 1, 2, 4 s
+ *
+ * Once an end is announced, asking goes on at the full rate. Delays are longer or shorter by up to
+ * a fifth. */
 #ifndef NODE_NOTICE_PROVIDER_H
 #define NODE_NOTICE_PROVIDER_H
 

@@ -1,12 +1,18 @@
 /* task_functions - what the workers of prog_tasks can do. Every attempt is one line "ID ATTEMPT" in
  * the file TASKS_LOG, written before the function does anything.
  *
- *   echo · fail CODE · slow MS, or until it is cancelled · die N: its process, in its first N
- * attempts · big BYTES gated                  as echo, once the file TASKS_LOG.go is there; or
- * until it is cancelled mark SIZE              once that file is there, cancelled or not: so many
- * bytes, each the digit of the attempt linger                 until it is cancelled, and then 300
- * ms more; noted in TASKS_LOG.begun and .ended make, make_again, make_slowly, make_bad, use
- * per-worker values renew: 3 s, saying that it goes on · too_big: a result of one byte too many */
+ *   echo
+ *   fail CODE
+ *   slow MS       or until it is cancelled
+ *   die N         its process, in its first N attempts
+ *   big BYTES
+ *   gated         as echo, once the file TASKS_LOG.go is there; or until it is cancelled
+ *   mark SIZE     once that file is there, cancelled or not: so many bytes, each the digit of the
+ *                 attempt
+ *   linger        until it is cancelled, and then 300 ms more; noted in TASKS_LOG.begun and .ended
+ *   renew         3 s, saying that it goes on
+ *   too_big       a result of one byte too many
+ *   make, make_again, make_slowly, make_bad, use: per-worker values */
 #ifndef TESTS_PROC_TASK_FUNCTIONS_H
 #define TESTS_PROC_TASK_FUNCTIONS_H
 
