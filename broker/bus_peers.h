@@ -19,9 +19,7 @@
 
 #define PEERS_BUDGET_BYTES (512 << 20) /* of all connections: unread by us, and unread by them */
 #define PEERS_SHARES 16                /* a connection has at most this part of what is free ... */
-#define PEERS_UNREAD_BYTES                                                 \
-    (8 << 20) /* ... or this: 100 frames of 64 KiB, and one read of libzmq \
-               */
+#define PEERS_UNREAD_BYTES (8 << 20)   /* ... or this: 100 frames of 64 KiB, a read of libzmq */
 #define PEERS_UNSENT_BYTES (4 << 20)
 #define PEERS_LEAST_BYTES (256 << 10) /* and may always have this much */
 #define PEERS_SILENT_MS 10000         /* a node says HELLO at once, a listener its topic */

@@ -1,8 +1,8 @@
 /* log - see log.h.
  *
- * O_NONBLOCK belongs to the open file, which stderr shares with the shell and with others: a pipe
- * or terminal is opened once more for ourselves, a socket is asked at each send. Lines are at most
- * PIPE_BUF bytes, so a pipe takes a line whole or not at all. */
+ * O_NONBLOCK belongs to the open file, which stderr shares with the shell and with others. So a
+ * pipe or terminal is opened once more for ourselves, and a socket is asked at each send. Lines are
+ * at most PIPE_BUF bytes, so a pipe takes a line whole or not at all. */
 #include "broker/log.h"
 
 #include <errno.h>

@@ -17,8 +17,8 @@ void broker_log_least(enum log_level level);
 /* "warning". False: there is no such level. */
 bool broker_log_level_named(const char *name, enum log_level *ret_level);
 
-/* From now on a pipe, terminal or socket that is full costs lines, not time: they are dropped and
- * counted, and the next line that can be written is preceded by their number. Once, at the
+/* From now on a pipe, terminal or socket that is full costs lines, not time. They are dropped and
+ * counted, and their number comes before the next line that can be written. Called once, at the
  * program's start. */
 void broker_log_never_waits(void);
 

@@ -330,8 +330,8 @@ static bool words_wait(const struct loop *loop)
     return loop->turns != NULL && turns_wait(loop->turns);
 }
 
-/* Silence may only be judged when nobody's word waits, in the queue or for its key's next turn;
- * under a flood that never ends time goes on after some passes nevertheless. */
+/* Silence may only be judged when no message waits, in the queue or for its key's next turn. Under
+ * a flood that never ends, time goes on after some passes. */
 static void tick(struct loop *loop, bool drained)
 {
     const struct input input = {

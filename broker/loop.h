@@ -2,7 +2,7 @@
  * Owns: the order of those four, the batch that could not be written yet, the counters of what
  * could not be understood. Knows order, not meaning: what a message is about is the core's.
  * Invariants: nothing that the core produced leaves before the transaction of its batch was
- * committed, except hints; a batch is written whole or not at all; the core is never rolled back */
+ * committed, except hints. A batch is written whole or not at all. The core is never rolled back */
 #ifndef BROKER_LOOP_H
 #define BROKER_LOOP_H
 

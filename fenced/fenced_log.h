@@ -98,9 +98,9 @@ void fenced_log_is_known(struct fenced_log *log);
 
 typedef enum muster_status fenced_log_part_fn(void *arg, const void *data, size_t size,
                                               struct muster_error *err);
-/* The parts of the snapshot, and the batches after it. Borrowed for the call. Both are the lease
- * holder's to delete: who does not hold it asks for the head again behind them, and what was read
- * is whole if the head's snapshot is the same. */
+/* The parts of the snapshot, and the batches after it. Borrowed for the call. The lease holder may
+ * delete both. So a reader without the lease asks for the head again afterwards: what it read is
+ * whole if the head's snapshot is the same. */
 enum muster_status fenced_log_read_snapshot(struct fenced_log *log,
                                             const struct fenced_log_head *head,
                                             fenced_log_part_fn *part_fn, void *arg,

@@ -2,9 +2,9 @@
  * Owns: its ZeroMQ context and sockets, reconnecting, socket options. The only file of node/ with
  * zmq.h.
  * Never: decodes a frame, waits but in link_wait, resends; never ZMQ_HEARTBEAT_* (libzmq 4.3 can
- * abort the process on it), never ZMQ_CONFLATE, never libzmq's own reconnecting: its jitter comes
- * from rand(), which in glibc is the host's random() stream. What does not fit in a queue is
- * dropped; whoever sends must be ready to send again.
+ * abort the process on it), never ZMQ_CONFLATE. Never libzmq's own reconnecting: its jitter comes
+ * from rand(), which in glibc is the host's random() stream. A message that does not fit in a queue
+ * is dropped, so a sender must be ready to send it again.
  * Threads: link_open anywhere, then everything, link_close too, on one thread. Not in a forked
  * child. */
 #ifndef NODE_LINK_H

@@ -22,9 +22,7 @@ enum muster_status {
     MUSTER_STATUS_COUNT = 45
 };
 
-#define MUSTER_ERROR_TEXT_MAX                                           \
-    4096 /* with the final NUL; a longer text is cut between characters \
-          */
+#define MUSTER_ERROR_TEXT_MAX 4096 /* with the final NUL; a longer text is cut */
 
 /* Caller-owned description of a failure. Untouched on success. It never grows, because no call
  * takes its size. */
@@ -33,8 +31,7 @@ struct muster_error {
     int rank;                  /* the rank that it is about, or -1 */
     int code;                  /* errno, a peer's own code, an exit code; 0 = none */
     long long step;            /* the step that it is about, or -1 */
-    /* of a coordinator's call: the number of the task whose failure this is, or 0: the call's own
-     */
+    /* Of a coordinator's call: the number of the task that failed; 0 = the call itself failed. */
     unsigned long long task;
     /* One line: what happened, to what, what to do. It is never empty and holds no control bytes */
     char text[MUSTER_ERROR_TEXT_MAX];
@@ -45,10 +42,10 @@ MUSTER_API const char *muster_status_name(enum muster_status status);     /* "MU
 MUSTER_API const char *muster_status_sentence(enum muster_status status); /* what it means */
 MUSTER_API const char *muster_status_advice(enum muster_status status);   /* what to do next */
 
-/* What a program that ends with this status returns to its supervisor: 0 · 93, do not restart,
- * where starting it again as it is cannot help (a wrong option, rank, world size, layout or
- * version, another job's directory) · 1, a failure that a restart may mend. Of MUSTER_PREEMPTED 42;
- * if the restart code may be another, muster_node_restart_code() has it. */
+/* The exit code of a program that ends with this status. 0 for MUSTER_OK, 42 for MUSTER_PREEMPTED,
+ * 1 for a failure that a restart may mend. 93 (do not restart) if the same start would fail again:
+ * a wrong option, rank, world size, layout or version, or another job's directory. If the restart
+ * code may be another than 42, muster_node_restart_code() has it. */
 MUSTER_API int muster_status_exit_code(enum muster_status status);
 
 /* The version of these headers. A program that was built with them runs with every later library of

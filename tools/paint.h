@@ -1,7 +1,7 @@
 /* paint - colours on a terminal.
- * A text carries them as marks, single control bytes, until it is written: so that its width can be
- * counted, and so that no byte that came from elsewhere commands the terminal. A forged mark only
- * colours the rest of its line. */
+ * A text carries them as marks, single control bytes, until it is written. So its width can be
+ * counted, and no byte that came from elsewhere commands the terminal. A forged mark only colours
+ * the rest of its line. */
 #ifndef TOOLS_PAINT_H
 #define TOOLS_PAINT_H
 

@@ -72,8 +72,8 @@ void table_print(struct table *table, FILE *out, int width);
 /* New references; NULL: no memory. Keys are the columns' names; unknown numbers stay -1 or 0. */
 json_t *render_row(const muster_rows_t *rows, size_t row);
 json_t *render_rows(const muster_rows_t *rows);
-/* A checkpoint, in every verb: who holds it is an array, and the user's JSON inside ours is shown
- * as such, not as a text. null: there is no such row. */
+/* A checkpoint, in every verb. Its holders are an array, and the user's JSON inside ours is JSON,
+ * not a text. null: there is no such row. */
 json_t *render_checkpoint(const muster_rows_t *rows, size_t row);
 json_t *render_checkpoints(const muster_rows_t *rows);
 /* Those of the nodes that are stuck. */

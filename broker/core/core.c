@@ -117,8 +117,8 @@ static int64_t time_away(struct core *core, int64_t gap_ms)
     return gap_ms;
 }
 
-/* Moves the loop's clock. Messages of a pass come before its tick, and what they begin begins at
- * the time that the tick will have: of a gap that is nobody's the clock counts nothing. */
+/* Moves the loop's clock. Messages of a pass come before its tick, and what they begin has the time
+ * that the tick will have. If the loop was away, the clock does not count that gap. */
 static void clock_move(struct core *core, const struct input *in)
 {
     int64_t since_tick = in->now_boot_ms - (core->ticked_ms + core->away_ms);

@@ -177,8 +177,8 @@ static struct answer take_import(struct core *core, const struct said *s)
 
 /* --- the table -------------------------------------------------------------------------------- */
 
-/* Two kinds of message have a door of their own, for who says them has not joined a launch: HELLO,
- * whose process is not known yet (hello.c), and those of tasks (tasks.h). */
+/* Two kinds of message have a door of their own, since their senders have not joined a launch:
+ * HELLO of a process that is not known yet (hello.c), and those of tasks (tasks.h). */
 static const struct message messages[] = {
     [WIRE_LEAVE] = {MEMBERS, take_leave, ACKED, false},
     [WIRE_NOOP] = {MEMBERS, take_noop, ACKED, false},

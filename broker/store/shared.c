@@ -2,9 +2,9 @@
  *
  *   BEGIN -> rows -> what they changed is appended to the log, behind the fence -> COMMIT -> told
  *
- * SQLite's session extension says what a transaction changed, and applies it to another copy; it
- * looks at what the rows were before, so a copy that is not the same is found. The copy itself need
- * not survive anything: each take-over makes it from the snapshot and the batches after it. So its
+ * SQLite's session extension says what a transaction changed, and applies it to another copy. It
+ * compares the rows before, so it finds a copy that is not the same. The copy itself need not
+ * survive anything: each take-over makes it from the snapshot and the batches after it. So its
  * commits are not synced, but for the row that shows that it is a copy. */
 #define SQLITE_ENABLE_SESSION 1
 #define SQLITE_ENABLE_PREUPDATE_HOOK 1

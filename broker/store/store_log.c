@@ -5,11 +5,11 @@
  * a power cut leaves a hole in the log before it, and the batch is gone with all behind the hole.
  * So
  *   - no connection goes on after a sync that failed, not even one of SQLite's own checkpoints,
- * whose failures it ignores;
- *   - what no sync acknowledged is cut off the log at once: a start that copied it into the file
- * would write pages that no log makes whole when the power goes meanwhile;
+ *     whose failures it ignores;
+ *   - what no sync acknowledged is cut off the log at once. If a start copied it into the file and
+ *     the power went meanwhile, no log could make these pages whole;
  *   - each start copies the whole log into the file, which writes and syncs every page again, and
- * begins the log at its beginning, before anything is acknowledged. */
+ *     begins the log at its beginning, before anything is acknowledged. */
 #include "broker/store/store_internal.h"
 
 #include "schema/error.h"
@@ -23,10 +23,10 @@
 
 /* --- settings --------------------------------------------------------------------------------- */
 
-/* A row that says "wal" is no switch yet: of a file that is not in that mode it is committed, with
- * its syncs, by the step that ends the statement. A connection that went on without would commit
- * with a rollback journal, whose deletion no sync makes durable: the next power cut brings it back,
- * and it takes the last batch along. */
+/* A row that says "wal" is no switch yet. If the file is not in that mode, the step that ends the
+ * statement commits the switch, with its syncs. A connection that went on without it would commit
+ * with a rollback journal, and no sync makes the deletion of that durable. The next power cut would
+ * bring it back, and it would undo the last batch. */
 static enum muster_status set_wal(struct store *store, struct muster_error *err)
 {
     sqlite3_stmt *statement = NULL;
@@ -134,9 +134,9 @@ static void index_unlock(sqlite3_file *file, int first, int count)
     file->pMethods->xShmLock(file, first, count, SQLITE_SHM_UNLOCK | SQLITE_SHM_EXCLUSIVE);
 }
 
-/* The index says how long the log is, and lives on while anybody has the database open: with a log
- * that is shorter than that nobody could read, and no broker start. Without a header the next who
- * opens it builds it from the log. That goes first: who is killed in between leaves the whole
+/* The index says how long the log is, and lives on while anybody has the database open. If the log
+ * were shorter than that, nobody could read, and no broker start. Without a header the next opener
+ * builds the index from the log. So the header goes first: a kill in between leaves the whole
  * log. */
 static bool forget_and_cut(sqlite3_file *file, sqlite3_file *wal, sqlite3_int64 size)
 {

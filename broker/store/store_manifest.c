@@ -1,6 +1,6 @@
 /* store_manifest - the manifest of a committed checkpoint, rendered from its rows.
  *
- * A checkpoint may have 131,072 files: they are read and written in slices, one for each question
+ * A checkpoint may have 131,072 files. They are read and written in slices, one for each question
  * and one for each pass of the loop, so that nobody else waits for them. Rows of a committed
  * checkpoint do not change, so slices of different times belong together, and what was rendered
  * once stays true. */

@@ -68,8 +68,8 @@ static void tell_position(const struct training *t, struct words_place place)
     muster_node_set_position(t->node, (int64_t)epoch, (int64_t)(index / per_step), (int64_t)index);
 }
 
-/* One step. It changes weights and velocity only when nothing can fail any more: a step that failed
- * has not happened, so what is in memory is still the state of the step before. */
+/* One step. It changes weights and velocity only when nothing can fail any more. So a step that
+ * failed has not happened, and memory still holds the state of the step before. */
 static int train_step(void *arg)
 {
     struct training *t = arg;

@@ -3,10 +3,10 @@
  * the gradients of the one step that is being made. Never: a thread, a signal.
  *
  * A step is `parts` gradients, each of its own part of the batch. Part p of step s counts once,
- * however often it is pushed: who repeats an attempt (tasks run at least once) repeats nothing
- * here. When the last part is there, their mean, taken in the parts' order, is the step; so the
- * weights after step s are the same bits whoever computed what, and in whatever order. No wait is
- * longer than the timeout. */
+ * however often it is pushed: a repeated attempt (tasks run at least once) changes nothing here.
+ * When the last part is there, the step is their mean, taken in the parts' order. So the weights
+ * after step s are the same bits, whoever computed what, in whatever order. No wait is longer than
+ * the timeout. */
 #ifndef WORDS_PS_H
 #define WORDS_PS_H
 

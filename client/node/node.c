@@ -1,5 +1,5 @@
-/* node - muster_node_*: checks the arguments, then calls down to node/agent or node/local; and the
- * exit policy, which is the only way that this library ends a process from the training thread. */
+/* node - muster_node_*: checks the arguments, then calls down to node/agent or node/local. Also the
+ * exit policy, the only way in which this library ends a process from the training thread. */
 #include "client/node/node_private.h"
 #include "node/clock.h"
 

@@ -103,8 +103,8 @@ static bool is_away(enum muster_status status)
     return status == MUSTER_E_BROKER || status == MUSTER_E_STORAGE || status == MUSTER_E_BUSY;
 }
 
-/* A broker that is away, or cannot read just now, says nothing about it: all else of a launch waits
- * for it, too, and as long as there is a launch. */
+/* A broker that is away, or cannot read just now, says nothing about it. This waits as all else of
+ * a launch does: as long as there is a launch. */
 static enum muster_status node_lost_ask(struct asking *asking, const struct newest *newest,
                                         bool *ret_known, struct muster_error *err)
 {

@@ -1,5 +1,5 @@
 /* turn.c - one call at a time. An object of C belongs to one thread, and C calls Python back in the
- * middle of a call: a signal handler, a callable or another thread that comes to it then is
+ * middle of a call. A signal handler, a callable or another thread that uses the object then is
  * refused. Part of the module muster._native. */
 #include <stdatomic.h>
 #include <stdbool.h>

@@ -26,9 +26,9 @@ enum query_door query_door_look(const char *address, char ret_text[DOOR_TEXT_MAX
  * such host: b)". True: each is shut. Blocks twice DOOR_WAIT_MS for each. */
 bool query_door_tried(const char *brokers, char ret_text[DOORS_TEXT_MAX]);
 
-/* Of an err (may be NULL) that says that no broker answered: puts before its text why nobody can be
- * reached, or makes it MUSTER_E_AUTH if it is for a key. Of a list it puts behind it why each of
- * them was not. Returns its status. */
+/* For an err (may be NULL) that says that no broker answered: puts before its text why nobody can
+ * be reached, or makes it MUSTER_E_AUTH if a key is the reason. With several addresses it appends
+ * the reason of each. Returns its status. */
 enum muster_status query_door_explain(const char *address, enum muster_status status,
                                       struct muster_error *err);
 

@@ -11,7 +11,7 @@
 #define QUERY_PLACE_MAX BROKERS_TEXT_MAX /* a path is shorter */
 
 /* MUSTER_BROKER, else MUSTER_DB, else the socket of a musterd without options if it is there, else
- * that musterd's database if it is there: it can be read while no broker runs.
+ * that musterd's database if it is there. That can be read while no broker runs.
  * MUSTER_E_BROKER: there is none of these; the text names what was looked for. MUSTER_E_ARGUMENT: a
  * variable names nothing that can be a place. */
 enum muster_status query_place_find(char ret_place[QUERY_PLACE_MAX + 1], struct muster_error *err);

@@ -145,8 +145,8 @@ static void step_measured(struct member *m, int64_t steps)
     pace_add(&m->pace, steps, m->now - m->step_from_at);
 }
 
-/* What the thread waited at a closed gate is no step's time: the next step begins with the opening,
- * and the last one before ended with the closing, if the thread stands there. */
+/* Time that the thread waited at a closed gate counts for no step. The next step begins with the
+ * opening, and the last one before ended with the closing, if the thread stands there. */
 static void watch_hold(struct member *m, enum view_mode mode)
 {
     bool open = m->view.mode == VIEW_OPEN;

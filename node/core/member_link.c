@@ -354,9 +354,9 @@ static void on_event(struct member *m, const struct wire_event *event)
     watch_gap(m);
 }
 
-/* It answers a HELLO, or a heartbeat, of before this node heard of its round, and so tells nothing
- * of that, whose end may be among the events that it stands for. They are asked for; by then the
- * broker knows by a heartbeat which round it is. */
+/* It answers a HELLO, or a heartbeat, from before this node heard of its round. So it tells nothing
+ * of that round, though the round's end may be among the events that it stands for. They are asked
+ * for; by then the broker knows by a heartbeat which round it is. */
 static bool hides_a_round(const struct member *m, const struct wire_snapshot *snapshot)
 {
     return m->round != 0 && snapshot->seq > m->applied_seq &&

@@ -218,8 +218,8 @@ void round_arrived(struct member *m)
     hold_or_go(m);
 }
 
-/* Others still save for the termination that this rank waits for, as long as it takes them: that is
- * bounded by the broker, and the wait for a broker that has nothing to say of it begins here. */
+/* Others still save for the termination that this rank waits for. The broker bounds how long that
+ * takes. The wait for a broker that says nothing of it begins here. */
 void round_is_awaited(struct member *m, uint64_t round)
 {
     if (round == 0 || round != m->round || m->part != PART_CAPTURED ||

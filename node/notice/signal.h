@@ -5,11 +5,11 @@
  * for longer than it tells one.
  *
  * A handler observes and chains: the host's own handler runs as before. A default action is
- * swallowed (the node leaves at its next boundary instead of dying in a step) as long as a node
- * watches the signal, an ignored signal is only observed. A forked child inherits no watch: there
- * fork() gives the former handlers back, and where ours runs still (over it is the host's, which
- * chains to it) the signal has its former effect, the default action too, so that worker processes
- * stay killable. A node that the child opens is the first one of its process. The table is
+ * swallowed as long as a node watches the signal: the node leaves at its next boundary instead of
+ * dying in a step. An ignored signal is only observed. A forked child inherits no watch: there
+ * fork() gives the former handlers back. Where the host's handler lies over ours and chains to it,
+ * the signal has its former effect, the default action included, so that worker processes stay
+ * killable. A node that the child opens is the first one of its process. The table is
  * process-wide, because signals are; several nodes may watch the same ones. */
 #ifndef NODE_NOTICE_SIGNAL_H
 #define NODE_NOTICE_SIGNAL_H

@@ -1,6 +1,6 @@
 /* bundle - see bundle.h. The form is msgpack, so that a reader of frames finds the version where it
- * looks for one: [257, peer, frame, peer, frame, ...] with array16, uint16 for the version, uint32
- * for each peer, bin16 or bin32 for each frame, and nothing else. */
+ * looks for one: [257, peer, frame, peer, frame, ...]. It is an array16 with a uint16 for the
+ * version, a uint32 for each peer, and a bin16 or bin32 for each frame. */
 #include "schema/wire/bundle.h"
 
 #include "schema/wire/wire.h"

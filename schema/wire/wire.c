@@ -1,8 +1,8 @@
 /* wire - encode and decode the messages of wire.def; WIRE.md describes the form.
  * One table entry a field, made from wire.def; nothing here names a message.
- * Invariants: what wire_encode makes, wire_decode takes; a frame is scanned to its end for depth,
- * count, kinds and lengths before anything is allocated; the memory of the unpacked form is bounded
- * by the scan's item count (WIRE_ITEMS_MAX x sizeof(msgpack_object)). */
+ * Invariants: what wire_encode makes, wire_decode takes. A frame is scanned to its end for depth,
+ * count, kinds and lengths before anything is allocated. The scan's item count bounds the memory of
+ * the unpacked form (WIRE_ITEMS_MAX x sizeof(msgpack_object)). */
 #include "schema/wire/wire.h"
 
 #include "schema/error.h"

@@ -200,8 +200,8 @@ void sim_stats_print(const struct sim_stats *s, FILE *out)
             "after the faults, with time enough: notices %" PRIu64
             ", committed or unchanged %" PRIu64 ", aborted by a rank's fault %" PRIu64
             ", job over before %" PRIu64 "\nholds %" PRIu64 ", questions %" PRIu64
-            ", answers %" PRIu64 ", databases put back %" PRIu64
-            ", launches opened anew after it %" PRIu64 "\naborts:",
+            ", answers %" PRIu64 ", databases restored %" PRIu64
+            ", launches opened again after it %" PRIu64 "\naborts:",
             s->notices_ample, s->ample_saved, s->ample_aborted, s->ample_over, s->holds, s->queries,
             s->rows, s->histories_lost, s->launches_anew);
     for (unsigned i = 0; i < SIM_REASONS_MAX; i++)

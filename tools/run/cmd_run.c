@@ -2,9 +2,9 @@
  * Owns: the command line, the signal mask of this process, what is said between launches and at the
  * end. Never: decides (supervise.h does); talks to the broker but for the newest checkpoint's step,
  * and whether the job runs already; does what belongs to one launch (supervise_launch.h). Works as
- * pid 1: it reaps orphans, and its signals are blocked and read from a descriptor, so that the
- * kernel does not drop them as it drops those that pid 1 has no handler for. Every wait has a
- * bound: orders have deadlines, queries a timeout, the end's flushes a limit. */
+ * pid 1: it reaps orphans, and its signals are blocked and read from a descriptor. Else the kernel
+ * would drop them, as it drops those that pid 1 has no handler for. Every wait has a bound: orders
+ * have deadlines, queries a timeout, the end's flushes a limit. */
 #include "node/clock.h"
 #include "schema/wire/wire.h"
 #include "tools/run/host_relay.h"

@@ -2,9 +2,9 @@
  * Owns: the exit codes' meaning, the counts of launches, preemptions and failures, the deadlines.
  * Never: a process, a signal sent, a clock, a file, a message printed. Time and exits come in as
  * arguments; orders and verdicts come out. cmd_run.c carries them out.
- * Invariants: the first exit of a launch that is not 0 is its cause (only supervise_blame, at the
- * launch's end, names another failure in its place); one launch
- * is counted as a preemption or as a failure, never as both; every wait it orders has an end. */
+ * Invariants: the first exit of a launch that is not 0 is its cause; only supervise_blame, at the
+ * launch's end, names another failure in its place. One launch is counted as a preemption or as a
+ * failure, never as both. Every wait that it orders has an end. */
 #ifndef TOOLS_SUPERVISE_H
 #define TOOLS_SUPERVISE_H
 

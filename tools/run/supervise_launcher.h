@@ -22,9 +22,9 @@ struct launcher {
 /* A launch begins: what has ended by now is not its. */
 void launcher_begin(struct launcher *launcher);
 
-/* The launcher's process has ended. Waits, at most 10 s, until its ranks' generation has on record,
- * and says so in *exit: preempted, or finished before a signal ended the launcher. told: SIGTERM,
- * SIGINT or SIGHUP came to us; 0 = none. */
+/* The launcher's process has ended. Waits, at most 10 s, until the end of its ranks' generation is
+ * on record, and tells in *exit whether that was preempted, or finished before a signal ended the
+ * launcher. told: SIGTERM, SIGINT or SIGHUP came to us; 0 = none. */
 void launcher_ended(struct launcher *launcher, int told_signo, struct supervise_exit *exit);
 
 /* True: *ret_error holds the job's first error of the newest launch, as the broker knows it. */

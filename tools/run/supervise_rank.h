@@ -44,8 +44,8 @@ struct rank_process {
     pid_t pid;    /* 0 = not started, or reaped; also the number of its process group */
     int start_fd; /* holds errno when the program could not be executed */
     bool ended;
-    /* What the process had started itself and left alive when it ended of a forwarded signal: these
-     * get the signal in its place, and the rank lives as long as they do. */
+    /* Processes that this one had started and left alive when a forwarded signal ended it. They get
+     * the signal in its place, and the rank lives as long as they do. */
     pid_t heirs[RANK_HEIRS_MAX];
     int heir_count;
     int heirs_left;

@@ -1,5 +1,5 @@
-/* ask - the questions of all connections to the one client, one after another, and their answers,
- * which are kept for a moment: many pages and a hasty scraper cost the broker no more than one. */
+/* ask - the questions of all connections to the one client, one after another. Their answers are
+ * kept for a moment, so many pages and a hasty scraper cost the broker no more than one page. */
 #include "tools/web/web.h"
 
 #include "node/clock.h"

@@ -121,8 +121,8 @@ void generation_ahead(struct core *core, struct job *job, uint64_t generation,
     persist_generation(core, job);
 }
 
-/* A rank that had nothing left to do came and went before the others: they are still to come, and
- * it is known of them that they need not wait for it. Bounded by the join timeout. */
+/* A rank that had nothing left to do came and went before the others. These are still to come, and
+ * need not wait for it. Bounded by the join timeout. */
 static bool others_are_to_come(const struct job *job)
 {
     uint64_t finished = 0;

@@ -275,8 +275,8 @@ static bool same_launch(const struct wire_hello *hello, const struct generation 
            (gen->state != GENERATION_JOINING || hello->restore_fallback == gen->fallback);
 }
 
-/* A rank of this launch lives for certain once one has answered a ping: those of a launch that was
- * killed are not lost yet, and bind nobody when they are. */
+/* Once a rank has answered a ping, this launch lives for certain. The ranks of a launch that was
+ * killed may not be lost yet; once they are, they bind nobody. */
 static bool launch_answers(struct core *core, struct job *job)
 {
     bool asked = job->asked_boot_ms > 0 && core_passed_ms(core, job->asked_boot_ms) < TAKEOVER_MS;

@@ -319,9 +319,9 @@ static bool settles(const struct job *job, const struct outcome *at)
            (at->final && (at->round == job->save_now_round || weight_of(at->cause) > 1));
 }
 
-/* The last attempt at the operator's save, if that is owed still: it was accepted, and whatever
- * became of its round and of those behind it is to be tried again. Their rows say so over any
- * number of starts, also where a notice joined one of them or came before the next. */
+/* The last attempt at the operator's save, if that is still owed. It was accepted, so it is tried
+ * again whatever became of its round and of those after it. Their rows say so over any number of
+ * starts, also where a notice joined one of them or came before the next. */
 static const struct outcome *owed_since(const struct job *job)
 {
     const struct outcome *last = NULL;

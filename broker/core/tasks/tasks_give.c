@@ -2,10 +2,10 @@
  * is lost.
  *
  * Work is given by credit: a worker says how many tasks it takes (its slots and what it fetches
- * ahead), and a lease stands against it until its end was taken. First every worker that has a free
+ * ahead). A lease stands against that until its end was taken. First every worker that has a free
  * slot gets one task at a time in turn, then what is fetched ahead, so that few tasks spread over
- * many workers. What was lost with a worker comes first, and is never fetched ahead: when its
- * worker is lost too it is known that it had begun. */
+ * many workers. A task that was lost with a worker comes first, and is never fetched ahead. So if
+ * its next worker is lost, too, the broker knows that it had begun. */
 #include "broker/core/tasks/tasks.h"
 
 #include <inttypes.h>

@@ -1,9 +1,9 @@
 /* tasks_values - per-worker values: which worker is to make which, and those that end their
  * workers.
  *
- * A worker that is lost while it makes a value may have been ended by it: from then on that one is
- * made alone, by a worker that holds nothing else. One that ended max_attempts workers in a row,
- * and that no worker has, is not made again before another coordinator holds the queue: tasks that
+ * A worker that is lost while it makes a value may have been ended by it. From then on that value
+ * is made alone, by a worker that holds nothing else. If it ended max_attempts workers in a row,
+ * and no worker has it, it is not made again before another coordinator holds the queue. Tasks that
  * use it fail, all others go on. Workers that are lost together are one loss (of those that began
  * before the loss before only that one counts), and workers that left in good order are none. Kept
  * in memory: a broker that starts counts from zero. */
