@@ -58,7 +58,7 @@ static void round_text(const struct wire_event *event, const char *at, char *tex
                  event->round, cause, event->text);
 }
 
-/* What an operator may have to act on, or has lost by. */
+/* Events that an operator may have to act on, or has lost by. */
 static enum log_level event_level(const struct wire_event *event)
 {
     switch (event->kind) {

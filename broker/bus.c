@@ -102,7 +102,7 @@ static enum muster_status bind_one(void *socket, const char *endpoint, const cha
     return MUSTER_OK;
 }
 
-/* What lies at an ipc endpoint after the bind, so that bus_close removes nothing else. */
+/* The file at an ipc endpoint after the bind, so that bus_close removes nothing else. */
 static void note_file(struct socket_file *file, const char *endpoint)
 {
     struct stat info;
@@ -280,7 +280,7 @@ const struct bus_counters *bus_counters(const struct bus *bus)
 
 /* --- receive ---------------------------------------------------------------------------------- */
 
-/* Whose key the connection has that this came over. NULL: none that is on the list now. */
+/* The key of the connection that this came over. NULL: none that is on the list now. */
 static const struct key_grant *grant_of(const struct bus *bus, zmq_msg_t *message)
 {
     const char *user = zmq_msg_gets(message, "User-Id");
@@ -296,7 +296,7 @@ static void note_part(const struct bus *bus, uint64_t route, zmq_msg_t *part)
                        zmq_msg_gets(part, "User-Id"));
 }
 
-/* Who may hear the topic is put on it; all others hear nothing. */
+/* A listener that may hear the topic is put on it; all others hear nothing. */
 static void grant_topic(struct bus *bus, zmq_msg_t *message)
 {
     const struct key_grant *grant = grant_of(bus, message);
@@ -645,8 +645,8 @@ void bus_publish(struct bus *bus, const char *job, const uint8_t *frame, size_t 
 
 /* --- keys that change ------------------------------------------------------------------------- */
 
-/* Who hears a topic keeps hearing it as long as its connection lasts, and libzmq can end none: all
- * end. Those who may connect again, and ask for the events that they lack. */
+/* A listener hears its topic as long as its connection lasts, and libzmq cannot end one: all end.
+ * Those who may connect again, and ask for the events that they lack. */
 static void drop_listeners(struct bus *bus)
 {
     zsock_destroy(&bus->events);

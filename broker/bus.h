@@ -1,6 +1,6 @@
 /* bus - the broker's two sockets: ROUTER for commands, XPUB for events. The only place in broker/
- * that knows ZeroMQ, with bus_up.c.
- * What a connection may send before it gets here is bus_guard.c's.
+ * that knows ZeroMQ, with bus_up.c. bus_guard.c bounds what a connection may send before it gets
+ * here.
  * Owns: the endpoints, the socket options, routes (a route is a peer's automatic routing id, and
  * its number at the relay that it is behind), bundles, the counters of what was dropped.
  * Never: decodes a frame, retries a send, waits in a send, sets ZMQ_HEARTBEAT_* (libzmq aborts),
@@ -71,9 +71,10 @@ void bus_look_at_keys(struct bus *bus, int64_t now_unix_ms);
 /* Waits until a command is there or `fd` is readable, at most timeout_ms. True if fd is readable */
 bool bus_wait(struct bus *bus, int fd, int64_t timeout_ms);
 
-/* Who sent the frame that bus_receive lent: a key and its address, or a local socket's user. */
+/* The sender of the frame that bus_receive lent: a key and its address, or a local socket's user.
+ */
 void bus_sender(struct bus *bus, const struct bus_frame *frame, char *ret_text, size_t size);
-/* What that key may do now. NULL: it is not on the list. Borrowed for this pass. */
+/* The rights of that key now. NULL: it is not on the list. Borrowed for this pass. */
 const struct key_grant *bus_grant(const struct bus *bus, const char *public_key);
 /* A message by that route was refused, for its key was revoked or has expired: see bus_peers.h. */
 void bus_refused_key(struct bus *bus, uint64_t route);

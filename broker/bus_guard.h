@@ -10,7 +10,7 @@
  *
  * What always holds: a connection is closed at the first frame that a peer of ours never sends. An
  * unfinished message takes at most WIRE_FRAME_MAX + WIRE_SEAL bytes, a connection GUARD_TOPICS_MAX
- * topics. What CURVE encrypts cannot be judged here but for its size. So a listener may send as
+ * topics. Of frames that CURVE encrypts only the size can be judged here. So a listener may send as
  * many frames as topics, and of others bus_peers.c counts the bytes that nobody has taken. */
 #ifndef BROKER_BUS_GUARD_H
 #define BROKER_BUS_GUARD_H

@@ -35,8 +35,8 @@ bool bus_keys_changed(const struct bus_keys *keys);
 enum muster_status bus_keys_look(struct bus_keys *keys, int64_t now_unix_ms, bool *ret_lost,
                                  struct muster_error *err);
 
-/* What a relay shows to the broker above it: the file that `muster key` made for it. Statuses of
- * bus_keys_open, and MUSTER_E_AUTH: it has expired. The caller wipes what it got. */
+/* The key that a relay shows to the broker above it: the file that `muster key` made for it.
+ * Statuses of bus_keys_open, and MUSTER_E_AUTH: it has expired. The caller wipes what it got. */
 enum muster_status bus_keys_read_client(const char *path, int64_t now_unix_ms,
                                         struct key_file *ret_file, struct muster_error *err);
 

@@ -228,7 +228,7 @@ void bus_peers_sent(int fd, size_t bytes)
         amount_less(&slot->unsent, &peers.unsent, (int64_t)bytes);
 }
 
-/* Whose connection it is: known from its first message on. */
+/* The owner of the connection: known from its first message on. */
 static void slot_identify(struct slot *slot, int fd, const char *key)
 {
     uint16_t group = group_of(key, strlen(key));

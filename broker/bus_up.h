@@ -1,7 +1,7 @@
 /* bus_up - a relay's own connection to the broker above it: DEALER for bundles, SUB for events.
  * Owns: these two sockets, the list of addresses and which of them is tried, the topics.
- * Never: looks into a bundle, waits, sends again. What cannot go at once is the caller's to keep.
- * What always holds: both sockets are for the same address. A connection has at most
+ * Never: looks into a bundle, waits, sends again. The caller keeps a message that cannot go at
+ * once. What always holds: both sockets are for the same address. A connection has at most
  * GUARD_TOPICS_MAX topics in its life, as the broker's door demands. One thread. */
 #ifndef BROKER_BUS_UP_H
 #define BROKER_BUS_UP_H
@@ -33,8 +33,8 @@ bool bus_up_is_reached(const struct bus_up *up);
 enum muster_status bus_up_heard(struct bus_up *up, const char *events, int64_t now_ms,
                                 struct muster_error *err);
 /* If nothing was heard for too long, the broker counts as not reached, and the next address is
- * tried. The connection to a single address is kept; with a key file it is made again, for that
- * may hold another key. True: it was too long. What failed is tried again after the same time. */
+ * tried. The connection to a single address is kept; with a key file it is made again, for that may
+ * hold another key. True: it was too long. A try that failed is repeated after the same time. */
 bool bus_up_tick(struct bus_up *up, int64_t now_ms, struct muster_error *err);
 
 /* The topic of a job is listened to from now on, or need not be. False: there are too many, and it

@@ -142,7 +142,7 @@ static void refuse_key(struct bus_zap *zap, const struct question *q, const char
                (const char *)q->bytes[FRAME_ADDRESS], name[0] != '\0' ? " " : "", name, what);
 }
 
-/* Whose key it is, or NULL. */
+/* The owner of the key, or NULL. */
 static const struct key_grant *question_judge(struct bus_zap *zap, const struct question *q,
                                               int64_t now_unix_ms)
 {

@@ -39,7 +39,7 @@ enum muster_status config_parse(int argc, char *const *argv, struct config *ret_
                                 struct muster_error *err);
 void config_free(struct config *config);
 
-/* What counts, as a file for --config. Owned; NULL: no memory. */
+/* The options that count, as a file for --config. Owned; NULL: no memory. */
 char *config_text(const struct config *config);
 
 /* The help text: a static string. */

@@ -104,7 +104,7 @@ void broker_log_never_waits(void)
         log_mode = MODE_POLL;
 }
 
-/* False: it would have waited. What fails otherwise fails for good, and nobody is left to tell. */
+/* False: it would have waited. Any other failure is for good, and nobody is left to tell. */
 static bool log_write_line(const char *line, size_t length)
 {
     struct pollfd item = {.fd = log_fd, .events = POLLOUT};

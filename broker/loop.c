@@ -2,10 +2,10 @@
  *
  * When a batch cannot be written (disk full): it is kept with all its outputs and tried again after
  * 100 ms, doubling to 2 s. Until then the core sees only inputs that write nothing but progress,
- * and no ticks; what else comes is answered MUSTER_E_STORAGE, and its sender sends it again. What
- * goes out meanwhile says nothing of the unwritten batch: heads carry the last committed event,
- * events come from the file, snapshots wait. Progress of that time is dropped; nodes tell it again
- * each second. */
+ * and no ticks; what else comes is answered MUSTER_E_STORAGE, and its sender sends it again.
+ * Messages that go out meanwhile say nothing of the unwritten batch: heads carry the last committed
+ * event, events come from the file, snapshots wait. Progress of that time is dropped; nodes tell it
+ * again each second. */
 #include "broker/loop_internal.h"
 
 #include "broker/announce.h"
@@ -163,7 +163,8 @@ static void hint_unwritten(struct loop *loop, const struct wire_msg *message)
     loop_publish_message(loop, message->up.job, &hint);
 }
 
-/* What coordinators and workers repeat each second: so they know why nothing else is answered. */
+/* Messages that coordinators and workers repeat each second: so they know why nothing else is
+ * answered. */
 static bool is_of_tasks(enum wire_type type)
 {
     return type == WIRE_QUEUE_OPEN || type == WIRE_QUEUE_BEAT || type == WIRE_WORK_HELLO;
@@ -292,7 +293,7 @@ static void take_frame(struct loop *loop, const struct bus_frame *frame)
     }
 }
 
-/* What came in earlier passes from a key that had had its turn. */
+/* Messages of earlier passes, from a key that had had its turn. */
 static void loop_take_kept(struct loop *loop)
 {
     struct bus_frame frame;
@@ -308,7 +309,7 @@ static void loop_take_kept(struct loop *loop)
     loop->counters.busy = turns_dropped(loop->turns);
 }
 
-/* True once the queue is empty. What is kept then waits for itself. */
+/* True once the queue is empty. A message that is kept then waits for itself. */
 static bool loop_receive_all(struct loop *loop)
 {
     if (loop->turns != NULL)

@@ -64,7 +64,7 @@ void loop_publish_message(struct loop *loop, const char *job, const struct wire_
 void loop_send_message(struct loop *loop, uint64_t route, const struct wire_msg *message);
 /* If somebody waits for them. */
 void loop_write_metrics(struct loop *loop);
-/* What was held back for a message to the same peer, and is due. */
+/* Messages that were held back for another to the same peer, and are due. */
 void loop_send_held(struct loop *loop, int64_t until_boot_ms);
 /* Of the batch, before its commit. */
 void loop_publish_hints(struct loop *loop);

@@ -243,8 +243,7 @@ static void main_is_standby(struct program *program)
     service_alive(clock_ms(CLOCK_BOOTTIME));
 }
 
-/* Once a step of a take-over, which may take minutes. What it did is no loss: so it ends at once.
- */
+/* Once a step of a take-over, which may take minutes. Its work is no loss, so it ends at once. / */
 static void main_is_alive(void *arg)
 {
     struct program *program = arg;
@@ -356,7 +355,7 @@ static void say_metrics(const struct metrics *metrics)
                    metrics_address(metrics));
 }
 
-/* What counts, for a configuration that is good. */
+/* The options that count, for a configuration that is good. */
 static int config_told(const struct config *config, enum muster_status status,
                        const struct muster_error *err)
 {

@@ -33,7 +33,7 @@ struct relay_peers { /* all zero: none */
 
 /* The number of whoever said something by this route; never 0 or 1. */
 uint32_t relay_peers_number(struct relay_peers *peers, uint64_t route);
-/* Whose number that is. False: nobody's, or not any more. */
+/* The owner of that number. False: nobody's, or not any more. */
 bool relay_peers_route(const struct relay_peers *peers, uint32_t number, uint64_t *ret_route);
 
 #endif

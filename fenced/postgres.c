@@ -389,8 +389,9 @@ static bool postgres_start(struct postgres *postgres)
     return true;
 }
 
-/* Sets up a session. What counts as written is on the disk of the server and of its synchronous
- * replicas. A statement that this broker gave up, or that a dead broker left, ends by itself. */
+/* Sets up a session. A batch counts as written once it is on the disk of the server and of its
+ * synchronous replicas. A statement that this broker gave up, or that a dead broker left, ends by
+ * itself. */
 static enum muster_status postgres_session(struct postgres *postgres)
 {
     struct question ask = {

@@ -233,7 +233,7 @@ static void link_next(struct link *link)
     memcpy(link->dealer.endpoint, link->brokers.address[link->at], sizeof link->dealer.endpoint);
 }
 
-/* Who did not run has not listened: what came meanwhile is heard first. */
+/* A process that did not run has not listened: what came meanwhile is heard first. */
 static void half_mend(struct link *link, struct half *half)
 {
     if (!half->wanted)

@@ -16,7 +16,7 @@
 enum muster_status link_key_read(const char *path, struct key_file *ret_file,
                                  struct muster_error *err);
 
-/* What MUSTER_KEY_FILE says; NULL: nothing. Borrowed from the environment. */
+/* The value of MUSTER_KEY_FILE; NULL: none. Borrowed from the environment. */
 const char *link_key_path(void);
 
 /* By whom that file says that manifests have to be signed; "": there is no such line, or no file.

@@ -40,8 +40,8 @@ static inline enum muster_status error_pass(struct muster_error *to, enum muster
 /* Does the text begin with "rank N", for this one? Most texts that tell of a rank do. */
 bool error_names_rank(const char *text, int64_t rank);
 
-/* What a rank says of a damaged checkpoint, and the broker if there is no older one. By these words
- * the tool knows it from one that is whole and does not fit the program. */
+/* The words of a rank on a damaged checkpoint, and of the broker if there is no older one. By these
+ * words the tool knows it from one that is whole and does not fit the program. */
 #define ERROR_SAYS_DAMAGED "`muster verify` names every damaged file"
 #define ERROR_SAYS_NONE_OLDER "no older checkpoint is left to fall back to"
 

@@ -5,7 +5,8 @@
 
 /* --- sizes -------------------------------------------------------------------------------- */
 #define WIRE_VERSION 1
-/* What HELLO and WELCOME say. 2: REPORT has no number, and events may name who takes no part. */
+/* The number that HELLO and WELCOME say. 2: REPORT has no number, and events may name who takes no
+ * part. */
 #define WIRE_SPEAKS 2
 /* One frame that a broker takes. Longer things travel in parts. */
 #define WIRE_FRAME_MAX 65536
@@ -103,8 +104,8 @@
  * here), and how long a process that leaves waits for the broker's word. */
 #define HEARTBEAT_MS 1000
 /* Nothing moves: a step, a save or a task that shows no progress for so long is named, or given up.
- * Where steps or saves take longer, it is three or ten times what they take. What failed again and
- * again is tried once in this time. */
+ * Where steps or saves take longer, it is three or ten times what they take. A try that failed
+ * again and again is repeated once in this time. */
 #define STUCK_MS 60000
 /* The broker has started again: for so long nobody is lost by silence alone. A manager's close
  * waits so long for a broker that is away. */

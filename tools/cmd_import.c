@@ -101,8 +101,8 @@ static int by_round(const void *a, const void *b)
     return (x->round > y->round) - (x->round < y->round);
 }
 
-/* Whose the directory is; one that was copied without its .muster is whose the last checkpoint is.
- */
+/* The job that owns the directory; for one that was copied without its .muster, the last
+ * checkpoint's job. / */
 static void read_owner(struct list *list, const char *root)
 {
     char path[FS_PATH_MAX];
@@ -173,7 +173,7 @@ static const char *gone_on_record(struct tool *tool, const struct manifest *mani
     return found;
 }
 
-/* It counts as there already. Who put its files back hears why no launch will take it. */
+/* It counts as there already. A person who returned its files hears why no launch will take it. */
 static bool is_on_record(struct tool *tool, const struct found *found)
 {
     const char *state = gone_on_record(tool, found->manifest);

@@ -80,7 +80,7 @@ static int key_store_read(struct key_store *store)
     return TOOL_DONE;
 }
 
-/* Who changes the list has it alone. */
+/* A process that changes the list has it alone. */
 static int key_store_lock(struct key_store *store)
 {
     struct muster_error err;

@@ -207,8 +207,8 @@ static void verify_manifest(struct verify *v, const struct muster_checkpoint_row
     manifest_destroy(&manifest);
 }
 
-/* It is what a deletion and the next launch go by. Who copied a checkpoint by hand may have left it
- * out. */
+/* It is what a deletion and the next launch go by. A person who copied a checkpoint by hand may
+ * have left it out. */
 static void verify_claim(struct verify *v, const struct muster_checkpoint_row *checkpoint,
                          const char *place)
 {
@@ -334,7 +334,7 @@ static bool verify_is_damaged(const struct verify *v, int64_t checkpoint)
     return false;
 }
 
-/* What is committed, as far as it is known. */
+/* The committed checkpoints, as far as they are known. */
 struct choice {
     struct newest newest; /* which the job resumes from */
     bool newest_whole;    /* as far as it was read */

@@ -118,7 +118,8 @@ static int parse_option(struct tool *tool, const struct tool_verb *verb, int arg
     return TOOL_DONE;
 }
 
-/* What no option names comes from the environment. A place named by option hides both variables. */
+/* A value that no option gives comes from the environment. A place named by option hides both
+ * variables. */
 static void options_take_environment(struct tool *tool)
 {
     bool place = tool->values[OPTION_BROKER] != NULL || tool->values[OPTION_DB] != NULL;
@@ -136,7 +137,7 @@ static void options_take_environment(struct tool *tool)
     }
 }
 
-/* Who gave the value: the option, or the variable that stands for it. */
+/* The origin of the value: the option, or the variable that stands for it. */
 static const char *option_source(const struct tool *tool, int id, const char *option)
 {
     const char *value = getenv(tool_option_table[id].env);

@@ -1,6 +1,6 @@
 /* dispatch - the one table of what processes tell the broker: which message, who may say it, what
- * takes it. Who said it is taken from the process that joined on that route, never from the
- * message's own fields. Never: a rule of any subject. The handlers of the subjects hold those. */
+ * takes it. The sender is the process that joined on that route. The message's own fields never
+ * tell it. Never: a rule of any subject. The handlers of the subjects hold those. */
 #include "broker/core/dispatch.h"
 
 #include "broker/core/state/orders.h"

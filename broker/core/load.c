@@ -196,8 +196,7 @@ static void load_round(struct core *core, const struct record_round *row)
     }
 }
 
-/* What a rank reported, or that it is at S, may be newer than the progress that is kept now and
- * then. */
+/* A rank's report, or its being at S, may be newer than the progress that is kept now and then. */
 static void stands_at(struct peer *peer, int64_t begun, int64_t done)
 {
     if (peer == NULL || peer->done >= done)

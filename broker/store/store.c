@@ -126,7 +126,8 @@ static enum muster_status end_transaction(struct store *store, enum muster_statu
     return status;
 }
 
-/* One transaction. What was held is gone afterwards: written, or dropped for want of room. */
+/* One transaction. Rows that were held are gone afterwards: written, or dropped for want of room.
+ */
 static enum muster_status store_write_all(struct store *store, const struct actions *actions,
                                           int64_t now_boot_ms, struct muster_error *err)
 {
@@ -376,7 +377,7 @@ static enum muster_status open_checked(struct store *store, const struct store_o
     return status;
 }
 
-/* What this life created, under the lock: so it is nobody else's. */
+/* A file that this life created, under the lock, so it is nobody else's. */
 static void remove_created(const struct store *store)
 {
     static const char *const suffixes[] = {"", "-journal", "-wal", "-shm", ".mark", ".lock"};

@@ -90,8 +90,8 @@ enum muster_status store_apply(struct store *store, const struct actions *action
                                int64_t now_boot_ms, struct muster_error *err);
 
 enum store_past_kind { STORE_PAST_STARTED, STORE_PAST_BLOCKED, STORE_PAST_COUNT };
-/* What befell the broker itself, for the stories of its jobs: it goes with the next batch that is
- * written, and replaces what waits there of its kind. Copies text. */
+/* Incidents of the broker itself, for the stories of its jobs. One goes with the next batch that is
+ * written, and replaces one of its kind that waits there. Copies text. */
 void store_note(struct store *store, enum store_past_kind kind, int64_t unix_ms, const char *text);
 
 /* Deletes a slice of the task rows that nobody reads any more, if there are any and it is due. Not
@@ -142,7 +142,7 @@ enum muster_status store_manifest_work(struct store *store, struct muster_error 
  * fit, and sets more and next. Lists are borrowed until the next call. */
 enum muster_status store_task_page(struct store *store, struct wire_tasks_page *page,
                                    struct muster_error *err);
-/* What RESULT_GET asks for: total, bytes. The same. MUSTER_E_NOT_FOUND: no such result. */
+/* The answer to RESULT_GET: total, bytes. The same. MUSTER_E_NOT_FOUND: no such result. */
 enum muster_status store_task_result(struct store *store, const struct wire_result_get *asked,
                                      struct wire_result_chunk *ret_chunk, struct muster_error *err);
 

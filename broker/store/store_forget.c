@@ -1,7 +1,7 @@
 /* store_forget - all rows of a job go. They may be millions, and nobody is served while they are
- * deleted: at most a slice of each table goes at once. What is left is named in job_garbage and
- * goes between the batches, each slice in a transaction of its own. A job that begins again under
- * the name waits for the rest, and so does a start. Nothing on disk but the database is touched. */
+ * deleted: at most a slice of each table goes at once. The rest is named in job_garbage and goes
+ * between the batches, each slice in a transaction of its own. A job that begins again under the
+ * name waits for the rest, and so does a start. Nothing on disk but the database is touched. */
 #include "broker/store/store_internal.h"
 
 #include <stdio.h>
@@ -60,7 +60,8 @@ static enum muster_status store_forget_run(struct store *store, sqlite3_stmt *st
     return store_step(store, statement, "forget a job", err);
 }
 
-/* What is slower than the rest of its table is done first: no parent goes before its children. */
+/* Rows that take longer than the rest of their table are done first: no parent goes before its
+ * children. */
 static enum muster_status slice(struct store *store, const char *job, bool *ret_over,
                                 struct muster_error *err)
 {

@@ -117,7 +117,7 @@ struct store {
 };
 
 /* --- store_sql.c --- */
-/* What an SQLite result means to the broker; names the file and SQLite's own words. */
+/* The meaning of an SQLite result to the broker; names the file and SQLite's own words. */
 enum muster_status store_failed(struct store *store, int result, const char *doing,
                                 struct muster_error *err);
 enum muster_status store_prepare(struct store *store, const char *sql, sqlite3_stmt **ret_statement,
@@ -174,7 +174,7 @@ enum muster_status store_mark_tell(struct store *store, uint64_t ends, struct mu
 enum muster_status store_forget_prepare(struct store *store, struct muster_error *err);
 enum muster_status store_forget(struct store *store, const char *job, struct muster_error *err);
 enum muster_status store_forget_slice(struct store *store, struct muster_error *err);
-/* What is left of a job that was forgotten, or ("") of all. */
+/* The rest of a job that was forgotten, or ("") of all. */
 enum muster_status store_forget_rest(struct store *store, const char *job,
                                      struct muster_error *err);
 /* At a start: half a job fits no rule of store_check_rows. */

@@ -1,6 +1,6 @@
 /* store_log - the write-ahead log: the mode, what is synced, when it is copied into the file.
  *
- * What a sync failed to write may never be written: the kernel marks such pages as clean, everybody
+ * Pages that a sync failed to write may never be written. The kernel marks them as clean, everybody
  * goes on reading them, and the next sync succeeds without them. If that one acknowledges a batch,
  * a power cut leaves a hole in the log before it, and the batch is gone with all behind the hole.
  * So
@@ -198,8 +198,8 @@ static int sync_log(struct store *store)
     return wal == NULL ? SQLITE_OK : wal->pMethods->xSync(wal, SQLITE_SYNC_NORMAL);
 }
 
-/* In place of SQLite's own: called after a commit. What failed is tried again after the next.
- * Nothing is copied that is not surely in the log. */
+/* In place of SQLite's own: called after a commit. A copy that failed is tried again after the next
+ * batch. Nothing is copied that is not surely in the log. */
 static int checkpoint_at_times(void *arg, sqlite3 *db, const char *name, int frames)
 {
     struct store *store = arg;

@@ -267,7 +267,8 @@ static void store_manifest_keep(struct store_manifests *m, char *text, size_t si
         kept->why = *why;
 }
 
-/* The next slice. What cannot be rendered is kept as that: nobody tries it again and again. */
+/* The next slice. A manifest that cannot be rendered is kept as that: nobody tries it again and
+ * again. */
 static enum muster_status go_on(struct store *store, struct muster_error *err)
 {
     struct store_manifests *m = store->manifests;

@@ -50,7 +50,7 @@ static enum muster_status read_count(struct store *store, struct muster_error *e
     return status;
 }
 
-/* What cannot be read is of a former life in an unknown state: as if it were ahead. */
+/* A mark that cannot be read is of a former life in an unknown state: it counts as ahead. */
 static void store_mark_compare(struct store *store, const char *text, ssize_t size)
 {
     char *at = NULL;

@@ -283,7 +283,7 @@ static enum muster_status run_quick_check(struct store *store, char *finding, si
     return rows == 1 && ok ? MUSTER_OK : store_damaged(store, finding, err);
 }
 
-/* What a second look does not find is no damage, and what it can read could be read. */
+/* A finding that a second look does not repeat is no damage. */
 static enum muster_status quick_check(struct store *store, struct muster_error *err)
 {
     char finding[256] = "quick_check gave no answer";

@@ -36,8 +36,8 @@ struct words_allreduce {
 
 /* Meets the other ranks. Blocks until all are there, at most timeout_ms. Copies group; borrows
  * group->name for the call. 0, -ETIMEDOUT, -ECANCELED (aborted), -EINVAL, or another negative
- * errno. What a former launch left under the name is replaced; once all are there the name is
- * removed, so a killed job leaves nothing behind. */
+ * errno. A segment that a former launch left under the name is replaced. Once all are there the
+ * name is removed, so a killed job leaves nothing behind. */
 int words_allreduce_open(struct words_allreduce *all, const struct words_group *group, size_t count,
                          unsigned timeout_ms);
 void words_allreduce_close(struct words_allreduce *all);

@@ -137,7 +137,7 @@ static bool manager_is_interrupted(void *arg)
     return m->interrupted_fn != NULL && m->interrupted_fn(m->arg);
 }
 
-/* What the node will be, found out now: a wrong option is told here, not at the restore. */
+/* The options of the node, checked now: a wrong one is told here, not at the restore. */
 static enum muster_status take_node(struct muster_manager *manager,
                                     const struct muster_node_options *options,
                                     struct muster_error *err)

@@ -53,7 +53,7 @@ static enum muster_status check_steps(struct rule rule, const int64_t *steps, si
     return MUSTER_OK;
 }
 
-/* What is given and would count for nothing; NULL: nothing. */
+/* The name of an option that is given and would count for nothing; NULL: none. */
 static const char *unused_by_save(const struct muster_save_policy *p)
 {
     bool numbered = p->kind == MUSTER_SAVE_EVERY_STEPS || p->kind == MUSTER_SAVE_PERIOD_MS ||

@@ -116,7 +116,7 @@ enum muster_status manager_outcome_end(struct muster_manager *manager, struct mu
 /* Is this step captured, and neither committed nor failed yet? */
 bool manager_outcome_is_open(const struct muster_manager *manager, int64_t step);
 
-/* manager_keep.c. What of the policies is the broker's; NULL if nothing is. Checked by
+/* manager_keep.c. The policies that are the broker's; NULL if there are none. Checked by
  * step_rules_take. */
 enum muster_status manager_keep_take(const struct muster_policies *policies,
                                      struct keep_rules **ret_rules, struct muster_error *err);

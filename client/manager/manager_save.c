@@ -245,7 +245,7 @@ static enum muster_status save_again(struct muster_manager *m, int64_t step, boo
                      (long long)step);
 }
 
-/* What is saved at the step that ends here; NULL: the node's own state. */
+/* The state that is saved at the step that ends here; NULL: the node's own. */
 static void give_state(struct muster_manager *m, const muster_state_t *state)
 {
     if (m->node->agent != NULL)
@@ -254,7 +254,8 @@ static void give_state(struct muster_manager *m, const muster_state_t *state)
         local_give_state(m->node->local, state);
 }
 
-/* What goes with the state, for whoever saves it: this call, or a round that meets it here. */
+/* Metrics and metadata of the state, for the save that writes it: this call, or a round that meets
+ * it here. */
 static enum muster_status tell_facts(struct muster_manager *m, const struct muster_save_request *r,
                                      struct muster_error *err)
 {

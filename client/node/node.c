@@ -560,7 +560,7 @@ void muster_notify_signal(int signo)
 
 /* --- closing ---------------------------------------------------------------------------------- */
 
-/* Has the program done all that it wanted? Who closes inside a scope or a hold did not finish it */
+/* Has the program done all that it wanted? A close inside a scope or a hold did not finish it */
 static bool node_has_finished(const struct muster_node *node, int code)
 {
     return code == 0 && !node->told && !node->scope_open && node->hold_depth == 0;

@@ -4,11 +4,11 @@
  * rank 0 refuses. If the manifest names that database, the broker has a copy of it. Then the launch
  * ends, rank 0 imports what is there (node_import), and the next launch goes on from it.
  *
- * What the broker's records decided (committed, superseded, deleted) is no reason. A round that
- * they aborted is no decision about a whole one: a manifest is written behind a commit alone, so
- * that they forgot. Of a damaged one only its round's number is asked for. What is not of more
- * steps than the launch resumes after is looked at only if something is, for what its launch gave
- * up. */
+ * A checkpoint that the broker's records decided on (committed, superseded, deleted) is no reason.
+ * A round that they aborted is no decision about a whole one: a manifest is written behind a commit
+ * alone, so that they forgot. Of a damaged one only its round's number is asked for. Checkpoints of
+ * no more steps than the launch resumes after are looked at only if one of more steps is there, for
+ * what its launch gave up. */
 #include "client/node/node_private.h"
 
 #include "client/query/query_link.h"

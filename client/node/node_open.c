@@ -176,7 +176,7 @@ static bool is_damage(enum muster_status status, const char *path)
     return status == MUSTER_E_CORRUPT || status == MUSTER_E_IO || status == MUSTER_E_NOT_FOUND;
 }
 
-/* What to do about a damaged one where nothing older is taken. */
+/* The advice about a damaged one where nothing older is taken. */
 static const char *advice(const struct muster_node *node)
 {
     return node->options.restore_fallback
@@ -470,7 +470,8 @@ static void tell_ending(const struct muster_error *error, void *node)
     node_tell_error(node, error);
 }
 
-/* It may just have been let in. Who was interrupted waits for no answer that hardly comes. */
+/* It may just have been let in. After an interrupt it does not wait for an answer that hardly
+ * comes. */
 static bool says_goodbye(const struct muster_node *node, enum muster_status status)
 {
     struct member_view view;

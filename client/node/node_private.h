@@ -15,7 +15,7 @@
 
 #define NODE_SIGNALS_MAX 8
 
-/* What a manager wants of its node beside the options. */
+/* The wishes of a manager to its node, beside the options. */
 struct node_wish {
     struct dir_names names;
     int64_t resume_done; /* restore the checkpoint of so many steps; newer ones are given up; -1:
@@ -117,8 +117,8 @@ void node_leave_process(struct muster_node *node);
 void node_tell_error(struct muster_node *node, const struct muster_error *error);
 struct supervised_facts node_facts(const struct muster_node *node);
 
-/* What of the log is told: by MUSTER_LOG, else all to options.log, or errors and warnings to
- * stderr. E_ARGUMENT: no such level. */
+/* The lines of the log that are told: by MUSTER_LOG, else all to options.log, or errors and
+ * warnings to stderr. E_ARGUMENT: no such level. */
 enum muster_status node_log_configure(struct muster_node *node, struct muster_error *err);
 bool node_logs(const struct muster_node *node);              /* false: nothing of any level */
 void node_log_line(int level, const char *text, void *node); /* any thread */

@@ -21,7 +21,7 @@ struct dbread {
     sqlite3_stmt *statement;      /* ... ready to be asked again */
 };
 
-/* What a failed call means, and what to do about it. */
+/* The meaning of a failed call, and what to do about it. */
 static enum muster_status dbread_failed(const struct dbread *db, int rc, struct muster_error *err)
 {
     const char *why = db->sqlite == NULL ? sqlite3_errstr(rc) : sqlite3_errmsg(db->sqlite);
@@ -161,7 +161,7 @@ static void dbread_forget_statement(void *arg)
     db->sql = NULL;
 }
 
-/* What brokers share may have gone on, or be another's after a take-over. */
+/* The shared database may have gone on, or be another broker's after a take-over. */
 static enum muster_status dbread_renew(struct dbread *db, struct muster_error *err)
 {
     sqlite3 *now = NULL;

@@ -249,7 +249,7 @@ void coordinator_ask_raise(struct muster_coordinator *c)
     task_link_ask(c->link);
 }
 
-/* What was heard last may be a second old, and the server back: nobody is told so of old. */
+/* The last word may be a second old, and the server back: nobody is told old news. */
 static bool is_unavailable(struct muster_coordinator *c)
 {
     const struct call_time confirm = coordinator_time(CONFIRM_MS);
@@ -485,8 +485,8 @@ enum muster_status muster_coordinator_done(muster_coordinator_t *c, bool *ret_do
     if (status == MUSTER_OK)
         *ret_done = c->ended >= c->scheduled;
     if (status == MUSTER_E_TIMEOUT && why.task == 0) {
-        /* What runs ignores that it is cancelled: the error is for a later call. With a number it
-         * is a task's own, from the database of an older broker. */
+        /* A task that runs ignores its cancel: the error is for a later call. With a number it is a
+         * task's own, from the database of an older broker. */
         *ret_done = false;
         status = MUSTER_OK;
     }

@@ -100,8 +100,8 @@ static enum muster_status coordinator_per_worker_refused(const struct muster_coo
                      TASK_RESOURCES_MAX);
 }
 
-/* Consumes fresh. One call at a time: a number that is refused is the newest. What was not answered
- * stays in the list. */
+/* Consumes fresh. One call at a time: a number that is refused is the newest. A value that was not
+ * answered stays in the list. */
 static enum muster_status coordinator_per_worker_record(struct muster_coordinator *c,
                                                         struct muster_per_worker *fresh,
                                                         struct muster_per_worker **ret_value,

@@ -271,8 +271,8 @@ static enum muster_status is_unread(const struct muster_coordinator *c,
                      muster_status_sentence((enum muster_status)value->unread_code));
 }
 
-/* What the broker has, but has not sent yet, is worth a moment also to who does not wait for the
- * task. */
+/* A result that the broker has, but has not sent yet, is worth a moment, also to a caller that does
+ * not wait for the task. */
 static struct call_time time_for(const struct muster_remote_value *value, struct call_time time)
 {
     int64_t answer_ms = time.from_ms + CONFIRM_MS;

@@ -188,7 +188,7 @@ static void cancelled_by(struct muster_coordinator *c, const struct wire_raised 
             value->cancelled_by = m->number;
 }
 
-/* What was cancelled by it is seen in pages: they know what ended without being told, too. */
+/* Tasks that it cancelled are seen in pages: these also have ends that were not told. */
 static void take_raised(struct muster_coordinator *c, const struct wire_raised *m)
 {
     if (m->raise != c->raised + 1)

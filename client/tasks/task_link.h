@@ -38,8 +38,8 @@ void task_link_push(struct task_link *link);
 /* The next two never under the owner's lock. */
 /* The same, but takes it itself if nobody has the turn. */
 void task_link_drive(struct task_link *link);
-/* What was heard or asked for so far: read under the owner's lock where the wait is decided upon
- * ... */
+/* Counts of what was heard or asked for so far: read under the owner's lock where the wait is
+ * decided upon ... */
 uint64_t task_link_seen(struct task_link *link);
 /* ... and waits here until there is more, or the time has passed: then look again. One thread of
  * the owner's at a time; others wait for what `take` signals. */

@@ -135,7 +135,7 @@ void task_parts_say(struct task_parts *parts, struct task_window *window, uint64
         *wait_ms = parts->at_ms - now_ms;
 }
 
-/* What waited for a repetition says less about the next answer: it is believed once, not four
+/* A time that includes a repetition says less about the next answer: it is believed once, not four
  * times. */
 static void timed(struct task_window *window, int64_t took_ms, bool late)
 {

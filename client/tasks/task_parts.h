@@ -53,7 +53,7 @@ void task_parts_have(struct task_parts *parts, struct task_window *window, uint6
 /* An answer came, and was of no use: nothing of it is under way, and after a pause it is tried
  * again. */
 void task_parts_failed(struct task_parts *parts, int64_t now_ms);
-/* What is under way will not be answered: it was another connection's. */
+/* Parts that are under way will not be answered: they were another connection's. */
 void task_parts_again(struct task_parts *parts);
 
 #endif

@@ -405,8 +405,8 @@ static void worker_free_all(struct muster_worker *worker)
     }
 }
 
-/* Who asked for this end, in a handler on another thread, is about to return; but one that a
- * handler interrupted, which ends the program from there, never does. */
+/* A handler on another thread that asked for this end is about to return. A function that was
+ * interrupted by a handler which ends the program never returns. */
 static bool stops_return(struct muster_worker *worker)
 {
     const struct timespec pause = {.tv_nsec = 1000000};

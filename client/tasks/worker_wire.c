@@ -1,6 +1,6 @@
 /* worker_wire - what a worker says to the broker and hears from it; all in turns of its link.
- * Everything is repeated until it was answered. What comes down before the welcome of this
- * connection is of another life and dropped. */
+ * Everything is repeated until it was answered. Frames that come before the welcome of this
+ * connection are of another life and dropped. */
 #include "client/tasks/worker_private.h"
 
 #include <stdio.h>
@@ -198,8 +198,8 @@ static void worker_wire_take_alive(struct muster_worker *worker, const struct wi
     }
 }
 
-/* All that it has was given to others. Who only serves, and waits for its index for ever, is of no
- * use to anybody. */
+/* All that it has was given to others. A worker that only serves, and waits for its index for ever,
+ * is of no use to anybody. */
 static void be_displaced(struct muster_worker *worker)
 {
     if (worker->serving)
@@ -311,8 +311,8 @@ static struct wire_lease_entry lease_of(const struct muster_task *task)
                                      .code = task->state == ATTEMPT_ENDED};
 }
 
-/* What the broker did not know to be here may be another's by now, under the same attempt's number.
- */
+/* An attempt that the broker did not know to be here may be another worker's by now, under the same
+ * number. / */
 static void drop_unconfirmed(struct muster_worker *worker)
 {
     for (struct muster_task *task = worker->first, *next; task != NULL; task = next) {
@@ -467,8 +467,8 @@ static void say_ends(struct muster_worker *worker, int64_t now_ms, int64_t *wait
     arena_free(&batch.arena);
 }
 
-/* What was not begun when it stops. The broker hears first that nothing more is wanted, lest it
- * gives the same again. */
+/* Tasks that were not begun when it stops. The broker hears first that nothing more is wanted, lest
+ * it gives the same again. */
 static void give_all_back(struct muster_worker *worker)
 {
     if (!worker->stopping)

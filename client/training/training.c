@@ -124,8 +124,8 @@ enum muster_status muster_training_state_open(const struct muster_training_state
     return status;
 }
 
-/* What another rank than the chief wrote is nobody's any more. What cannot be removed is only room.
- */
+/* A back-up that another rank than the chief wrote is nobody's any more. Best effort: leftovers
+ * only cost disk space. / */
 static void clear_write_dir(struct muster_training_state *ts)
 {
     if (ts->write_dir[0] != '\0' && ts->manager->rank != 0)
@@ -296,7 +296,7 @@ enum muster_status muster_training_state_delete_backup(muster_training_state_t *
 
 /* --- back-ups --------------------------------------------------------------------------------- */
 
-/* What ends here, for texts. */
+/* The unit that ends here, for texts. */
 static const char *position_text(int64_t epoch, int64_t batch, char *text, size_t size)
 {
     if (epoch < 0)

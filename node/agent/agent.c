@@ -55,9 +55,9 @@ static void feed_connection(struct agent *agent)
     agent_feed(agent, &(struct member_input){.kind = MEMBER_CONNECTED});
 }
 
-/* One pass, mutex held. Posts first: a training thread waits for them. What it is in before the
- * frames: one of them may be its end. Frames before the tick: silence is judged only after the
- * sockets were drained. Returns how long to sleep. */
+/* One pass, mutex held. Posts first: a training thread waits for them. The state before the frames:
+ * one of them may be its end. Frames before the tick: silence is judged only after the sockets were
+ * drained. Returns how long to sleep. */
 static int64_t pass(struct agent *agent)
 {
     bool more = false;
@@ -196,7 +196,7 @@ static void set_up(struct agent *agent, const struct agent_options *options)
     agent_init_sync(agent);
 }
 
-/* What gives notices, and what calls the user. */
+/* The threads that give notices, and those that call the user. */
 static enum muster_status start_sources(struct agent *agent, struct muster_error *err)
 {
     const struct agent_options *o = &agent->options;
@@ -386,8 +386,8 @@ void agent_drain(struct agent *agent)
     tell_drain(agent->tell, AGENT_DRAIN_MS);
 }
 
-/* It may have been let in just now, and says good-bye then. Who is let in later still is lost by
- * silence. */
+/* It may have been let in just now, and says good-bye then. A node that is let in later still is
+ * lost by silence. */
 static bool is_answered_late(struct agent *agent)
 {
     bool heard;

@@ -87,8 +87,8 @@ enum muster_status agent_wait_started(struct agent *agent, uint64_t checkpoint, 
                                       struct muster_error *err);
 /* hooks.interrupted says yes, or said so since the last agent_fail or agent_leave. */
 bool agent_is_interrupted(struct agent *agent);
-/* For a wait of the caller's own that VIEW_END or agent_is_interrupted breaks off. What every
- * boundary returns, and the caller does; MUSTER_OK: the launch goes on. */
+/* For a wait of the caller's own that VIEW_END or agent_is_interrupted breaks off. The status that
+ * every boundary returns, and what the caller does; MUSTER_OK: the launch goes on. */
 enum muster_status agent_take_end(struct agent *agent, struct muster_error *err);
 /* The same, of an end that comes within wait_ms; MUSTER_OK: the launch goes on. */
 enum muster_status agent_wait_end(struct agent *agent, int64_t wait_ms, struct muster_error *err);
@@ -148,7 +148,7 @@ bool agent_unbegin(struct agent *agent);
 void agent_wait_round(struct agent *agent, uint64_t round, int64_t timeout_ms);
 /* Waits until the checkpoints of the newest rounds in which it captured have their final names. */
 void agent_wait_in_place(struct agent *agent, int64_t timeout_ms);
-/* What became of a round in which this node captured. False: it is not one of the newest. */
+/* The outcome of a round in which this node captured. False: it is not one of the newest. */
 bool agent_outcome(struct agent *agent, uint64_t round, struct member_outcome *ret_outcome);
 struct agent_patience { /* of one wait; the caller's, zero at first */
     uint64_t passes;

@@ -38,8 +38,8 @@ void agent_note_deletion(struct agent *agent,
 enum muster_status agent_set_facts(struct agent *agent, const char *metrics, const char *custom,
                                    struct muster_error *err);
 
-/* What is saved from here on in the stead of options.save.state; NULL: that again. Borrowed until
- * the next call, or until the node has left. Training thread. */
+/* The state that is saved from here on instead of options.save.state; NULL: that again. Borrowed
+ * until the next call, or until the node has left. Training thread. */
 void agent_give_state(struct agent *agent, const struct muster_state *state);
 
 #endif

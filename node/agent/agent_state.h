@@ -127,7 +127,7 @@ void agent_log(struct agent *agent, int level, const char *format, ...)
 void agent_discard(struct agent *agent, uint64_t generation, uint64_t round);
 
 /* --- agent_boundary.c: training thread -------------------------------------------------------- */
-/* What one boundary call did so far. */
+/* The record of one boundary call so far. */
 struct visit {
     bool begin;
     bool ask;    /* only say whether the state is saved here; the next visit saves it */
@@ -156,7 +156,7 @@ void agent_turn_beside(struct agent *agent);
 /* A boundary was called. A turn whose step this visit does not save is over, and told as a failed
  * save. */
 void agent_turn_ended(struct agent *agent, struct visit *visit);
-/* What is still written is of no use any more: breaks it off, and waits for its end, bounded: a
+/* Breaks off a save that is of no use any more, and waits for its end. The wait is bounded: a
  * save_fn cannot be broken off, nor a disk that hangs. */
 void agent_end_behind(struct agent *agent);
 void agent_behind_done(const struct behind_result *result,
@@ -177,8 +177,8 @@ struct post *post_new(enum member_input_kind kind);
 enum muster_status post_put(struct agent *agent, struct post *post, struct muster_error *err);
 void post_free(struct post *post);
 typedef struct post *post_make_fn(struct agent *agent, const void *arg); /* NULL: no memory */
-/* What the core waits for: made and put again until there is room, and for two seconds while there
- * is no memory. False: lost, or there is a fault. Not the agent's thread. */
+/* An input that the core waits for: made and put again until there is room, and for two seconds
+ * while there is no memory. False: lost, or there is a fault. Not the agent's thread. */
 bool post_put_patiently(struct agent *agent, post_make_fn *make, const void *arg);
 #define NO_MEMORY_TO_TELL "there was no memory to tell the node's thread what it waits for"
 void agent_writer_done(const struct writer_result *result, void *arg); /* writer's thread */

@@ -116,7 +116,7 @@ struct member_input {
     bool broken;  /* CLOSE: inside a step that never ended; begun was taken back nevertheless */
 };
 
-/* What became of a round in which this node captured its state. The newest few are remembered. */
+/* The outcome of a round in which this node captured its state. The newest few are remembered. */
 #define MEMBER_OUTCOMES_MAX ROUNDS_ACTIVE_MAX
 #define OUTCOME_TEXT_MAX 511
 #define MEMBER_COMMITS_MAX                                                 \
@@ -144,7 +144,7 @@ struct member_outcome {
 
 enum view_mode { VIEW_WAIT, VIEW_OPEN, VIEW_STEP_TO, VIEW_CAPTURE, VIEW_END };
 
-/* What other threads may know; a copy is handed out at each change. */
+/* The facts for other threads; a copy is handed out at each change. */
 struct member_announced { /* the end of a process of this job that comes first */
     uint64_t kind;        /* enum wire_notice_kind; NOTICE_NONE: none is announced */
     int64_t rank;

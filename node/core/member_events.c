@@ -147,7 +147,7 @@ void restore_refused(struct member *m, const char *text)
     member_end(m, MUSTER_E_RESTORE, false, -1, 0, m->view.resume_step, text);
 }
 
-/* Who gave it remembers that it did: to give it again would be a repeat. */
+/* The source remembers that it gave it: to give it again would be a repeat. */
 static void withdrawn(struct member *m, const char *id)
 {
     struct member_action *action = member_add(m, MEMBER_NOTICE_WITHDRAWN);
@@ -290,7 +290,7 @@ static void snapshot_end(struct member *m, const struct wire_snapshot *s)
         member_end(m, status, false, (int)s->error_rank, (int)s->error_code, -1, s->end_text);
 }
 
-/* What was told and has no answer yet, the broker takes after this: it counts. */
+/* A notice that was told and has no answer yet counts: the broker takes it after this. */
 static void snapshot_withdrawn(struct member *m, const struct wire_snapshot *s)
 {
     for (size_t i = 0; i < s->withdrawn.count; i++)

@@ -4,7 +4,7 @@
  * has bounds of its own. */
 #include "node/core/member_state.h"
 
-/* What is written behind is given up then, whatever else: the process is about to be killed. */
+/* A save behind is given up then in any case: the process is about to be killed. */
 int64_t member_give_up_boot_ms(const struct member *m)
 {
     int64_t deadline = notice_own_deadline(m);

@@ -165,8 +165,8 @@ void link_rehello(struct member *m)
     m->snapshot_until = NEVER;
 }
 
-/* What was said to the connection before may be lost, and the broker would answer the next word
- * E_HELLO. */
+/* Messages to the connection before may be lost, and the broker would answer the next one E_HELLO.
+ */
 void link_connected(struct member *m)
 {
     if (m->link != LINK_OVER && m->nonce != 0)
@@ -430,8 +430,8 @@ enum link_when {
     LINK_WHEN_ANY,     /* it greets, or refuses to */
 };
 
-/* What may be told when, and what takes it. Who says it is always a broker: a node hears nobody
- * else. */
+/* Which message may come when, and which function takes it. The sender is always a broker: a node
+ * hears nobody else. */
 static const struct {
     enum link_when when;
     void (*take)(struct member *, const struct wire_msg *);
@@ -515,8 +515,7 @@ static void heartbeat(struct member *m)
     m->heartbeat_at = m->now + HEARTBEAT_MS;
 }
 
-/* Closed before it was let in: it does not ask again. What it asked for may be granted all the
- * same. */
+/* Closed before it was let in: it does not ask again. Its request may still be granted. */
 static bool link_gave_up(const struct member *m)
 {
     return m->closing && !m->view.joined;

@@ -17,7 +17,7 @@ static void manifest_ask(struct member *m)
     m->manifest_ask_at = m->now + RESEND_MIN_MS;
 }
 
-/* Who closes waits on for the next part, or for its end on the disk. */
+/* A node that closes waits on for the next part, or for its end on the disk. */
 static void manifest_comes(struct member *m)
 {
     m->manifest_asked = 0;
@@ -140,7 +140,8 @@ void manifest_look(struct member *m)
     manifest_ask(m);
 }
 
-/* Why the choice could not be repaired. What the database lists may be gone from the disk. */
+/* Why the choice could not be repaired. A checkpoint that the database lists may be gone from the
+ * disk. */
 static const char *why_not_repaired(struct member *m, const struct member_input *in)
 {
     char text[TEXT_MAX + 1];

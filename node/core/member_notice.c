@@ -50,7 +50,7 @@ static struct own_notice *notice_find(struct member *m, const char *id)
 }
 
 /* Room for one with this deadline: a free place, or that of the one with the latest deadline, which
- * the broker was told too. What is kept here is for HELLO and for this process's own deadline. */
+ * the broker was told too. Notices are kept here for HELLO and for this process's own deadline. */
 static struct own_notice *notice_place(struct member *m, const struct member_input *in,
                                        int64_t deadline)
 {
@@ -152,7 +152,7 @@ static bool notice_say(struct member *m, const struct own_notice *notice)
     return request_put(m, &message) > 0;
 }
 
-/* What comes and goes while the broker is away must not take the room of a round's answers. */
+/* Notices that come and go while the broker is away must not take the room of a round's answers. */
 void notices_say(struct member *m)
 {
     for (size_t i = 0; i < m->notices_count && m->pending_count < PENDING_NOTICE_MAX;) {
@@ -193,7 +193,8 @@ bool notice_is_being_told(struct member *m, const char *id)
     return notice != NULL && notice->unsaid;
 }
 
-/* What the broker has not taken yet, it shall not hear: NOTICE would freeze before CANCEL came. */
+/* The broker shall not hear a notice that it has not taken yet: NOTICE would freeze before CANCEL
+ * came. */
 static void notice_unsay(struct member *m, const char *id)
 {
     for (size_t i = 0; i < m->pending_count; i++) {

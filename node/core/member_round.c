@@ -174,9 +174,9 @@ void round_decision(struct member *m, uint64_t round, uint64_t generation, enum 
 
 /* --- at S ------------------------------------------------------------------------------------- */
 
-/* Is the training thread held by no round? Who captured for a save that is no termination trains
- * on, and so does who captured before a termination joined; whoever holds has a bound, unless it
- * writes. */
+/* Is the training thread held by no round? A rank that captured for a save that is no termination
+ * trains on. So does one that captured before a termination joined. A rank that holds has a bound,
+ * unless it writes. */
 bool no_round_holds(const struct member *m)
 {
     return m->part == PART_NONE || m->part == PART_THAWED ||

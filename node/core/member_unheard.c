@@ -106,7 +106,7 @@ static bool end_waits(const struct member *m)
     return m->view.mode != VIEW_END && m->part != PART_COMMITTED && (kept || !m->closing);
 }
 
-/* What a person who looks at a process that should be gone wants to know. Once a silence. */
+/* Facts for a person who looks at a process that should be gone. Once a silence. */
 static void say_told_to_end(struct member *m)
 {
     int64_t deadline = notice_own_deadline(m);

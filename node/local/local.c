@@ -117,7 +117,7 @@ static void say_state(const struct local *local, const struct source_status *sta
     tell_log(local->tell, status->state == SOURCE_DEGRADED ? 1 : 2, text);
 }
 
-/* What people should know of the plan: when it comes, changes its notice, and goes. */
+/* The news of the plan for people: when it comes, changes its notice, and goes. */
 static void say_plan(struct local *local, const char *text)
 {
     size_t same = strcspn(text, ":"); /* the numbers behind it change all the time */

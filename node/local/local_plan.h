@@ -58,7 +58,7 @@ bool local_plan_due(struct local_plan *plan, int64_t now, int64_t *ret_wakeup_bo
  * measures it. */
 bool local_plan_wants_save(struct local_plan *plan);
 
-/* The measured times, as text for the next life. What is no such text gives none. */
+/* The measured times, as text for the next life. Any other text gives none. */
 void local_plan_write_times(const struct local_plan *plan, char ret_text[LOCAL_TIMES_TEXT]);
 void local_plan_read_times(struct local_plan *plan, const char *text);
 

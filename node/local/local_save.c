@@ -71,7 +71,8 @@ static bool name_one(const struct local *local, const struct dir_list *list, siz
     return named;
 }
 
-/* What of this job is there. On success the list is the caller's: dir_list_free. */
+/* The checkpoints of this job that are there. On success the list is the caller's: dir_list_free.
+ */
 static enum muster_status read_root(const struct local *local, struct arena *arena,
                                     struct dir_list *ret_list, struct muster_error *err)
 {

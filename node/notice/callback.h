@@ -24,7 +24,7 @@ bool callback_take(struct callback *callback);
  * asked; false: it has not returned, and what it uses is left to it for ever. NULL-safe. */
 bool callback_stop(struct callback **callback, int64_t limit_ms);
 /* Nobody is asked from here on, but callback_take may go on: for an owner that cannot wait until
- * its own threads are gone. What it uses is left to it for ever. NULL-safe. */
+ * its own threads are gone. It keeps what it uses for ever. NULL-safe. */
 void callback_abandon(struct callback *callback);
 
 #endif

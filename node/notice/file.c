@@ -87,7 +87,7 @@ static void file_say(const struct source_out *out, const struct notice_item *ite
 
 #define PATH_SHOWN 100
 
-/* Who reads the notice far from here has to find the file. */
+/* A person who reads the notice far from here has to find the file. */
 static void name_file(const char *path, struct notice_item *item)
 {
     char text[PATH_MAX + NOTICE_TEXT_MAX + 16];

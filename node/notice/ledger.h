@@ -5,10 +5,10 @@
  * The rule: the earliest time wins. A notice is told when it is new, and again (as a further
  * record) when its time moves earlier by LEDGER_STEP_MS or becomes known; a later time says
  * nothing. One that its own source does not say any more is withdrawn if it was cancellable, with
- * all its records; else it stands. What ends nothing (freeze, migrate) never takes the place of
- * what does; if it becomes an end, it is told as one, whatever its time. An unknown time may be
- * now: no known one is sooner where there is little room. What was cancelled from outside is not
- * told again while its source says the same. */
+ * all its records; else it stands. A notice that ends nothing (freeze, migrate) never takes the
+ * place of one that does. If it becomes an end, it is told as one, whatever its time. An unknown
+ * time may be now: no known one is sooner where there is little room. A notice that was cancelled
+ * from outside is not told again while its source says the same. */
 #ifndef NODE_NOTICE_LEDGER_H
 #define NODE_NOTICE_LEDGER_H
 
@@ -47,7 +47,7 @@ struct ledger_out {
 };
 
 void ledger_init(struct ledger *ledger);
-/* What a topic of a source says now. Borrows source for ever. ret_out is overwritten. */
+/* The present word of one topic of a source. Borrows source for ever. ret_out is overwritten. */
 void ledger_say(struct ledger *ledger, const char *source, unsigned topic,
                 const struct notice_set *set, int64_t now_boot_ms, struct ledger_out *ret_out);
 /* Tells what had to wait: for its time to come nearer, for room. */

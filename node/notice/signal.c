@@ -45,7 +45,8 @@ struct inside {
 struct signal_entry {
     unsigned watch_count;
     bool installed; /* our handler is the current one, or is chained to by a later one */
-    /* What ours was put over, oldest first. A handler that chains to ours calls the one below it */
+    /* The handlers that ours was set over, oldest first. A handler that chains to ours calls the
+     * one below it */
     struct sigaction chain[CHAIN_MAX];
     _Atomic int chain_count;       /* an entry is complete before it is counted */
     _Atomic int64_t first_boot_ms; /* of the last burst; 0: has not come */

@@ -27,9 +27,9 @@ const struct provider *sources_provider_named(const char *name);
 const struct source_ops *sources_ops(const char *name);
 const char *sources_ops_name(const struct source_ops *ops); /* of one that is there; static */
 
-/* MUSTER_<NAME>_ENDPOINT, the platform's own variables (where "http://" may be missing), "". What
- * does not fit becomes what is no address. Off: the platform's own switch says so. Reads the
- * environment. */
+/* MUSTER_<NAME>_ENDPOINT, the platform's own variables (where "http://" may be missing), "". A text
+ * that does not fit becomes one that is no address. Off: the platform's own switch says so. Reads
+ * the environment. */
 void sources_endpoint(const struct provider *provider, char *ret_endpoint, size_t size);
 bool sources_is_off(const struct provider *provider);
 /* It may tell its service to go ahead: its variable says so. Reads the environment. */

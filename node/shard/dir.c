@@ -271,7 +271,7 @@ static enum muster_status remove_by_trash(const char *muster, const char *path, 
 }
 
 /* Whether a round's directory may go: it has no manifest, and its ROUND file, if it has one, names
- * this life of it. What cannot be looked at is no answer. */
+ * this life of it. A directory that cannot be looked at is no answer. */
 static enum muster_status may_remove(const char *path, const struct dir_claim *ours,
                                      bool *ret_claimed, struct muster_error *err)
 {

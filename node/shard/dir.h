@@ -19,8 +19,9 @@
  * Never: a shard's content; a decision: rounds are removed only when the caller says that an abort
  * was journaled, and a directory with a manifest in it not even then.
  * Invariant: a directory outside .muster whose manifest.json parses is a whole, durable checkpoint.
- * What another process made counts as durable once this one has synced it, too: that process may
- * have died before its fsync. All calls block for the disk; none keeps a descriptor or memory. */
+ * A file that another process made counts as durable once this one has synced it, too: that process
+ * may have died before its fsync. All calls block for the disk; none keeps a descriptor or memory.
+ */
 #ifndef NODE_SHARD_DIR_H
 #define NODE_SHARD_DIR_H
 
@@ -122,7 +123,7 @@ enum muster_status dir_commit_manifest(const char *root, const struct manifest *
 enum muster_status dir_commit_rename(const char *root, const struct manifest *manifest,
                                      char ret_path[FS_PATH_MAX], struct muster_error *err);
 
-/* What a ROUND file says. */
+/* The contents of a ROUND file. */
 struct dir_claim {
     char job[JOB_NAME_MAX + 1];
     uint64_t generation, round, nonce;

@@ -94,7 +94,7 @@ static enum muster_status own_place(const struct dir_deletion *d, char ret_path[
     return status;
 }
 
-/* What it was called in the root; "" if it never had its final name. */
+/* Its name in the root; "" if it never had its final name. */
 static const char *name_in_root(const struct dir_deletion *d, const char *from)
 {
     size_t length = strlen(d->root);

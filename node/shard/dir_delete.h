@@ -21,7 +21,7 @@ struct dir_deletion { /* all borrowed for the call */
     void *arg;
 };
 
-/* MUSTER_OK also when it is gone already. What is another job's or round's is never touched,
+/* MUSTER_OK also when it is gone already. A directory of another job or round is never touched,
  * whatever its name. E_CORRUPT: neither its ROUND file nor its manifest tells what it is. E_IO:
  * path and cause; it may be in its place or on its way out, or another have taken its name
  * meanwhile. */

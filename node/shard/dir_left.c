@@ -6,8 +6,8 @@
 #include <dirent.h>
 #include <stdbool.h>
 
-/* Whose commit was told: it lacks its final name only. What cannot be looked at may be such a one.
- */
+/* Its commit was told: it lacks its final name only. A directory that cannot be looked at may be
+ * such a one. / / */
 static bool is_committed(const char *muster, const char *name)
 {
     char manifest[FS_PATH_MAX];

@@ -12,7 +12,7 @@ struct dir_left {
 };
 
 /* At most `max` of them, of generations below `generation`, in no order; none with a manifest,
- * which is written behind the commit only. What cannot be read holds none. */
+ * which is written behind the commit only. A directory that cannot be read holds none. */
 size_t dir_left_find(const char *root, uint64_t generation, struct dir_left *ret_left, size_t max);
 
 #endif

@@ -222,7 +222,7 @@ static int lock_root(const char *root, int operation)
     return -1;
 }
 
-/* What was made may go again at any point until it is locked: then once more. */
+/* A directory that was made may go again at any point until it is locked: then once more. */
 static enum muster_status make_locked(const char *root, const char *muster,
                                       struct dir_made *ret_made, int *ret_lock,
                                       struct muster_error *err)

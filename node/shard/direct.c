@@ -103,7 +103,7 @@ static void *lane_run(void *arg)
     return NULL;
 }
 
-/* What is full is written first. */
+/* A full buffer is written first. */
 static void direct_free(struct direct *direct)
 {
     pthread_mutex_lock(&direct->mutex);

@@ -61,7 +61,7 @@ enum muster_status fs_write_new(const char *path, const void *data, size_t size,
 /* Makes the names inside a directory durable. */
 enum muster_status fs_sync_dir(const char *path, struct muster_error *err);
 
-/* Who sees a long work go on; NULL: nobody does. */
+/* The listener for progress of long work; NULL: none. */
 struct fs_watcher {
     bool (*went)(uint64_t bytes,
                  void *arg); /* each piece that is done; false: break off, ECANCELED */
@@ -122,7 +122,8 @@ enum muster_status fs_walk(const char *dir, bool sync, const struct fs_watcher *
                            struct fs_list *ret_list, struct muster_error *err);
 void fs_list_clear(struct fs_list *list);
 
-/* Removes a file or a whole tree; links are removed, not followed. What is gone already is fine. */
+/* Removes a file or a whole tree; links are removed, not followed. It is no error if it is gone
+ * already. */
 enum muster_status fs_remove_tree(const char *path, struct muster_error *err);
 /* The same, with a call between one file and the next: a large tree takes long. */
 enum muster_status fs_remove_tree_with(const char *path, void (*between)(void *arg), void *arg,

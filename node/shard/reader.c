@@ -52,8 +52,8 @@ static void skip_empty(struct reader *r)
     }
 }
 
-/* What the second thread reads is to be in the cache: two that read from a disk upset its reading
- * ahead. *ret_warm false: it was not. */
+/* The second thread is to read from the cache: two that read from a disk upset its reading ahead.
+ * *ret_warm false: it was not. */
 static int read_cached(int fd, const struct chunk *chunk, bool *ret_warm)
 {
     struct iovec into = {.iov_base = chunk->to, .iov_len = chunk->size};

@@ -42,7 +42,7 @@ static bool files_add(struct shard_files *files, const char *path, uint64_t byte
     return file->path != NULL && file->checksum != NULL;
 }
 
-/* What a save's caller hears of a full or broken disk is always E_SAVE. */
+/* A save's caller always gets E_SAVE for a full or broken disk. */
 static enum muster_status as_save(enum muster_status status, struct muster_error *err)
 {
     if (status != MUSTER_E_IO && status != MUSTER_E_NOT_FOUND && status != MUSTER_E_CORRUPT)

@@ -164,7 +164,7 @@ static enum muster_status check_shape(const struct safetensors_file *file,
     return unfit(file, item->name, text, err);
 }
 
-/* What of the tensor this rank wants, along the axis. False: nothing. */
+/* The part of the tensor that this rank wants, along the axis. False: nothing. */
 static bool shard_reshard_overlap(const struct state_item *item,
                                   const struct safetensors_tensor *tensor, struct part *ret_part)
 {
@@ -430,8 +430,8 @@ static bool is_needed(const struct reshard *r, uint64_t rank)
     return false;
 }
 
-/* Its table of checksums can be forged. What a signature covers is the whole file, so that is read
- * before any part of it is used. */
+/* Its table of checksums can be forged. A signature covers the whole file, so that is read before
+ * any part of it is used. */
 static enum muster_status check_signed(const struct reshard *r, const struct safetensors_file *file,
                                        const struct wire_file *told, struct muster_error *err)
 {

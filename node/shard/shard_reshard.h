@@ -2,10 +2,10 @@
  * what this rank's entries need. Owns: one file at a time, and one buffer of a piece (sums.h).
  * Never: a byte of the state before every shard's header was read, and everything was found to fit.
  *
- * What is read is checked by the file's own sums: its table and header whole, then each piece that
- * a needed byte lies in, which is read whole for that. The manifest's checksum, of the whole file,
- * is not: `muster verify` reads everything. That a file is the one that the manifest means is seen
- * by its size and by the round, step and incarnation in its own metadata.
+ * Bytes that are read are checked by the file's own sums: its table and header whole, then each
+ * piece that a needed byte lies in. Such a piece is read whole for that. The manifest's checksum,
+ * of the whole file, is not: `muster verify` reads everything. That a file is the one that the
+ * manifest means is seen by its size and by the round, step and incarnation in its own metadata.
  *
  * An entry that is declared as split (struct state_split) is put together from the shards' parts,
  * which must not overlap. One that is not must be the same in every shard that has it: nobody could

@@ -130,8 +130,8 @@ static size_t lanes_for(uint64_t bytes)
     return most > 0 ? most : 1;
 }
 
-/* One core does not fill the memory's bandwidth, and training waits. What no thread could be had
- * for is copied by this one. */
+/* One core does not fill the memory's bandwidth, and training waits. This thread copies the parts
+ * that no other thread could be had for. */
 static void copy_all(const struct snapshot *snapshot, const struct muster_state *source,
                      _Atomic uint64_t *copied_bytes)
 {

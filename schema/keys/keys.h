@@ -30,7 +30,7 @@ enum key_role {
     KEY_ROLE_COUNT
 };
 
-/* What a key may do, as the broker's list tells. */
+/* The rights of a key, as the broker's list tells. */
 struct key_grant {
     char name[JOB_NAME_MAX + 1];
     enum key_role role;
@@ -41,7 +41,7 @@ struct key_grant {
     int64_t revoked_unix_ms; /* 0 = not */
 };
 
-/* What a client needs to be let in. */
+/* The secrets that a client needs to be let in. */
 struct key_file {
     char name[JOB_NAME_MAX + 1];
     enum key_role role;

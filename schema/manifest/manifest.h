@@ -15,8 +15,9 @@
  *  "signature": "ed25519:…64 digits…:…128 digits…", "checksum": "xxh3-128:…32 digits…"}
  *
  * metrics and custom are there only if the save told them. resumed_step is where its launch began,
- * if a broker wrote it. What earlier launches saved beyond that counts no more. database is the one
- * whose rows it was made from. A copy of that database gets this manifest back without an operator.
+ * if a broker wrote it. Checkpoints that earlier launches saved beyond that count no more. database
+ * is the one whose rows it was made from. A copy of that database gets this manifest back without
+ * an operator.
  *
  * The checksum is of all bytes before it (seal.h), and so is the signature (sign.h), if the broker
  * signs. Then files' checksums are "blake2b-256:…64 digits…". Manifests of older musters have

@@ -14,7 +14,7 @@
 struct manifest_reader;
 
 struct manifest_reader *manifest_reader_create(void); /* NULL: no memory */
-/* The next piece. What is wrong is told at the end. */
+/* The next piece. Errors are told at the end. */
 void manifest_reader_feed(struct manifest_reader *reader, const char *text, size_t size);
 /* As manifest_parse; the reader is gone after it. */
 enum muster_status manifest_reader_end(struct manifest_reader **reader,

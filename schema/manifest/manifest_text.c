@@ -198,7 +198,7 @@ static void add_signature(struct manifest_text *text)
     manifest_text_add(text, member);
 }
 
-/* What follows the last file of the shard that is open, if one is. */
+/* The text behind the last file of the open shard, if one is open. */
 static void close_shard(struct manifest_text *text)
 {
     if (text->shards == 0)

@@ -45,7 +45,7 @@ void sign_make(struct sign *sign, const struct sign_key *key, char ret_member[SI
 /* The reader's side: the whole text, with signature and seal. */
 void sign_feed(struct sign *sign, const char *text, size_t size);
 bool sign_is_there(const struct sign *sign); /* in its form, right or wrong */
-/* Whose it says that it is; "" if there is none. */
+/* The signer that it names; "" if there is none. */
 void sign_signer(const struct sign *sign, char ret_public[SIGN_PUBLIC_TEXT + 1]);
 bool sign_is_right(const struct sign *sign); /* of the signer that it names */
 

@@ -60,8 +60,8 @@ static void keep_every(const struct keep_rule *rule, const struct keep_item *ite
             keep[i] = true;
 }
 
-/* For each multiple of the number the nearest one; of two the newer. What was not the nearest will
- * never be, so a deletion changes nothing. */
+/* For each multiple of the number the nearest one; of two the newer. A checkpoint that was not the
+ * nearest will never be, so a deletion changes nothing. */
 static void keep_closest(const struct keep_rule *rule, const struct keep_item *items, size_t count,
                          bool *keep)
 {
@@ -91,8 +91,8 @@ static void keep_closest(const struct keep_rule *rule, const struct keep_item *i
     }
 }
 
-/* From the oldest on: each that is far enough from the last one that was so kept. What is kept
- * stays so, because nothing that was kept by it before goes away. */
+/* From the oldest on: each that is far enough from the last one that was so kept. A kept checkpoint
+ * stays kept, because nothing that was kept by it before goes away. */
 static void keep_spaced(const struct keep_rule *rule, const struct keep_item *items, size_t count,
                         bool *keep)
 {

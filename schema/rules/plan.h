@@ -34,7 +34,7 @@ void plan_saves_add(struct plan_saves *saves, int64_t ms);
 int64_t plan_saves_p95(const struct plan_saves *saves);
 /* As decimal numbers with a blank between, for the database. */
 void plan_saves_write(const struct plan_saves *saves, char ret_text[PLAN_SAVES_TEXT]);
-/* What is no such text gives no saves. */
+/* Any other text gives no saves. */
 void plan_saves_read(struct plan_saves *saves, const char *text);
 
 struct plan_facts {

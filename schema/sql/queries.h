@@ -74,7 +74,7 @@
     I(launch) I(place) T(host) T(address) I(port) I(first_rank) I(ranks) T(id) T(state) \
     I(state_unix_ms)
 #define COLUMNS_POLICY(T, I, B) T(job) I(generation) T(keep) T(save) T(trash)
-/* What the broker tells of its own process: a text, or a number where that is "". */
+/* The broker's facts about its own process: a text, or a number where that is "". */
 #define COLUMNS_BROKER(T, I, B) T(name) I(number) T(text)
 /* clang-format on */
 

@@ -67,8 +67,8 @@ bool bundle_next(struct bundle_reader *reader, struct bundle_entry *ret_entry);
 /* Relays above each other. It ends a circle of relays: see bundle_hello. */
 #define BUNDLE_DEPTH_MAX 4
 
-/* What a relay says under BUNDLE_CONTROL, and the answer. A relay that reaches no broker, or that
- * has BUNDLE_DEPTH_MAX relays above it, does not answer. */
+/* The words of a relay under BUNDLE_CONTROL, and the answer. A relay that reaches no broker, or
+ * that has BUNDLE_DEPTH_MAX relays above it, does not answer. */
 struct bundle_hello {
     uint64_t sender;                 /* random, of this life of it */
     uint32_t depth;                  /* 0: the broker; n: a relay below n - 1 others */

@@ -92,7 +92,7 @@ struct scan {
 
 enum token { TOKEN_REFUSED, TOKEN_PLAIN, TOKEN_BYTES, TOKEN_ARRAY };
 
-/* What follows a first byte: `extra` bytes of number, or of length for bytes and arrays (0: the
+/* The bytes behind a first byte: `extra` bytes of number, or of length for bytes and arrays (0: the
  * length is in the first byte, under `mask`). */
 struct shape {
     uint8_t token;

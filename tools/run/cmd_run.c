@@ -284,7 +284,7 @@ static bool is_bad_news(const char *text)
     return strncmp(text, "NOT saved", strlen("NOT saved")) == 0 || strstr(text, " failed") != NULL;
 }
 
-/* What the ranks left word of. False: nothing. */
+/* The causes that the ranks left word of. False: nothing. */
 static bool saves_say(struct run *run)
 {
     char text[1200], said[1200] = "";

@@ -32,8 +32,8 @@ void pins_load(struct core *core, const struct record_pin *row);
 
 /* registry.c */
 void registry_drop(struct job *job, uint64_t round); /* out of memory, not of the database */
-/* What a process that joins now is to restore: the launch's choice; for an observer, once that is
- * deleted, the newest. */
+/* The checkpoint that a process that joins now is to restore: the launch's choice; for an observer,
+ * once that is deleted, the newest. */
 const struct checkpoint *registry_resume_of(struct job *job, struct peer *peer);
 /* An observer whose launch's choice was deleted, and there is nothing else to read: it begins from
  * nothing. */

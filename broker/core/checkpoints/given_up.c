@@ -1,7 +1,7 @@
 /* given_up - checkpoints of a branch that a launch left: it went back to an earlier one (a
  * fallback, or a restore of a given step) and trained on from there. They count for nothing: no
- * list has them and no policy keeps them. What keeps them for a while is that a person may still
- * find out that going back was wrong. */
+ * list has them and no policy keeps them. They are kept for a while, since a person may still find
+ * out that going back was wrong. */
 #include "broker/core/checkpoints/keep.h"
 
 #include "schema/room.h"

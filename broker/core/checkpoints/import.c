@@ -336,8 +336,8 @@ static bool left_nothing(const struct outcome *here)
 }
 
 /* Its number is another round's here. One that was jumped over (by nodes that knew more than this
- * database) is nobody's. What was aborted may be the same round, of which this database forgot the
- * end: a manifest is written behind a commit alone. */
+ * database) is nobody's. An aborted round may be the same one, and this database forgot its end: a
+ * manifest is written only after a commit. */
 static bool is_taken(struct job *job, const struct manifest *m)
 {
     const struct outcome here = round_outcome(job, m->round);
@@ -512,13 +512,13 @@ static bool is_repeat(const struct import *import, const struct wire_msg *order)
            (m->offset > 0 || import->manifest != NULL);
 }
 
-/* What the order names was what its sender may order: see authority.h. */
+/* The sender was allowed to order what the order names: see authority.h. */
 static bool import_is_of_another(const char *job, const struct manifest *manifest)
 {
     return job[0] != '\0' && strcmp(job, manifest->job) != 0;
 }
 
-/* What is taken here may be written again, with this broker's signature. */
+/* A manifest that is taken here may be written again, with this broker's signature. */
 static bool import_is_signed(struct core *core, const struct manifest *manifest,
                              struct answer *ret_answer)
 {

@@ -167,7 +167,7 @@ void keep_delete(struct core *core, struct job *job, const struct record_checkpo
     job_timer(job, core->now);
 }
 
-/* What ends goes on here: the last manifest comes after the save that ended it. */
+/* A job that ended goes on here: the last manifest comes after the save that ended it. */
 static bool has_started(const struct job *job)
 {
     return job->gen.state == GENERATION_RUNNING ||

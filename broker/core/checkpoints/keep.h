@@ -19,7 +19,7 @@ void given_up_consider(struct core *core, struct job *job, bool closing);
 /* The policies of this launch; NULL: it has told none. */
 const struct job_policies *keep_policies_of(const struct job *job);
 bool pins_hold(const struct job *job, uint64_t checkpoint);
-/* Who holds on to it, in words; one that does for good before a lease. NULL: nobody. */
+/* Its holders, in words; one that holds for good before a lease. NULL: nobody. */
 const char *pins_told(struct core *core, const struct job *job, uint64_t checkpoint);
 void pins_forget(struct core *core, struct job *job, uint64_t checkpoint); /* it is deleted */
 void pins_tick(struct core *core, struct job *job);

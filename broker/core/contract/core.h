@@ -176,8 +176,8 @@ uint64_t core_epoch(const struct core *core);
 uint64_t core_start_id(const struct core *core);
 uint64_t core_last_seq(const struct core *core, const char *job); /* 0 for an unknown job */
 /* Fills the head of a DOWN message to a job ("" for tools). */
-/* What a count of steps done + this is to the job's program. False: not known (yet), as of an
- * unknown job. */
+/* A count of steps done + this is the step as the job's program counts it. False: not known (yet),
+ * as of an unknown job. */
 bool core_step_offset(const struct core *core, const char *job, int64_t *ret_offset);
 void core_fill_down(const struct core *core, const char *job, struct wire_down *ret_down);
 

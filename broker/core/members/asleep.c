@@ -211,7 +211,7 @@ void asleep_make_room(struct core *core, const struct job *begun, const char *ke
 
 /* --- waking ----------------------------------------------------------------------------------- */
 
-/* Who else asks has said HELLO, or is told to. */
+/* Any other sender has said HELLO, or is told to. */
 static bool is_about_its_job(const struct wire_msg *message)
 {
     return message->type == WIRE_HELLO ||

@@ -481,7 +481,7 @@ static void hello_new(struct core *core, const struct input *in, struct job *job
     notice_facts(core, peer, &m->u.hello);
 }
 
-/* What the launch asked for is in no row: after a start of the broker its processes say it again */
+/* The launch's options are in no row: after a start of the broker its processes say them again */
 static void join_timeout_again(struct job *job, const struct wire_hello *hello)
 {
     int64_t more_ms = (int64_t)hello->join_timeout_ms - job->gen.join_ms;

@@ -176,7 +176,7 @@ static int hosts_order(const void *a, const void *b)
     return left->id < right->id ? -1 : left->id > right->id;
 }
 
-/* Who got a seat is taken from its list. */
+/* A host that got a seat is taken from its list. */
 static void hosts_seat(struct host **seats, size_t count, struct host **host, size_t wanted)
 {
     if (*host == NULL || wanted >= count || seats[wanted] != NULL)
@@ -293,7 +293,7 @@ static void hosts_drop(struct core *core, struct job *job, struct host *host, en
     *host = hosts->items[--hosts->count];
 }
 
-/* What else time brings is seen at the next word of one of them. */
+/* All else that time brings is seen at the next word of one of them. */
 static void hosts_consider(struct core *core, struct job *job)
 {
     struct hosts *hosts = job->hosts;
@@ -404,8 +404,8 @@ static void hosts_hear(struct core *core, struct job *job, struct host *host,
         hosts_persist(core, job, host, hosts_waits(job->hosts, host) ? HOST_WAITING : HOST_RUNNING);
 }
 
-/* The database is of before a launch that a host saw end. What it tells of hosts is old, and no
- * number is used twice. Who is there says so within a second. */
+/* The database is of before a launch that a host saw end. Its word of hosts is old, and no number
+ * is used twice. A host that is there says so within a second. */
 static void hosts_begin_behind(struct core *core, struct job *job, uint64_t launch)
 {
     while (job->hosts->count > 0)
@@ -472,7 +472,7 @@ static struct answer hosts_answer(struct core *core, const struct hosts *hosts,
     return (struct answer){MUSTER_OK, "", hosts->launch};
 }
 
-/* Who was silent before that may have seen the launch end, too. */
+/* A host that was silent before that may have seen the launch end, too. */
 static void hosts_leave(struct core *core, struct job *job, const struct wire_host *m)
 {
     struct host *host = hosts_find(job->hosts, m->id);

@@ -1,5 +1,5 @@
 /* observer - ps and evaluators: they hear events, restore and may leave notices, and nobody waits
- * for them. What happens to one is journaled, and the job goes on. */
+ * for them. The end of one is journaled, and the job goes on. */
 #include "broker/core/members/members.h"
 
 static void observer_tell(struct core *core, const struct peer *peer, unsigned code, int64_t step,

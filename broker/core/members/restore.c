@@ -59,7 +59,7 @@ struct answer restore_take_done(struct core *core, struct peer *peer, const stru
     return ok;
 }
 
-/* The whole generation goes back to the next older one. What is newer counts until all have
+/* The whole generation goes back to the next older one. Newer checkpoints count until all have
  * restored: the older ones may be worse, and the next launch may find the newest mended. */
 static bool fall_back(struct core *core, struct job *job, uint64_t from)
 {

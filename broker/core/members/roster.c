@@ -23,8 +23,8 @@ static uint64_t awaited_by(struct peer *peer, uint64_t number)
     return decided && round_part(round, peer) != NULL ? number : 0;
 }
 
-/* A save that begins, ends or writes is no hang. What is written behind the training thread says
- * nothing of that. */
+/* A save that begins, ends or writes is no hang. A save behind the training thread says nothing of
+ * that. */
 static bool saves_on(const struct peer *peer, const struct wire_heartbeat *beat)
 {
     bool saves = beat->phase == PHASE_SAVING;
@@ -92,8 +92,8 @@ static bool plan_can_be_kept(const struct job *job)
            job->gen.layout == LAYOUT_REPLICATED;
 }
 
-/* What is saved without this rank. True: a round, which the others serve before they end for its
- * error. Its number, if it is open and no other one comes after it. */
+/* The round that is saved without this rank. True: a round, which the others serve before they end
+ * for its error. Its number, if it is open and no other one comes after it. */
 static bool round_follows(struct job *job, const struct peer *peer, uint64_t *ret_number)
 {
     struct round *round = round_awaited(job);
@@ -270,7 +270,7 @@ static void judge_silence(struct core *core, struct peer *peer)
     roster_lost(core, peer, why);
 }
 
-/* What was published and not acknowledged goes once more, to this node alone. */
+/* Events that were published and not acknowledged go once more, to this node alone. */
 static void repeat_events(struct core *core, struct peer *peer)
 {
     struct job *job = peer->job;

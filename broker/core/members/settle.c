@@ -21,8 +21,8 @@ static void settle_error(struct core *core, struct job *job)
                       peer != NULL && peer->failed ? text : gen->error_text);
 }
 
-/* What the coming and going of processes means takes a look at each: not for every word of one of
- * thousands. */
+/* The consequences of processes that come and go take a look at each process: not for every word of
+ * one of thousands. */
 void job_settle(struct core *core, struct job *job)
 {
     job->settled_step = core->steps;

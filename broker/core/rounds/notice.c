@@ -74,8 +74,8 @@ bool notice_any_active(const struct job *job)
 }
 
 /* A start: who lives after its deadline shows that it is not exact, and so do all who come back to
- * a broker that was away over it. What cannot be in time any more is tried at once, and has the
- * bounds of a notice without one. */
+ * a broker that was away over it. A save that cannot be in time any more is tried at once, and has
+ * the bounds of a notice without a time. */
 void notices_let_pass(struct core *core, struct job *job)
 {
     for (struct notice *notice = job->notices; notice != NULL; notice = notice->next)
@@ -148,7 +148,7 @@ static bool is_news(const struct core *core, const struct notice *known,
            (known->deadline_boot_ms == 0 || deadline_told(core, m) < known->deadline_boot_ms);
 }
 
-/* What was withdrawn may be forgotten here (the database has it); what is active may not. */
+/* A withdrawn notice may be forgotten here (the database has it); an active one may not. */
 bool notice_make_room(struct job *job, bool of_a_tool)
 {
     struct notice **last_withdrawn = NULL;
@@ -455,8 +455,8 @@ struct answer notice_cancel(struct core *core, struct job *job, const char *id,
     return (struct answer){MUSTER_OK, "", notice->round};
 }
 
-/* What its node has to forget, if it missed the events: not what it withdrew itself, for that it
- * may have issued again. */
+/* Notices that their node has to forget, if it missed the events. Not those that it withdrew
+ * itself, since it may have issued them again. */
 void notices_taken_back(struct core *core, const struct peer *peer, struct wire_snapshot *s)
 {
     struct wire_notice_id *ids = arena_alloc(&core->out->arena, NOTICES_NODE_MAX * sizeof *ids);

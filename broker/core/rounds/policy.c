@@ -78,7 +78,8 @@ void policy_pending(struct core *core, struct job *job)
         open_policy(core, job, step);
 }
 
-/* Who comes late to the newest policy save: only an open round is still to be waited for. */
+/* A rank that comes late to the newest policy save: only an open round is still to be waited for.
+ */
 static struct answer policy_answer_late(const struct job *job, int64_t step)
 {
     for (size_t i = 0; i < ROUNDS_ACTIVE_MAX; i++) {

@@ -1,7 +1,7 @@
 /* round - one agreement on one save step, from its cause to the decision.
- * Owns: which save is wanted, the freeze, the reports, S. What follows the decision is save.c.
- * Its states are in moves.c; a policy save enters at DECIDED. One round is open (FREEZING, DECIDED)
- * at a time. */
+ * Owns: which save is wanted, the freeze, the reports, S. save.c has what follows the decision. Its
+ * states are in moves.c; a policy save enters at DECIDED. One round is open (FREEZING, DECIDED) at
+ * a time. */
 #include "broker/core/rounds/rounds.h"
 
 #include <stdio.h>
@@ -41,7 +41,7 @@ static bool may_be_member(const struct job *job, const struct peer *peer)
     return peer != NULL && peer->state == NODE_RESTORED && !peer->failed && !skipped;
 }
 
-/* Who missed a freeze is left out of the next, but for that somebody has to be left. */
+/* A rank that missed a freeze is left out of the next, unless nobody would be left. */
 static void ask_all_again(struct job *job)
 {
     for (uint64_t rank = 0; rank < job->gen.world_size; rank++)

@@ -41,8 +41,8 @@ int64_t round_way_ms(const struct round *round)
     return way;
 }
 
-/* Who had the longest way is there, or how long its steps take was not known (WAY_UNMEASURED_MS)
- * and is: from now on the others' way counts. */
+/* The rank with the longest way is there, or its steps were not measured before (WAY_UNMEASURED_MS)
+ * and are now. From now on the others' way counts. */
 void round_way_left(const struct core *core, struct round *round)
 {
     int64_t until = core->now + round_way_ms(round);

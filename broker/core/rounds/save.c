@@ -216,7 +216,7 @@ static void try_commit(struct core *core, struct job *job, struct round *round)
 
 /* --- who comes no more ------------------------------------------------------------------------ */
 
-/* NULL: it may come. What is written behind a failed step may still be whole. */
+/* NULL: it may come. A save behind a failed step may still be whole. */
 static const char *gone_how(const struct round *round, const struct peer *peer, unsigned *ret_code)
 {
     bool live = peer != NULL && peer_is_live(peer);
@@ -234,8 +234,8 @@ static const char *gone_how(const struct round *round, const struct peer *peer, 
     return "failed its step";
 }
 
-/* Who finishes breaks off nobody's step. In a sharded job nothing is saved without it, nor once the
- * launch ends. */
+/* A rank that finishes breaks off nobody's step. In a sharded job nothing is saved without it, nor
+ * once the launch ends. */
 static enum abort_retry retry_without(const struct job *job, const struct round *round,
                                       bool finished)
 {
@@ -353,8 +353,8 @@ struct answer save_files(struct core *core, struct peer *peer, const struct wire
     return taken;
 }
 
-/* Of the lowest writer. What is no JSON was checked by its sender: it is left out, the save counts.
- */
+/* Of the lowest writer. A text that is no JSON is left out, and the save counts: its sender has
+ * checked it. / */
 static void take_metrics(struct round *round, const struct wire_saved *m)
 {
     if (m->metrics[0] == '\0' || !metrics_ok(m->metrics))

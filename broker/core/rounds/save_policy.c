@@ -121,7 +121,7 @@ static bool has_advanced(const struct job *job)
 
 /* --- opening ---------------------------------------------------------------------------------- */
 
-/* What is still being written has not. */
+/* A save that is still being written has not. */
 static bool last_came_to_nothing(struct job *job)
 {
     unsigned state = round_outcome(job, job->keep.policy_round).state;
@@ -218,7 +218,7 @@ void save_policy_load_round(struct job *job, const struct record_round *row)
         job->keep.saved_unix_ms = row->decided_unix_ms;
 }
 
-/* What is older than the rounds that are known began when it was committed at the latest. */
+/* A checkpoint that is older than the known rounds began when it was committed at the latest. */
 void save_policy_start(struct core *core, struct job *job)
 {
     const struct checkpoint *newest = registry_newest(job);

@@ -2,9 +2,8 @@
  */
 #include "broker/core/state/state.h"
 
-/* What passed up to the last tick, since a moment on the loop's clock. A newcomer that asks for a
- * held rank is answered by what was known then, since the holder's word may be the next in the
- * queue. */
+/* The time up to the last tick, since a moment on the loop's clock. A newcomer that asks for a held
+ * rank is answered by what was known then, since the holder's word may be the next in the queue. */
 int64_t core_passed_ms(const struct core *core, int64_t since_ms)
 {
     return core->ticked_ms - since_ms;

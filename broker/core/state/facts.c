@@ -62,7 +62,7 @@ bool generation_rank_finished(const struct job *job, uint64_t rank)
 
 /* --- parameter servers ------------------------------------------------------------------------ */
 
-/* Who said that it has finished is needed no more. */
+/* A rank that said that it has finished is needed no more. */
 bool servers_is_gone(const struct core *core, const struct peer *peer)
 {
     if (peer->state == NODE_FENCED)

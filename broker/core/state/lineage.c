@@ -47,7 +47,7 @@ void lineage_begin(const struct core *core, struct job *job)
     }
 }
 
-/* What cannot be read is left out: whoever comes from such a start has to leave. */
+/* A start that cannot be read is left out: a process that comes from it has to leave. */
 void lineage_read(struct lineage *ret_lineage, const char *text)
 {
     char *at = (char *)text;

@@ -1,6 +1,6 @@
-/* orders - the journal's line for what an operator ordered: who, and what.
- * Who it was the loop tells with the input, since only it sees the connection: the name of a key,
- * or the user of a local socket. Never: decides whether an order may be given (authority.h). */
+/* orders - the journal's line for what an operator ordered: who, and what. The loop tells with the
+ * input who gave it, since only it sees the connection: the name of a key, or the user of a local
+ * socket. Never: decides whether an order may be given (authority.h). */
 #ifndef BROKER_CORE_ORDERS_H
 #define BROKER_CORE_ORDERS_H
 
@@ -20,8 +20,8 @@ void order_journal(struct core *core, struct job *job, const char *by, const cha
 /* Checkpoints come one a message: of a directory the first one is told. */
 void order_import(struct core *core, struct job *job, const char *by, const char *directory);
 
-/* What a supervisor says of its own, with a key: who ended, and which host comes. Of a key, for
- * another may hold it; a local user's word is in the rows that follow. */
+/* A supervisor's word on its own processes, with a key: which ended, and which host comes. Of a
+ * key, for another may hold it; a local user's word is in the rows that follow. */
 void order_gone(struct core *core, struct job *job, const struct input *in);
 void order_host(struct core *core, struct job *job, const struct input *in);
 

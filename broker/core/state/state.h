@@ -55,7 +55,7 @@ struct import { /* of a manifest, under way; see import.c */
 
 struct tasks; /* tasks.h */
 
-/* Who said LEAVE and is in no list any more: a ring of the newest ones. */
+/* Processes that said LEAVE and are in no list any more: a ring of the newest ones. */
 struct departed {
     uint64_t incarnations[DEPARTED_MAX];
     size_t next;
@@ -220,8 +220,8 @@ const struct checkpoint *registry_newest_whole(const struct job *job);
 struct checkpoint *registry_find(struct job *job, uint64_t round); /* committed; NULL: none such */
 bool registry_has(const struct job *job, uint64_t round);
 bool registry_has_step(const struct job *job, int64_t step);
-/* What a count of steps done + this is to the job's program. False: no checkpoint has its name,
- * which tells it. */
+/* A count of steps done + this is the step as the job's program counts it. False: no checkpoint has
+ * its name, which tells it. */
 bool registry_step_offset(const struct job *job, int64_t *ret_offset);
 /* This count of steps done as the job's program counts: texts and logs tell a step by the number
  * that the checkpoints' directories have. */
@@ -243,7 +243,7 @@ void generation_set_first_error(struct core *core, struct job *job, int64_t rank
                                 const char *text);
 void generation_ending(struct core *core, struct job *job, unsigned status, const char *text);
 
-/* What a request's handler answers. */
+/* The answer of a request's handler. */
 struct answer {
     unsigned code;
     const char *text; /* "" or in the actions' arena or static */

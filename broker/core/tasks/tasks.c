@@ -71,7 +71,7 @@ struct task_queue *tasks_queue_create(struct core *core, uint64_t id, const char
     return queue;
 }
 
-/* What is leased may still run: its leases stay, without a task and a queue. */
+/* A leased task may still run: its leases stay, without a task and a queue. */
 void tasks_queue_drop(struct core *core, struct task_queue *queue)
 {
     struct tasks *tasks = core->tasks;
@@ -115,7 +115,7 @@ void tasks_queue_left(struct core *core, uint64_t queue)
     tasks->left[tasks->left_count++] = queue;
 }
 
-/* Whose rows are still there would be found again under its number. */
+/* A queue that still has rows would be found again under its number. */
 bool tasks_queue_number_is_free(const struct core *core, uint64_t queue)
 {
     for (size_t i = 0; i < core->tasks->left_count; i++)

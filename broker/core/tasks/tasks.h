@@ -254,7 +254,7 @@ void tasks_worker_alive(struct core *core, struct task_worker *worker, unsigned 
 bool tasks_is_stuck(const struct task_worker *worker);
 /* A queue is not there any more of which it has values: the next WORK_ALIVE tells. */
 void tasks_gone(struct task_worker *worker, uint64_t queue);
-/* What the worker's attempt is no longer wanted for. */
+/* Why the worker's attempt is no longer wanted. */
 /* The worker said that it has it (to a former start, maybe). It begins nothing before that is
  * answered. */
 bool tasks_is_confirmed(const struct task_lease *lease);

@@ -65,7 +65,7 @@ static void again_or_never(struct core *core, struct task *task, bool lost, unsi
         queue_again(core, task);
 }
 
-/* Whose result came in part has begun, whatever is said of it. */
+/* A task with a part of its result here has begun, whatever is said of it. */
 static bool was_begun(const struct task *task)
 {
     return task->parts_have > 0 && task->parts_attempt == task->attempt;
@@ -98,8 +98,9 @@ void tasks_node_left(struct core *core, uint64_t incarnation)
             worker->node_left = true;
 }
 
-/* A worker begins what it has confirmed, in order. What waits behind others does nothing wrong. It
- * may have begun, if the ends of those before it were lost: its number is not given again. */
+/* A worker begins what it has confirmed, in order. A task that waits behind others does nothing
+ * wrong. It may have begun, if the ends of those before it were lost: its number is not given
+ * again. */
 static enum task_over what_it_was(const struct task_lease *lease, uint64_t place)
 {
     if (!tasks_is_confirmed(lease))

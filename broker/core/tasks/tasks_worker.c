@@ -138,7 +138,8 @@ static struct task_worker *tasks_worker_holder_of(const struct core *core, const
 /* Why a task ends that was given back for the last time that there may be (TASK_TRIES_MAX). */
 #define GIVEN_BACK "its worker gave it back"
 
-/* What it was given and does not have never reached it: the same attempt is for the next worker. */
+/* A task that it was given and does not have never reached it: the same attempt is for the next
+ * worker. */
 static void take_back_unheard(struct core *core, struct task_worker *worker,
                               const struct wire_work_hello *m)
 {
@@ -204,7 +205,8 @@ static bool may_be_held(const struct task_worker *worker, const struct task_queu
            (queue == NULL || strcmp(queue->job, worker->job) == 0);
 }
 
-/* What it has and the broker does not count as its own may still be running (T3). */
+/* An attempt that it has, and that the broker does not count as its own, may still be running (T3).
+ */
 static void take_held(struct core *core, struct task_worker *worker,
                       const struct wire_work_hello *m)
 {

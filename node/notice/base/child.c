@@ -100,7 +100,7 @@ int child_start(struct child *child, const char *command, int64_t now_boot_ms)
     return failed;
 }
 
-/* False: no more will come. What is beyond the cap is read and left out. */
+/* False: no more will come. Bytes beyond the cap are read and left out. */
 static bool child_take(struct child_pipe *end)
 {
     char spare[512];

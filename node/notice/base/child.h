@@ -34,7 +34,7 @@ enum child_state {
     CHILD_ENDED, /* output.bytes, output.size; *ret_code: its exit code, -1: killed */
     CHILD_LATE
 };
-/* What ended or is late has been killed with its group; it can be started again. */
+/* A child that ended or is late has been killed with its group; it can be started again. */
 enum child_state child_look(struct child *child, int64_t now_boot_ms, long *ret_code);
 
 size_t child_fds(const struct child *child, struct pollfd ret_fds[SOURCE_FDS_MAX]);

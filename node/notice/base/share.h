@@ -60,7 +60,7 @@ void share_seat_say(struct share_seat *seat, unsigned topic, const struct notice
                     const struct source_out *out);
 /* The earlier one of `at` and its next look around. */
 int64_t share_seat_wakeup_boot_ms(const struct share_seat *seat, int64_t at);
-/* What the one who asks said of the source, name apart. */
+/* The word of the asking process on the source, name apart. */
 void share_seat_status(const struct share_seat *seat, struct source_status *ret_status);
 
 /* The directory: MUSTER_RUNTIME_DIR, XDG_RUNTIME_DIR/muster, root's /run/muster, /tmp/muster-UID;

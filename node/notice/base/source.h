@@ -6,10 +6,10 @@
  *      headers, token, one struct provider_path for each thing that is asked) and one pure function
  *      `parse_X(reply, context, set)` a path. A parser gets one answer with status 200 and writes
  *      into an empty set all that the answer announces: the whole truth about that path at this
- *      moment. What stood there and is missing in a later set is withdrawn, if it was cancellable;
- *      a time that moves later is ignored, one that moves earlier is told. Nothing of that is the
- *      parser's work, nor are tokens, retries, backing off, states, 404 (an empty set): provider.c.
- *      A key names the notice within its source and must not hold what changes (no times).
+ *      moment. A notice that stood there and is missing in a later set is withdrawn, if it was
+ * cancellable. A time that moves later is ignored, one that moves earlier is told. Nothing of that
+ * is the parser's work, nor are tokens, retries, backing off, states, 404 (an empty set):
+ * provider.c. A key names the notice within its source and must not hold what changes (no times).
  *   2. one line in providers[] of node/notice/sources.c, and in auto.c how DMI tells the platform.
  *   3. tests/unit/test_notice_NAME.c: the parsers, byte by byte; tests/proc/test_notice_NAME.c:
  *      each reply and trap against tests/support/http_server.h, with notice_fixture.h.

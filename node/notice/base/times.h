@@ -14,7 +14,7 @@ bool times_rfc1123(const char *text, int64_t *ret_unix_ms);
 /* "2018-08-18 12:05:33", in a zone that is so many seconds ahead of UTC */
 bool times_plain(const char *text, int64_t ahead_s, int64_t *ret_unix_ms);
 
-/* A wall clock's time as time of this boot. What has passed becomes now; what lies further ahead
+/* A wall clock's time as time of this boot. A time that has passed becomes now; one further ahead
  * than longest_ms becomes that. */
 int64_t times_deadline(const struct notice_now *now, int64_t unix_ms, int64_t longest_ms);
 

@@ -148,8 +148,7 @@ enum parse_result ec2_parse_rebalance(const struct http_reply *reply,
     return PARSE_OK;
 }
 
-/* What the real one calls itself: a bridge to a container may let everything through but its
- * tokens. */
+/* The real one's own name: a bridge to a container may let everything through but its tokens. */
 static bool ec2_is_ec2(const struct http_reply *reply)
 {
     char server[32];

@@ -21,7 +21,7 @@
 #define WAIT_QUERY "?wait_for_change=true&timeout_sec=10&last_etag="
 #define WAIT_TIMEOUT_MS 13000
 
-/* What is remembered, by position. */
+/* The remembered answers, by position. */
 #define SEEN_NONE \
     0 /* 'N': it was seen that no maintenance is announced: a later one begins when it is seen */
 #define ACCELERATED 1 /* 'A': the machine type has accelerators */

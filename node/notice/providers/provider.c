@@ -287,8 +287,8 @@ static void provider_fail(struct provider_run *run, struct provider_asked *asked
     back_off(run, asked, now_boot_ms);
 }
 
-/* Filtered, misconfigured, or another's service: after some times asked rarely. What has worked is
- * there and may work again within an end's short time. */
+/* Filtered, misconfigured, or another's service: after some times asked rarely. A service that has
+ * worked is there, and may work again within an end's short time. */
 static void deny(struct provider_run *run, struct provider_asked *asked, int64_t now_boot_ms,
                  const char *text)
 {

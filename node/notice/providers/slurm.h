@@ -19,8 +19,8 @@
 
 extern const struct source_ops slurm_ops; /* argument: "", or the lead in seconds */
 
-/* What squeue or scontrol wrote, with SLURM_TIME_FORMAT=%s. False: no end can be read. 0: there is
- * none. Pure. */
+/* The output of squeue or scontrol, with SLURM_TIME_FORMAT=%s. False: no end can be read. 0: there
+ * is none. Pure. */
 bool slurm_parse(const char *bytes, size_t size, int64_t *ret_end_unix_ms);
 
 #endif
