@@ -28,9 +28,9 @@ bool paths_is_postgres(const char *place);
  * ends in; NULL = it has one. */
 const char *paths_under_way(const char *path);
 
-/* What a job's program calls a step, against the count of steps done: 0, or -1 for a manager's,
- * which counts from 0. The name of a checkpoint's directory has the program's number. One without
- * its final name, or of another name, says 0. */
+/* The number that a job's program gives a step, less the count of steps done: 0, or -1 for a
+ * manager's, which counts from 0. The name of a checkpoint's directory has the program's number.
+ * One without its final name, or of another name, says 0. */
 int64_t paths_step_offset(const char *path, int64_t step);
 
 /* How long an open waits for a broker, unless the user says. Of several brokers one is active again

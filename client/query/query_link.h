@@ -53,7 +53,7 @@ enum muster_status client_count_as(muster_client_t *client, const char *job, int
 enum muster_status client_host(muster_client_t *client, const char *job,
                                const struct wire_host *host, int64_t *ret_launch,
                                struct muster_error *err);
-/* What the rows of this client add to the steps that a manifest counts. */
+/* The number that the rows of this client add to the steps that a manifest counts. */
 int64_t client_step_offset(const muster_client_t *client);
 
 #endif

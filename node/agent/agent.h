@@ -76,8 +76,8 @@ struct agent_resume {
     int64_t step;
     char path[PATH_BYTES_MAX + 1];
 };
-/* What to restore; after agent_restore_failed: the next choice. not_checkpoint: the one that
- * failed, UINT64_MAX: none did. Bounded by the core's join timeout. */
+/* The checkpoint to restore; after agent_restore_failed: the next choice. not_checkpoint: the one
+ * that failed, UINT64_MAX: none did. Bounded by the core's join timeout. */
 enum muster_status agent_wait_resume(struct agent *agent, uint64_t not_checkpoint,
                                      struct agent_resume *ret_resume, struct muster_error *err);
 /* After agent_restored: waits until all ranks have restored, or another checkpoint is to be

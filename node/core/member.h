@@ -246,8 +246,8 @@ void member_destroy(struct member **member);
 
 void member_step(struct member *member, const struct member_input *input,
                  struct member_actions *out);
-/* What the next heartbeats say of this node's notice sources; JSON of at most SOURCES_BYTES_MAX
- * bytes. Copies. */
+/* The states of this node's notice sources, for the next heartbeats; JSON of at most
+ * SOURCES_BYTES_MAX bytes. Copies. */
 void member_set_sources(struct member *member, const char *json);
 /* The save that this process writes, for heartbeats and for the end, which breaks off one that the
  * training thread is in: which round's, 0 = none, and how far it came. Told before the frames of a
@@ -276,7 +276,7 @@ bool member_moved_wrong(const struct member *member);
 bool member_is_starved(const struct member *member);
 /* Is the checkpoint of the round that ends the job committed? */
 bool member_end_is_committed(const struct member *member);
-/* What it is doing, for `muster nodes`; set by the core from mode and inputs. */
+/* Its phase, for `muster nodes`; set by the core from mode and inputs. */
 enum wire_phase member_phase(const struct member *member);
 
 #endif

@@ -24,7 +24,7 @@
 #define NEVER INT64_MAX
 #define GAP_PATIENCE_MS 20 /* what was announced may be on its way by the faster path */
 #define GAP_REPEAT_MS 200
-#define PENDING_POLICY_MAX 16 /* beyond: no policy save. What follows is for notices */
+#define PENDING_POLICY_MAX 16 /* beyond: no policy save. The rest is for notices */
 #define PENDING_NOTICE_MAX \
     48 /* beyond: notices wait. The rest is for a round, its shard's FILES above all */
 _Static_assert(PENDING_MAX >=

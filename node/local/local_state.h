@@ -46,7 +46,8 @@ struct local {
 void local_say(const struct local *local, int level, const char *text);
 
 /* local_save.c. Training thread. */
-/* What is there: the generation of this life, and the times that former ones measured. */
+/* The record that is there: the generation of this life, and the times that former ones measured.
+ */
 enum muster_status local_look_at_root(struct local *local, struct muster_error *err);
 /* Saves the state at `done`; blocks for the disk. */
 enum muster_status local_save(struct local *local, void *call_arg, const char *cause,

@@ -36,7 +36,7 @@ struct runner { /* a thread and its sources */
     size_t slot_count;
 };
 
-/* What threads use; outlives the watch where one of them hangs. */
+/* The memory that threads use; outlives the watch where one of them hangs. */
 struct shared {
     pthread_mutex_t mutex;
     struct ledger ledger;

@@ -59,7 +59,7 @@ enum muster_status shard_dir_seal(const char *round_dir, uint64_t rank, uint64_t
 /* Removes the own shard, file or directory (save_fn failed). Never another's. */
 void shard_discard(const char *round_dir, uint64_t rank, uint64_t incarnation);
 
-/* What save_fn had written: all files are verified that this rank is the one to verify. */
+/* The files that save_fn wrote: this rank verifies those that it is the one to verify. */
 struct shard_found {
     int64_t step;
     const char *dir; /* of the rank with this number; NULL: fewer ranks saved it */

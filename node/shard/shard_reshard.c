@@ -331,8 +331,8 @@ static struct rows rows_of(const struct state_item *item, const struct safetenso
     return rows;
 }
 
-/* What bytes [at, at + size) of the tensor have for the state; with piece NULL only whether
- * anything. */
+/* The part of bytes [at, at + size) of the tensor that the state wants; with piece NULL only
+ * whether any. */
 static bool copy_piece(const struct rows *rows, const char *piece, uint64_t at, uint64_t size,
                        char *to)
 {

@@ -20,7 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What is returned: the manifest first, so that its address is this one's. */
+/* The result: the manifest first, so that its address is this one's. */
 struct parsed {
     struct manifest manifest;
     struct arena arena; /* owns the strings and files */

@@ -43,7 +43,7 @@ struct message {
     enum direction direction;
 };
 
-/* What L() and R() of wire.h are in memory, for all kinds of entries alike. */
+/* L() and R() of wire.h in memory, for all kinds of entries alike. */
 struct span {
     const void *at;
     size_t count;

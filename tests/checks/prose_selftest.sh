@@ -18,6 +18,7 @@ clean_tree() {
         printf ' * %s */\n/* %s */\nint word; %s\n' "$(words 15)" "$(words 16)" "// $(words 15)"
     } >"$tree/client/include/muster/x.h"
     printf 'const char *anew = "anew"; /* Short. */\n' >"$tree/client/node.c"
+    printf '/* node - runs. What always holds: no fork. What is it made of? It\n * holds what it has. %s\n * %s */\n' "$(words 14)" "$(words 18)" >>"$tree/client/node.c"
     printf '/* node\n *   a b   what it is\n * a-to-z   the same */\n' >>"$tree/client/node.c"
     printf '%s. Anew.\n' "$(words 90)" >"$tree/tests/fuzz/corpus.md"
 }
@@ -51,6 +52,7 @@ refuses client/include/muster/x.h '/* It begins anew. */\n' 'word: anew'
 refuses tools/man/x.1 'It was put back.\n' 'word: put back'
 refuses client/node.c 'int a; /* Begun\n * anew. */\n' 'word: anew'
 refuses client/node.c "/* $(words 21) */\n" 'long: 11[0-9] columns'
+refuses client/node.c 'int a; /* It runs.\n * Who comes first waits. */\n' 'headless'
 refuses client/node.c '/* node - runs.\n * and ends of it run      what takes each step */\n' 'table'
 refuses OTHER.md '\nIt runs all the same.\n' 'word: all the same'
 refuses OTHER.md '\nWho comes first waits for the others.\n' 'headless'

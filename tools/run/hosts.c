@@ -23,7 +23,7 @@
 #define HOSTS_STOP_MS 2000
 #define HOSTS_NAP_MS 10
 
-/* What `muster run` tells the small process; the end of the socket says: leave. */
+/* The words of `muster run` to the small process; the end of the socket says: leave. */
 struct hosts_order {
     int64_t ended; /* this launch */
     bool leave;    /* for good */

@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* What the process last saw of the job's newest round; as it goes through the pipe. */
+/* The job's newest round, as the process last saw it, and as it goes through the pipe. */
 struct save_news {
     bool writes; /* the save is under way; else state tells its end */
     int64_t round;

@@ -205,7 +205,7 @@ enum supervise_order supervise_due(struct supervise *sup, int64_t now_ms)
         now->deadline_ms = INT64_MAX;
         return SUPERVISE_ABANDON;
     }
-    /* Who was told to end has had its SIGTERM: a second one would say nothing new. */
+    /* A rank that was told to end has had its SIGTERM: a second one would say nothing new. */
     if (now->term_sent || sup->told_signo != 0 || now->cause_kind == SUPERVISE_UNSTARTED) {
         now->kill_sent = true;
         now->deadline_ms = now_ms + KILL_BOUND_MS;
@@ -294,8 +294,8 @@ static struct supervise_verdict end_told(const struct supervise *sup)
 
     if (now->cause_kind == SUPERVISE_NONE)
         return supervise_stop(SUPERVISE_BY_FINISH, 0);
-    /* One rank that asks for the restart is enough. Who died of SIGTERM had no handler yet, early
-     * in its start, and is preempted nevertheless. A failure that was going to be restarted
+    /* One rank that asks for the restart is enough. A rank that died of SIGTERM had no handler yet,
+     * early in its start, and still counts as preempted. A failure that was going to be restarted
      * anyway asks for it too. */
     if (now->exits[SUPERVISE_RESTART] > 0 ||
         (sup->told_signo == SIGTERM && now->cause.signo == SIGTERM) ||

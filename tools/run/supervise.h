@@ -81,7 +81,7 @@ enum supervise_reason {
     SUPERVISE_BY_COUNT
 };
 
-/* What follows a launch. */
+/* The verdict after a launch. */
 struct supervise_verdict {
     enum supervise_reason reason;
     bool restart;
@@ -89,7 +89,7 @@ struct supervise_verdict {
     int64_t delay_ms; /* before the restart */
 };
 
-/* What the ranks of one launch did. */
+/* The record of the ranks of one launch. */
 struct supervise_launch {
     int64_t started_ms;
     int alive;

@@ -215,7 +215,7 @@ static bool lock_is_free(int fd)
     return fcntl(fd, F_GETLK, &lock) == 0 && lock.l_type == F_UNLCK;
 }
 
-/* What is in the file that no living process holds; owned. NULL: nothing, or it lives. */
+/* The text of the file that no living process holds; owned. NULL: nothing, or it lives. */
 static char *life_bytes(const struct files *files, int rank)
 {
     char path[FILES_PATH_MAX];

@@ -98,7 +98,7 @@ bool run_signals_read(struct run *run)
     return child;
 }
 
-/* Who ended without leaving the job: the broker is told, so that the other ranks need not wait
+/* A rank ended without leaving the job: the broker is told, so that the other ranks need not wait
  * until the silence is long enough. */
 static void deaths_tell(struct run *run)
 {
@@ -400,7 +400,7 @@ static void stuck_say(struct run *run)
                run->sup.now.cause.rank, ranks, (double)(run->sup.now.deadline_ms - now_ms) / 1000);
 }
 
-/* What is to be said is not slept over. */
+/* It does not sleep while there is something to say. */
 static int64_t wait_say_ms(const struct run *run, int64_t wait_ms)
 {
     int64_t now_ms = clock_ms(CLOCK_BOOTTIME), next_ms = stuck_boot_ms(run);

@@ -52,7 +52,8 @@ void run_launch(struct run *run);
 /* Reads the signals that came, and forwards to the ranks what is to be. True: a child ended. */
 bool run_signals_read(struct run *run);
 
-/* What came to us and has ended, as orphans_reap. Between launches no rank is left to be kept. */
+/* Processes that came to us and have ended, as orphans_reap. Between launches no rank is left to be
+ * kept. */
 int run_orphans_reap(const struct run *run, bool kill_too);
 
 const char *run_plural(int count); /* "" or "s" */

@@ -17,7 +17,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* What every rank of a launch has in common. All borrowed. */
+/* The facts that every rank of a launch shares. All borrowed. */
 struct rank_command {
     char **argv;
     const char *job;

@@ -215,7 +215,7 @@ static int init_directory(struct init *init)
     return TOOL_DONE;
 }
 
-/* What an option names; a variable speaks of the jobs that there are. */
+/* The place that an option names; a variable speaks of the jobs that there are. */
 static const char *init_told(const struct init *init, enum tool_option_id id)
 {
     const char *told = init->tool->values[id];

@@ -79,7 +79,7 @@ static int print_json_nodes(struct tool *tool, muster_rows_t *rows)
 }
 
 /* "ended" is what a node thinks of its launch; a training thread that has not come out of a step is
- * there. Who has left does nothing more, whatever it said last. */
+ * there. A process that has left does nothing more, whatever it said last. */
 static struct shown phase_of(const struct muster_node_row *node)
 {
     struct shown shown = {""};
@@ -381,7 +381,7 @@ static bool has_control(const char *text)
     return *text != '\0';
 }
 
-/* What a program wrote by itself: muster's own path holds only a pointer to it. */
+/* A checkpoint that a program wrote by itself: muster's own path holds only a pointer to it. */
 static void add_written(struct table *table, const struct muster_checkpoint_row *checkpoint)
 {
     json_t *custom = json_loads(checkpoint->custom, 0, NULL);

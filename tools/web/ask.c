@@ -128,7 +128,7 @@ static struct web_answer *ask_make(struct web *web, web_make_fn *make,
     return answer;
 }
 
-/* What is told while nobody waits for the broker. */
+/* The answer while nobody waits for the broker. */
 static struct web_answer *ask_broken(struct web *web)
 {
     struct web_answer *answer = calloc(1, sizeof *answer);

@@ -10,7 +10,7 @@
 /* Of a larger world the story and the table of ranks come behind the rest of the page. */
 #define JOB_AT_ONCE 1024
 
-/* What the page is made of; rows owned. */
+/* The contents of the page; rows owned. */
 struct job_view {
     const struct muster_job_row *job;
     muster_rows_t *jobs, *nodes, *rounds, *checkpoints, *notices, *launches, *events;

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What a rank goes through, in order. */
+/* The phases of a rank, in order. */
 static const struct {
     const char *name, *kind, *words;
 } stages[] = {

@@ -1,5 +1,5 @@
-/* spark - steps a second of the jobs that are looked at, as a line the size of a word. What a page
- * or its stream asks for is noted; a job that nobody looks at has no line. */
+/* spark - steps a second of the jobs that are looked at, as a line the size of a word. A job that a
+ * page or its stream asks for is noted; one that nobody looks at has no line. */
 #include "tools/web/web.h"
 
 #include <string.h>

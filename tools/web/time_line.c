@@ -20,7 +20,7 @@ static bool line_is_whole(const struct line *line)
     return line->from_ms == line->first_ms && line->to_ms == line->last_ms;
 }
 
-/* Of what it has in the window. False: nothing. */
+/* The marks that it has in the window. False: nothing. */
 static bool line_clip(const struct line *line, int64_t *from_ms, int64_t *to_ms)
 {
     if (*from_ms < line->from_ms)

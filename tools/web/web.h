@@ -27,7 +27,7 @@
 
 struct web;
 
-/* What was asked for, checked. */
+/* The request, checked. */
 struct web_request {
     char job[256];          /* "" = none */
     int64_t number;         /* of the path, -1 = none */
@@ -146,7 +146,7 @@ web_make_fn web_make_heat, web_make_frame, web_make_tick, web_make_metrics, web_
 
 /* Is it the error of a question, so that the rest is not worth asking? Says so. */
 int web_failed(enum muster_status status, const struct muster_error *err);
-/* What a dead broker left is of its time: a line that says so. */
+/* The records of a dead broker are of its time: a line that says so. */
 void web_put_as_of(struct tool *tool);
 /* As `muster why`: of that round, 0 = the newest. later: the page asks for it when it is there. */
 void web_put_story(struct web *web, struct tool *tool, int64_t round, bool later);

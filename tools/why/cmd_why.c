@@ -10,7 +10,7 @@
 
 #define GATHER_MAX 3
 
-/* What the story is about. */
+/* The subject of the story. */
 struct subject {
     int64_t round;         /* 0: none */
     const char *notice_id; /* NULL: none */
@@ -259,7 +259,7 @@ static enum muster_status gather_served_by(struct tool *tool, struct story *stor
     return status;
 }
 
-/* What a launch that began no step was to restore may be told by one before it. */
+/* A launch before it may tell what a launch that began no step was to restore. */
 static enum muster_status gather_before(struct tool *tool, struct story *story,
                                         struct muster_error *err)
 {

@@ -359,7 +359,7 @@ static bool is_in_a_round(const struct story *story, const struct muster_event_r
     return false;
 }
 
-/* What a failure said before is not said again. */
+/* The words of a failure are not said twice. */
 static void tell_end(struct story *story, const struct muster_event_row *end, int64_t from_unix_ms)
 {
     const struct muster_event_row *event = muster_rows_events(story->incidents);
@@ -427,7 +427,7 @@ static void tell_rounds(struct story *story)
         story_round(story, i);
     }
     pause_line(story);
-    /* What comes long after an operator's save has nothing to do with it. */
+    /* A round that comes long after an operator's save has nothing to do with it. */
     if (count > 0 && strcmp(round[count - 1].cause, "termination") != 0 &&
         round[count - 1].ended_unix_ms != 0)
         tell_incidents(story, from, round[count - 1].ended_unix_ms + 1);

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What was computed after `resume`, as far as it is known. */
+/* The steps that were computed after `resume`, as far as they are known. */
 static void tell_lost(struct story *story, const struct muster_generation_row *generation,
                       int64_t resume, const char *from)
 {
@@ -244,7 +244,8 @@ static void tell_others_stand(struct story *story)
                   count, told > 0 ? "other " : "", first, story->job);
 }
 
-/* What some rank could not restore was given up by all, who were told so by their own logs only. */
+/* A checkpoint that some rank could not restore was given up by all. Only their own logs told them
+ * so. */
 void story_fell_back(struct story *story, const struct muster_event_row *told)
 {
     const struct muster_generation_row *generation = muster_rows_generations(story->generations);

@@ -31,7 +31,7 @@ bool story_all_withdrawn(const struct story *story); /* it had notices, and none
 
 bool story_has_incident(const struct story *story, const char *kind);
 bool story_broker_was_away(const struct story *story, int64_t from_unix_ms, int64_t until_unix_ms);
-/* What befell the broker while the round was open. */
+/* The incidents of the broker while the round was open. */
 void story_broker(struct story *story, const struct muster_round_row *round);
 bool story_is_over(
     const struct story *story); /* its launch is ending, or has ended: no round follows */
@@ -47,7 +47,7 @@ int64_t story_lost_before(const struct story *story, const struct muster_event_r
 void story_blame(struct story *story, const struct muster_event_row *failure);
 struct who story_trains_on(const struct story *story);
 
-/* What happened in round number index of the story. */
+/* The events of round number index of the story. */
 void story_round(struct story *story, size_t index);
 
 /* All took an older checkpoint than the one that a rank could not restore: told once, behind the

@@ -140,8 +140,8 @@ static const char *plural(int64_t count)
 
 /* --- asking and answering --------------------------------------------------------------------- */
 
-/* What the round was opened for was not kept by brokers before: its plan was that of a notice that
- * came later. */
+/* Former brokers did not keep why a round was opened: its plan was that of a notice that came
+ * later. */
 static bool is_of_later_notice(const struct story *story, const struct muster_round_row *round)
 {
     const struct muster_notice_row *notice = muster_rows_notices(story->notices);

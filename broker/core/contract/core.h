@@ -144,7 +144,7 @@ int64_t core_wakeup_boot_ms(const struct core *core);
 /* Does this message, whatever its content, persist nothing but lazy progress? (See contract 4.) */
 bool core_input_is_free(const struct wire_msg *message);
 
-/* What there is now. */
+/* Counts of the present state. */
 struct core_counts {
     size_t jobs_running; /* a launch of it has not ended */
     size_t processes;    /* that live, as far as is known */

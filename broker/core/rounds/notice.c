@@ -112,7 +112,7 @@ static int64_t deadline_told(const struct core *core, const struct wire_notice *
     return core->now_boot + (m->left_ms >= 0 ? m->left_ms : GRACE_DEFAULT_MS);
 }
 
-/* What it says now, under an id that may be known. */
+/* Its present words, under an id that may be known. */
 static void notice_fill_in(const struct core *core, const struct job *job, struct notice *notice,
                            const struct wire_notice *m)
 {
@@ -278,7 +278,7 @@ static void doubt(struct core *core, struct wire_notice *m)
     m->left_ms = -1;
 }
 
-/* What is wrong with it at any time. */
+/* Is it refused at any time, for a fault of its own? */
 static bool notice_is_refused(struct core *core, const struct job *job, const struct wire_notice *m,
                               int64_t rank, bool of_a_tool, struct answer *ret_answer)
 {
@@ -485,8 +485,8 @@ void notices_settle(struct core *core, struct job *job)
 }
 
 /* HELLO repeats every uncancelled notice with its time left: news to a broker that lost it, a
- * deadline to one whose machine was rebooted or whose database is older. (What differs by less than
- * the margin is how long the message took.) */
+ * deadline to one whose machine was rebooted or whose database is older. (A difference of less
+ * than the margin is how long the message took.) */
 void notice_facts(struct core *core, struct peer *peer, const struct wire_hello *hello)
 {
     for (size_t i = 0; i < hello->notices.count; i++) {

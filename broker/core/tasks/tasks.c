@@ -520,7 +520,7 @@ static void tasks_tell(struct core *core, struct task_queue *queue,
     queue->told_bytes += bytes;
 }
 
-/* Of what a handler gave, the call that told of it knows nothing else. */
+/* The call that told of it knows nothing else that a handler gave. */
 static void first_error(struct core *core, struct task_queue *queue, const struct task *task,
                         const struct task_end *end, uint64_t worker)
 {
