@@ -61,7 +61,7 @@ const struct tool_verb tool_verbs[] = {
      OPTION_BIT(OPTION_LISTEN) | OPTION_BIT(OPTION_ORDERS), 0, 0, cmd_web},
     {"bench", "", "what a preemption costs on this machine, in a directory",
      OPTION_BIT(OPTION_RANKS) | OPTION_BIT(OPTION_SIZE) | OPTION_BIT(OPTION_ROUNDS) |
-         OPTION_BIT(OPTION_DIR),
+         OPTION_BIT(OPTION_DIR) | OPTION_BIT(OPTION_PLOT),
      0, 0, cmd_bench},
     {"doctor", "", "what a job would find here, a line each, and what mends it; exit 1 if any", 0,
      0, 0, cmd_doctor},

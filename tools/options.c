@@ -49,6 +49,7 @@ const struct tool_option tool_option_table[OPTION_COUNT] = {
     [OPTION_SIZE] = {"size", "SIZE", NULL, "the state of each rank, as 512M or 4G (64M)"},
     [OPTION_ROUNDS] = {"rounds", "N", NULL, "how many preemptions (3)"},
     [OPTION_DIR] = {"dir", "DIR", NULL, "where the checkpoints go (the current directory)"},
+    [OPTION_PLOT] = {"plot", "FILE", NULL, "draw the times into this SVG file, too, by gnuplot"},
     [OPTION_WATCH] = {"watch", NULL, NULL,
                       "draw it again every 2 s on the whole terminal, until q is pressed"},
     [OPTION_HOSTS] = {"hosts", NULL, NULL,

@@ -45,6 +45,7 @@ enum tool_option_id {
     OPTION_SIZE,
     OPTION_ROUNDS,
     OPTION_DIR,
+    OPTION_PLOT,
     OPTION_WATCH,
     OPTION_HOSTS,
     OPTION_ORDERS,

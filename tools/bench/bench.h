@@ -27,6 +27,11 @@ struct bench_plan {
     } launches[BENCH_ROUNDS_MAX + 1];
 };
 
+/* The answer: medians, in ms. */
+struct bench_figures {
+    double agreement, save, gone, restart, plain_write, plain_read;
+};
+
 double bench_clock_ms(void);
 /* NULL: cannot be had; errno is set. */
 struct bench_plan *bench_plan_map(const char *path);
@@ -38,5 +43,12 @@ int bench_rank(const char *plan_path);
  * time. Returns the ms until the last is done; below 0: it failed, and errno tells why. */
 double bench_plain_write(const char *dir, int64_t ranks, int64_t size_bytes);
 double bench_plain_read(const char *dir, int64_t ranks, int64_t size_bytes);
+
+/* Is there gnuplot, and may the picture be written to `path`? An exit code; says what is missing.
+ */
+int bench_plot_check(const char *path);
+/* Draws it; its script and what gnuplot says go to the other two files. An exit code. */
+int bench_plot_draw(const char *path, const char *script_path, const char *log_path,
+                    const struct bench_plan *plan, const struct bench_figures *figures);
 
 #endif

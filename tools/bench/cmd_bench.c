@@ -34,14 +34,10 @@ struct bench {
     char socket_dir[64];           /* short: a socket's path has 107 bytes */
     char plan_path[PATH_MAX + 40]; /* so the next */
     char log_path[PATH_MAX + 40];
+    char script_path[PATH_MAX + 40];
     char broker[96];
     pid_t broker_pid;
     double plain_write_ms[BENCH_ROUNDS_MAX], plain_read_ms[BENCH_ROUNDS_MAX];
-};
-
-/* The answer: medians, in ms. */
-struct bench_figures {
-    double agreement, save, gone, restart, plain_write, plain_read;
 };
 
 /* --- options ---------------------------------------------------------------------------------- */
@@ -123,6 +119,12 @@ static int bench_read_options(struct bench *b)
             TOOL_DONE ||
         (size != NULL && bench_size(size, &b->size_bytes) != TOOL_DONE))
         return TOOL_USAGE;
+    if (tool->values[OPTION_PLOT] != NULL) {
+        int code = bench_plot_check(tool->values[OPTION_PLOT]);
+
+        if (code != TOOL_DONE)
+            return code;
+    }
     return bench_check_room(b);
 }
 
@@ -148,6 +150,7 @@ static int bench_make_places(struct bench *b)
     snprintf(b->broker, sizeof b->broker, "ipc://%s/broker", b->socket_dir);
     snprintf(b->plan_path, sizeof b->plan_path, "%s/plan", b->dir);
     snprintf(b->log_path, sizeof b->log_path, "%s/log", b->dir);
+    snprintf(b->script_path, sizeof b->script_path, "%s/script", b->dir);
     b->plan = bench_plan_map(b->plan_path);
     if (b->plan == NULL)
         return tool_fail(TOOL_NO, "cannot write to %s: %s", b->dir, strerror(errno));
@@ -363,6 +366,22 @@ static int bench_print_json(const struct bench *b, const struct bench_figures *f
                : tool_fail(TOOL_NO, "no memory for the answer");
 }
 
+static int bench_answer(const struct bench *b, const struct bench_figures *figures)
+{
+    const char *plot = b->tool->values[OPTION_PLOT];
+    int code = plot == NULL ? TOOL_DONE
+                            : bench_plot_draw(plot, b->script_path, b->log_path, b->plan, figures);
+
+    if (code != TOOL_DONE) {
+        bench_tell_log(b);
+        return code;
+    }
+    if (tool_json(b->tool))
+        return bench_print_json(b, figures);
+    bench_print(b, figures);
+    return TOOL_DONE;
+}
+
 int cmd_bench(struct tool *tool)
 {
     const char *plan = getenv(BENCH_PLAN_ENV);
@@ -392,10 +411,8 @@ int cmd_bench(struct tool *tool)
     }
     if (code == TOOL_DONE)
         code = bench_measure(b, &figures);
-    if (code == TOOL_DONE && tool_json(tool))
-        code = bench_print_json(b, &figures);
-    else if (code == TOOL_DONE)
-        bench_print(b, &figures);
+    if (code == TOOL_DONE)
+        code = bench_answer(b, &figures);
     bench_clear(b);
     free(b);
     return code;
