@@ -84,6 +84,7 @@ static void self_work(const struct self *self, const struct self_taker *taker)
         row_text(taker, "database_trouble", self->blocked_by);
     row_number(taker, "passes", self->loop->passes);
     row_number(taker, "pass_longest_ms", self->loop->pass_longest_ms);
+    row_number(taker, "commits", store_commits(self->store));
     row_number(taker, "messages_received", bus_counters(self->bus)->received);
     row_number(taker, "messages_sent", bus_counters(self->bus)->sent);
     row_number(taker, "messages_published", bus_counters(self->bus)->published);

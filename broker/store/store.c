@@ -121,6 +121,8 @@ static enum muster_status end_transaction(struct store *store, enum muster_statu
         roll_back(store);
     else if (store->sync_failed)
         status = store_failed(store, SQLITE_IOERR_FSYNC, "copy the log into the file", err);
+    if (status == MUSTER_OK)
+        store->commits++;
     if (status == MUSTER_E_IO)
         store_log_cut(store);
     return status;

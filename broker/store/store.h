@@ -154,6 +154,9 @@ struct store_disk {
 /* Asks the file system: may block as long as that does. */
 struct store_disk store_disk(const struct store *store);
 
+/* Transactions that were written since it was opened. */
+uint64_t store_commits(const struct store *store);
+
 struct store_query {
     const char *name; /* of schema/sql/queries.def */
     const char *job;

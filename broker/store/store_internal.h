@@ -86,6 +86,7 @@ struct store {
     } synced;
 
     bool unsynced; /* commits are not synced: while held progress is written, and of a copy */
+    uint64_t commits;
     sqlite3_stmt *begin, *commit, *rollback;
     sqlite3_stmt *writes[RECORD_KIND_COUNT];
     sqlite3_stmt *files_gone; /* with writes[RECORD_SHARDS_GONE] */

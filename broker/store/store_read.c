@@ -249,6 +249,11 @@ enum muster_status store_query(struct store *store, const struct store_query *qu
     return status;
 }
 
+uint64_t store_commits(const struct store *store)
+{
+    return store->commits;
+}
+
 struct store_disk store_disk(const struct store *store)
 {
     struct store_disk disk = {.path = store->path, .bytes = -1, .free_bytes = -1};

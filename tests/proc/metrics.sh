@@ -37,6 +37,7 @@ saved() { ask_metrics GET /metrics && grep -qE 'muster_job_checkpoint_step\{must
 await "a checkpoint in the metrics" saved
 gets 'muster_job_live_ranks\{muster_job="job"\} 2' 'muster_job_world_ranks\{muster_job="job"\} 2' \
     'muster_job_step\{muster_job="job"\} [1-9][0-9]*' 'muster_job_launches_total\{muster_job="job"\} 1' \
+    'muster_broker_commits_total [1-9][0-9]*' \
     'muster_job_checkpoint_timestamp_seconds\{muster_job="job"\} [0-9.e+]+' 'muster_job_active_notices\{muster_job="job"\} 0'
 if command -v promtool >/dev/null; then
     promtool check metrics <<<"$body" >"$dir/promtool.log" 2>&1 || fail "promtool: $(cat "$dir/promtool.log")"
