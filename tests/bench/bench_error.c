@@ -54,8 +54,13 @@ static void floor_take(struct swarm *swarm, struct node *node, char kind)
 
 int main(int argc, char **argv)
 {
-    static const struct bench bench = {"error",     MUSTERD_PATH, BUILD_DIR,  apply,
-                                       launch_once, floor_serve,  floor_take, false};
+    static const struct bench bench = {.name = "error",
+                                       .musterd = MUSTERD_PATH,
+                                       .directory = BUILD_DIR,
+                                       .apply = apply,
+                                       .once = launch_once,
+                                       .floor_serve = floor_serve,
+                                       .floor_take = floor_take};
 
     return bench_main(&bench, argc, argv);
 }

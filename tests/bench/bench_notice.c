@@ -86,8 +86,14 @@ static void floor_take(struct swarm *swarm, struct node *node, char kind)
 
 int main(int argc, char **argv)
 {
-    static const struct bench bench = {"notice",    MUSTERD_PATH, BUILD_DIR,  apply,
-                                       launch_once, floor_serve,  floor_take, true};
+    static const struct bench bench = {.name = "notice",
+                                       .musterd = MUSTERD_PATH,
+                                       .directory = BUILD_DIR,
+                                       .apply = apply,
+                                       .once = launch_once,
+                                       .floor_serve = floor_serve,
+                                       .floor_take = floor_take,
+                                       .beside_redis = true};
 
     return bench_main(&bench, argc, argv);
 }

@@ -9,11 +9,13 @@
 #include "schema/keys/keys.h"
 #include "schema/wire/wire.h"
 
+#include <limits.h>
 #include <sys/types.h>
 #include <zmq.h>
 
 #define HEAD_BYTES 60
 #define SWARM_ENDPOINT_BYTES 128
+#define SWARM_JOB_BYTES 32
 #define SWARM_RELAY_RANKS 8 /* of a host */
 #define SWARM_RELAY_MANY 64 /* instead, of more than SWARM_DIRECT_NODES: it is all one host */
 #define SWARM_PROCESS_NODES                                                                      \
@@ -24,13 +26,16 @@
 struct node {
     void *dealer;
     void *sub;
+    void *monitor; /* of its DEALER; NULL: see swarm_watch */
+    char job[SWARM_JOB_BYTES];
     uint64_t rank;
     uint64_t incarnation;
     uint64_t generation;
     uint64_t request; /* last number given */
     uint64_t applied_seq;
     bool heard_topic; /* its SUB works */
-    bool joined;      /* SNAPSHOT taken */
+    bool welcomed;
+    bool joined; /* SNAPSHOT taken */
     bool restored;
     int64_t ack_ms; /* applied events, and said nothing since: when it does; 0 = no need */
 };
@@ -44,14 +49,20 @@ struct swarm_mates {
     double decided_ms[(WORLD_SIZE_MAX + SWARM_PROCESS_NODES - 1) / SWARM_PROCESS_NODES];
 };
 
+struct hosts;
+
 struct swarm {
     void *context;
+    struct hosts *hosts; /* NULL: each node has connections of its own */
     struct node *nodes;
     size_t count;
     size_t first, total;       /* the rank of its first node; nodes of the launch */
+    size_t world;              /* nodes of each job: all, unless it was split */
     struct swarm_mates *mates; /* NULL: it is alone */
     size_t mine, turns;        /* which of them it is, 0 leads; turns at which they met */
-    zmq_pollitem_t *items;     /* each node's DEALER, then its SUB */
+    zmq_pollitem_t *items;     /* each node's DEALER, then its SUB; then all monitors */
+    size_t items_count;
+    void (*connected)(struct swarm *swarm, struct node *node); /* again, see swarm_watch */
     void (*take)(struct swarm *swarm, struct node *node, const uint8_t *frame, size_t size);
     const struct bench *bench;
     struct arena arena;
@@ -60,9 +71,11 @@ struct swarm {
     int64_t heartbeat_ms;
     double decided_ms;          /* when the last of them had it */
     double cpu_from_ms, cpu_ms; /* what the server computed for it */
+    double server_mib;          /* its memory at that end */
     double opened_ms, join_ms;  /* from the first connection until all had joined; 0 = not yet */
     /* how many nodes are that far */
     size_t heard_topic;
+    size_t welcomed;
     size_t started;
     size_t decided;
     size_t ended;
@@ -81,7 +94,10 @@ struct bench {
     /* the floor: the server's answers to a frame of kind `frame[0]` of count nodes; and a node's */
     void (*floor_serve)(void *pub, char kind, size_t count);
     void (*floor_take)(struct swarm *swarm, struct node *node, char kind);
+    /* the same of the floor, once all nodes are connected; NULL: an agreement's, see floor_serve */
+    double (*floor_once)(struct swarm *swarm, uint64_t launch);
     bool beside_redis; /* it is what redis.h measures, too */
+    bool idle;         /* what counts is processor time and memory, also behind many relays */
 };
 
 /* The main program: usage NAME [ROUNDS [DIRECTORY [NODES ...]]]; one JSON object on stdout. Of each
@@ -96,6 +112,7 @@ struct bench {
  *   disk     musterd with its database in DIRECTORY (default: the build tree)
  *   relayed  the same through relays of SWARM_RELAY_RANKS nodes each, all on this host; alone, and
  * of SWARM_RELAY_MANY, for more than SWARM_DIRECT_NODES
+ *   hosts    the same behind relays that the swarm itself stands for, see swarm_hosts.c; if idle
  *   redis    the same agreement by Redis, see redis.h, if redis-server is installed
  *
  * With BENCH_SHARED=postgresql://... in the environment (bench_shared.sh) it prints disk and, of
@@ -104,6 +121,7 @@ int bench_main(const struct bench *bench, int argc, char **argv);
 
 __attribute__((noreturn, format(printf, 1, 2))) void bench_die(const char *format, ...);
 double bench_now_ms(void);
+double bench_server_mib(void); /* memory that bench_server has now */
 
 /* Parts of a launch. */
 struct wire_msg swarm_message(enum wire_type type);
@@ -114,7 +132,21 @@ void swarm_await(struct swarm *swarm, const size_t *counter, const char *what); 
 double swarm_begin(struct swarm *swarm);
 double swarm_end(struct swarm *swarm, double began_ms);
 void swarm_leave(struct swarm *swarm, enum wire_leave_why why);
+/* Into jobs of so many nodes each, one behind the other, before they join. */
+void swarm_split(struct swarm *swarm, size_t world);
+/* From now on `again` is called for each node whose DEALER has a connection again. */
+void swarm_watch(struct swarm *swarm, void (*again)(struct swarm *swarm, struct node *node));
+void swarm_welcomed(struct swarm *swarm, struct node *node); /* its HELLO was answered */
+void swarm_forget(struct swarm *swarm); /* nobody was welcomed, nor has heard its topic */
+/* HELLO of a node that takes part in a launch; of others nothing. */
+void swarm_hello_again(struct swarm *swarm, struct node *node);
 void swarm_meet(struct swarm *swarm); /* waits for its mates, while its nodes live */
+
+double bench_median(double *values, size_t count); /* sorts them */
+/* In `parent`, with a new name; and its end, with all that is in it. */
+void bench_make_directory(const char *parent, char ret_dir[PATH_MAX]);
+void bench_remove_directory(const char *dir);
+void bench_raise_files(void); /* as many descriptors as this process may have */
 
 /* Parts of the floor. */
 void floor_publish(void *pub, char kind, size_t size);
@@ -131,9 +163,23 @@ struct door { /* where nodes connect to */
  * after the other. key: NULL, or what all nodes show. */
 void swarm_open(struct swarm *swarm, size_t first, size_t count, const struct door *doors,
                 size_t each, const struct key_file *key);
+void swarm_open_behind_hosts(struct swarm *swarm, size_t count, const struct door *door,
+                             size_t each);
 void swarm_close(struct swarm *swarm);
+void *swarm_connect(struct swarm *swarm, int type, const char *endpoint,
+                    const struct key_file *key);
+void swarm_take(struct swarm *swarm, struct node *node, bool event, const uint8_t *frame,
+                size_t size);
 void swarm_take_frame(struct swarm *swarm, struct node *node, const uint8_t *frame, size_t size);
 bool swarm_pump(struct swarm *swarm, long timeout_ms);
+
+/* Hosts of so many nodes each, of a swarm that has none yet. The others: nothing if it has none. */
+void swarm_hosts_open(struct swarm *swarm, const struct door *door, size_t each);
+void swarm_hosts_close(struct swarm *swarm);
+void swarm_hosts_hello(struct swarm *swarm);
+void swarm_hosts_flush(struct swarm *swarm);
+void swarm_hosts_put(struct swarm *swarm, const struct node *node, const void *bytes, size_t size);
+void swarm_hosts_take(struct swarm *swarm, size_t item); /* what came there */
 
 /* Relays for so many nodes below the broker at `commands`; their files are in `dir`. */
 void relays_start(const char *musterd, const char *dir, const char *commands, size_t count,

@@ -25,6 +25,7 @@
 #include <unistd.h>
 
 #define ROUNDS_DEFAULT 21
+#define ROUNDS_IDLE 3 /* each takes seconds */
 #define ROUNDS_LIMIT 1000
 #define PATIENCE_MS 30000
 #define COUNTS_MAX 16
@@ -130,6 +131,8 @@ static double floor_once(struct swarm *swarm, uint64_t launch)
         swarm_pump(swarm, 10);
     }
     swarm_quiet(swarm);
+    if (swarm->bench->floor_once != NULL)
+        return swarm->bench->floor_once(swarm, launch);
     swarm->decided = 0;
     began_ms = swarm_begin(swarm);
     floor_say(&swarm->nodes[launch % swarm->count], 'n');
@@ -144,6 +147,7 @@ struct figure {
     double worst;
     double cpu; /* of the server: a median */
     double join;
+    double mib, empty_mib; /* its memory: at the end, and before anybody came */
 };
 
 static int ascending(const void *a, const void *b)
@@ -153,10 +157,17 @@ static int ascending(const void *a, const void *b)
     return left < right ? -1 : left > right;
 }
 
-static struct figure figure_of(double *values, size_t count)
+double bench_median(double *values, size_t count)
 {
     qsort(values, count, sizeof *values, ascending);
-    return (struct figure){.median = values[count / 2], .worst = values[count - 1]};
+    return values[count / 2];
+}
+
+static struct figure figure_of(double *values, size_t count)
+{
+    double median = bench_median(values, count);
+
+    return (struct figure){.median = median, .worst = values[count - 1]};
 }
 
 static struct figure run_rounds(struct swarm *swarm, size_t rounds,
@@ -173,6 +184,7 @@ static struct figure run_rounds(struct swarm *swarm, size_t rounds,
     figure = figure_of(times, rounds);
     figure.cpu = figure_of(cpu, rounds).median;
     figure.join = swarm->join_ms;
+    figure.mib = swarm->server_mib;
     return figure;
 }
 
@@ -182,11 +194,16 @@ static int remove_one(const char *path, const struct stat *st, int type, struct 
     return remove(path);
 }
 
-static void bench_make_directory(const char *parent, char dir[PATH_MAX])
+void bench_make_directory(const char *parent, char dir[PATH_MAX])
 {
     snprintf(dir, PATH_MAX, "%s/muster-bench-XXXXXX", parent);
     if (mkdtemp(dir) == NULL)
         bench_die("cannot make a directory in %s: %s", parent, strerror(errno));
+}
+
+void bench_remove_directory(const char *dir)
+{
+    nftw(dir, remove_one, 8, FTW_DEPTH | FTW_PHYS);
 }
 
 /* parent: NULL, or the directory of its database. */
@@ -197,20 +214,23 @@ static struct figure measure_floor(const struct bench *bench, const char *parent
     struct door door;
     struct swarm swarm;
     struct figure figure;
+    double empty_mib;
 
     if (parent != NULL) {
         bench_make_directory(parent, dir);
         snprintf(db, sizeof db, "%s/floor.db", dir);
     }
     echo_start(bench, count, parent != NULL ? db : NULL, &door);
+    empty_mib = bench_server_mib();
     swarm_open(&swarm, 0, count, &door, count, NULL);
     swarm.take = take_floor;
     swarm.bench = bench;
     figure = run_rounds(&swarm, rounds, floor_once);
+    figure.empty_mib = empty_mib;
     swarm_close(&swarm);
     bench_stop_server(SIGKILL);
     if (parent != NULL)
-        nftw(dir, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+        bench_remove_directory(dir);
     return figure;
 }
 
@@ -242,7 +262,7 @@ static void make_key(const char *db, struct key_file *ret_key)
     write_secret(db, ".keys", line);
 }
 
-enum measured { MEASURED_PLAIN, MEASURED_KEYS, MEASURED_RELAYED, MEASURED_SHARED };
+enum measured { MEASURED_PLAIN, MEASURED_KEYS, MEASURED_RELAYED, MEASURED_SHARED, MEASURED_HOSTS };
 
 /* As nobody has written into it. */
 static void empty_shared(const char *address)
@@ -273,9 +293,24 @@ static struct figure run_swarm(const struct bench *bench, size_t count, size_t r
     struct figure figure;
 
     swarm_open(&swarm, first, end - first, place->doors, place->each, place->key);
-    swarm.total = count;
+    swarm.total = swarm.world = count;
     swarm.mates = mates;
     swarm.mine = mine;
+    swarm.take = swarm_take_frame;
+    swarm.bench = bench;
+    figure = run_rounds(&swarm, rounds, bench->once);
+    swarm_close(&swarm);
+    return figure;
+}
+
+/* One process has all nodes: a host has two connections for SWARM_RELAY_RANKS of them. */
+static struct figure run_behind_hosts(const struct bench *bench, size_t count, size_t rounds,
+                                      const struct door *door)
+{
+    struct swarm swarm;
+    struct figure figure;
+
+    swarm_open_behind_hosts(&swarm, count, door, SWARM_RELAY_RANKS);
     swarm.take = swarm_take_frame;
     swarm.bench = bench;
     figure = run_rounds(&swarm, rounds, bench->once);
@@ -323,6 +358,7 @@ static struct figure measure_broker(const struct bench *bench, const char *paren
     struct figure figure;
     const size_t each = count > SWARM_DIRECT_NODES ? SWARM_RELAY_MANY : SWARM_RELAY_RANKS;
     int watch = inotify_init1(IN_CLOEXEC);
+    double empty_mib;
 
     bench_make_directory(parent, dir);
     snprintf(db, sizeof db, "%s/muster.db", dir);
@@ -346,12 +382,17 @@ static struct figure measure_broker(const struct bench *bench, const char *paren
     close(watch);
     if (what == MEASURED_RELAYED)
         relays_start(musterd, dir, doors[0].commands, count, each, doors);
-    figure = run_swarms(bench, count, rounds,
-                        &(struct place){.doors = doors,
-                                        .each = what == MEASURED_RELAYED ? each : count,
-                                        .key = what == MEASURED_KEYS ? &key : NULL});
+    empty_mib = bench_server_mib();
+    if (what == MEASURED_HOSTS)
+        figure = run_behind_hosts(bench, count, rounds, &doors[0]);
+    else
+        figure = run_swarms(bench, count, rounds,
+                            &(struct place){.doors = doors,
+                                            .each = what == MEASURED_RELAYED ? each : count,
+                                            .key = what == MEASURED_KEYS ? &key : NULL});
+    figure.empty_mib = empty_mib;
     bench_stop_server(SIGTERM);
-    nftw(dir, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+    bench_remove_directory(dir);
     return figure;
 }
 
@@ -417,10 +458,28 @@ static struct figure measure_redis(const char *parent, size_t count, size_t roun
 
     bench_make_directory(parent, dir);
     redis_measure(dir, count, rounds, times, cpu);
-    nftw(dir, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+    bench_remove_directory(dir);
     figure = figure_of(times, rounds);
     figure.cpu = figure_of(cpu, rounds).median;
     return figure;
+}
+
+static void print_idle(const char *name, struct figure figure)
+{
+    printf(", \"%s_cpu_ms\": %.3f, \"%s_mib\": %.1f, \"%s_empty_mib\": %.1f", name, figure.cpu,
+           name, figure.mib, name, figure.empty_mib);
+    fflush(stdout);
+}
+
+static void bench_print_idle(const struct bench *bench, const char *disk, size_t count,
+                             size_t rounds)
+{
+    if (count <= SWARM_DIRECT_NODES) {
+        print_idle("floor", measure_floor(bench, NULL, count, rounds));
+        print_idle("direct", measure_broker(bench, disk, count, rounds, MEASURED_PLAIN));
+    }
+    print_idle("relayed", measure_broker(bench, disk, count, rounds, MEASURED_RELAYED));
+    print_idle("hosts", measure_broker(bench, disk, count, rounds, MEASURED_HOSTS));
 }
 
 static void bench_print_all(const struct bench *bench, const char *disk, size_t count,
@@ -464,23 +523,31 @@ static void bench_print_shared(const struct bench *bench, const char *disk, size
            (shared[0].median + shared[1].median) / (alone[0].median + alone[1].median));
 }
 
+void bench_raise_files(void)
+{
+    struct rlimit files;
+
+    if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
+        files.rlim_cur = files.rlim_max; /* 256 nodes: two connections and two eventfds each */
+        setrlimit(RLIMIT_NOFILE, &files);
+    }
+}
+
 int bench_main(const struct bench *bench, int argc, char **argv)
 {
     size_t counts[COUNTS_MAX] = {4, 64, 256};
     size_t counts_count = argc > 3 ? bench_read_counts(argc - 3, argv + 3, counts) : 3;
     const char *memory = MEMORY, *disk = argc > 2 ? argv[2] : bench->directory;
-    size_t rounds = argc > 1 ? (size_t)strtoul(argv[1], NULL, 10) : ROUNDS_DEFAULT;
-    struct rlimit files;
+    size_t rounds = argc > 1      ? (size_t)strtoul(argv[1], NULL, 10)
+                    : bench->idle ? ROUNDS_IDLE
+                                  : ROUNDS_DEFAULT;
 
     if (rounds == 0 || rounds > ROUNDS_LIMIT)
         bench_die("usage: bench_%s [ROUNDS [DIRECTORY [NODES ...]]], at most %d rounds",
                   bench->name, ROUNDS_LIMIT);
     if (!is_memory(memory))
         bench_die("%s is no tmpfs, so there is no place without an fsync", memory);
-    if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
-        files.rlim_cur = files.rlim_max; /* 256 nodes: two connections and two eventfds each */
-        setrlimit(RLIMIT_NOFILE, &files);
-    }
+    bench_raise_files();
     printf("{\"bench\": \"%s\", \"rounds\": %zu, \"memory_sync_ms\": %.3f, "
            "\"disk_sync_ms\": %.3f, \"disk_is_memory\": %s, \"results\": [",
            bench->name, rounds, sync_ms(memory, rounds), sync_ms(disk, rounds),
@@ -490,6 +557,8 @@ int bench_main(const struct bench *bench, int argc, char **argv)
         fflush(stdout); /* a child must not have it too */
         if (getenv(SHARED_ADDRESS) != NULL)
             bench_print_shared(bench, disk, counts[i], rounds);
+        else if (bench->idle)
+            bench_print_idle(bench, disk, counts[i], rounds);
         else
             bench_print_all(bench, disk, counts[i], rounds);
         printf("}");
