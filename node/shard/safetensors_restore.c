@@ -79,6 +79,30 @@ static enum muster_status match_one(const struct state_item *item,
                      found, wanted);
 }
 
+/* Of the entries of the state, of which not all are among the targets. */
+static enum muster_status name_lacking(const struct safetensors_index *index,
+                                       const struct muster_state *state,
+                                       const struct state_item *const *targets,
+                                       struct muster_error *err)
+{
+    bool *there = calloc(state->count, sizeof *there);
+    size_t k = 0;
+
+    if (there == NULL)
+        return error_set(err, MUSTER_E_NOMEM, "no memory to compare the state with the file");
+    for (size_t i = 0; i < safetensors_index_count(index); i++)
+        if (targets[i] != NULL)
+            there[targets[i] - state->items] = true;
+    while (k + 1 < state->count && there[k])
+        k++;
+    free(there);
+    return error_set(err, MUSTER_E_RESTORE,
+                     "tensor \"%s\" is not in the file; " UNTOUCHED
+                     "; leave it out of the state until the restore is done, or restore a "
+                     "checkpoint that has it",
+                     state->items[k].name);
+}
+
 /* targets[i]: the entry of the state that the i-th tensor of the file goes to, or NULL. */
 static enum muster_status match(const struct safetensors_index *index,
                                 const struct muster_state *state, const struct state_item **targets,
@@ -100,20 +124,7 @@ static enum muster_status match(const struct safetensors_index *index,
     }
     if (found == state->count) /* names are unique on both sides */
         return MUSTER_OK;
-    for (size_t k = 0; k < state->count; k++) {
-        const struct state_item *item = &state->items[k];
-        bool there = false;
-
-        for (size_t i = 0; i < safetensors_index_count(index) && !there; i++)
-            there = targets[i] != NULL && targets[i] == item;
-        if (!there)
-            return error_set(err, MUSTER_E_RESTORE,
-                             "tensor \"%s\" is not in the file; " UNTOUCHED
-                             "; leave it out of the state until the restore is done, or restore a "
-                             "checkpoint that has it",
-                             item->name);
-    }
-    return MUSTER_OK;
+    return name_lacking(index, state, targets, err);
 }
 
 /* --- reading ------------------------------------------------------------------------------- */
