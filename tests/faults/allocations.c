@@ -19,6 +19,7 @@ static struct {
     _Atomic uint64_t count, hits;
     unsigned depth; /* of product calls */
     bool others;    /* threads than `mine` */
+    bool alone;     /* `mine`, and no other */
     pthread_t mine;
 } plan;
 
@@ -63,9 +64,19 @@ void allocations_of_others(bool on)
     plan.others = on;
 }
 
+void allocations_of_this_thread(bool on)
+{
+    plan.mine = pthread_self();
+    plan.alone = on;
+}
+
 static bool counts(void)
 {
-    return plan.others ? !pthread_equal(plan.mine, pthread_self()) : plan.depth > 0;
+    const bool is_mine = pthread_equal(plan.mine, pthread_self());
+
+    if (plan.others)
+        return !is_mine;
+    return plan.depth > 0 && (is_mine || !plan.alone);
 }
 
 static bool refused(unsigned whose)

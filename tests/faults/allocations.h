@@ -26,6 +26,8 @@ uint64_t allocations_hits(void);
 /* For calls that are not wrapped. They nest. */
 void allocations_begin(void);
 void allocations_end(void);
+/* While it is on: only what this thread asks for counts, in those calls. */
+void allocations_of_this_thread(bool on);
 /* While it is on: whatever another thread than this one asks for counts too, in whichever call. */
 void allocations_of_others(bool on);
 
