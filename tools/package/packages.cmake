@@ -53,7 +53,7 @@ for PyTorch, JAX, Hugging Face and Lightning where they are installed."
 
 set(CPACK_DEBIAN_BROKER_PACKAGE_CONTROL_EXTRA "${CMAKE_CURRENT_LIST_DIR}/postinst;${CMAKE_CURRENT_LIST_DIR}/prerm;${CMAKE_CURRENT_LIST_DIR}/postrm")
 set(CPACK_DEBIAN_BROKER_PACKAGE_SUGGESTS muster-tools)
-set(CPACK_DEBIAN_TOOLS_PACKAGE_SUGGESTS muster-broker)
+set(CPACK_DEBIAN_TOOLS_PACKAGE_SUGGESTS "muster-broker, gnuplot-nox") # for `muster bench --plot`
 set(CPACK_DEBIAN_PYTHON_PACKAGE_SUGGESTS "muster-tools, muster-broker")
 set(CPACK_DEBIAN_PYTHON_PACKAGE_CONTROL_EXTRA "${CMAKE_CURRENT_LIST_DIR}/python/postinst;${CMAKE_CURRENT_LIST_DIR}/python/prerm")
 file(WRITE "${CMAKE_BINARY_DIR}/package/triggers" "activate-noawait ldconfig\n")
