@@ -185,6 +185,7 @@ static enum muster_status manager_restore_read_one(struct muster_manager *m,
         .state = m->state,
         .restore_fn = m->restore_fn != NULL ? manager_restore_call_restore_fn : NULL,
         .arg = m};
+    struct interrupt interrupt = {.ask = m->source.interrupted, .arg = m->source.interrupted_arg};
     struct manifest *found = NULL, *restored = NULL;
     char signer[SIGNER_MAX + 1];
     enum muster_status status = link_key_signer(signer, err);
@@ -195,6 +196,7 @@ static enum muster_status manager_restore_read_one(struct muster_manager *m,
         return status;
     request.signer = signer[0] != '\0' ? signer : NULL;
     request.layout = found->layout;
+    request.interrupt = &interrupt;
     if (request.job == NULL)
         request.job = found->job;
     status = shard_restore(&request, &restored, err);
@@ -257,7 +259,8 @@ static enum muster_status restore_reader(struct muster_manager *m, int64_t step,
     if (at == 0)
         return manager_not_found(m, step, err);
     status = read_held(m, &m->list.items[at - 1], ret, err);
-    while (status != MUSTER_OK && m->fallback && step == MUSTER_STEP_LATEST && at > 1) {
+    while (status != MUSTER_OK && status != MUSTER_E_INTERRUPTED && m->fallback &&
+           step == MUSTER_STEP_LATEST && at > 1) {
         at--;
         ret->fell_back = true;
         status = read_held(m, &m->list.items[at - 1], ret, err);

@@ -4,11 +4,12 @@
 #include "node/shard/shard_contents.h"
 #include "schema/error.h"
 
-/* signer: the memory that *ret_of borrows. */
+/* signer, ret_interrupt: the memory that *ret_of borrows. */
 static enum muster_status contents_take(const char *directory,
                                         const struct muster_read_options *options,
-                                        char signer[SIGNER_MAX + 1], struct shard_contents *ret_of,
-                                        struct muster_error *err)
+                                        char signer[SIGNER_MAX + 1],
+                                        struct interrupt *ret_interrupt,
+                                        struct shard_contents *ret_of, struct muster_error *err)
 {
     struct muster_read_options own = MUSTER_READ_OPTIONS_INIT;
     enum muster_status status = options != NULL ? read_options_take(options, &own, err) : MUSTER_OK;
@@ -23,8 +24,10 @@ static enum muster_status contents_take(const char *directory,
                          own.rank);
     if (status == MUSTER_OK)
         status = link_key_signer(signer, err);
+    *ret_interrupt = (struct interrupt){.ask = own.interrupted_fn, .arg = own.arg};
     *ret_of = (struct shard_contents){.checkpoint_path = directory,
                                       .signer = signer[0] != '\0' ? signer : NULL,
+                                      .interrupt = ret_interrupt,
                                       .rank = own.rank};
     return status;
 }
@@ -34,8 +37,10 @@ enum muster_status muster_checkpoint_metadata(const char *directory,
                                               char **ret_json, struct muster_error *ret_error)
 {
     char signer[SIGNER_MAX + 1] = "";
+    struct interrupt interrupt;
     struct shard_contents of;
-    enum muster_status status = contents_take(directory, options, signer, &of, ret_error);
+    enum muster_status status =
+        contents_take(directory, options, signer, &interrupt, &of, ret_error);
 
     if (status == MUSTER_OK && ret_json == NULL)
         return error_set(ret_error, MUSTER_E_ARGUMENT,
@@ -48,8 +53,10 @@ enum muster_status muster_checkpoint_read(const char *directory,
                                           muster_state_t *state, struct muster_error *ret_error)
 {
     char signer[SIGNER_MAX + 1] = "";
+    struct interrupt interrupt;
     struct shard_contents of;
-    enum muster_status status = contents_take(directory, options, signer, &of, ret_error);
+    enum muster_status status =
+        contents_take(directory, options, signer, &interrupt, &of, ret_error);
 
     if (status == MUSTER_OK && state == NULL)
         return error_set(ret_error, MUSTER_E_ARGUMENT,

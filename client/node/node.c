@@ -116,7 +116,7 @@ void node_note_interrupt(struct muster_node *node, enum muster_status status)
     if (status != MUSTER_E_INTERRUPTED)
         return;
     node->interrupted = true;
-    muster_node_fail(node, 0, "the program was interrupted (Ctrl-C) while it waited");
+    muster_node_fail(node, 0, "the program was interrupted (Ctrl-C) in a call of muster's");
 }
 
 /* --- boundaries ------------------------------------------------------------------------------- */

@@ -202,6 +202,15 @@ static enum muster_status node_open_check_state(const struct muster_node *node,
                                 "state_check_fn returned %d, so the state was not filled", code);
 }
 
+static bool node_is_interrupted(void *arg)
+{
+    const struct muster_node *node = arg;
+
+    if (node->agent != NULL)
+        return agent_is_interrupted(node->agent);
+    return node->options.interrupted_fn != NULL && node->options.interrupted_fn(node->options.arg);
+}
+
 static enum muster_status node_open_read_checkpoint(struct muster_node *node, const char *path,
                                                     int64_t step, uint64_t round, bool *ret_damage,
                                                     struct muster_error *err)
@@ -215,12 +224,14 @@ static enum muster_status node_open_read_checkpoint(struct muster_node *node, co
                                     .round = round,
                                     .signer = node->signer[0] != '\0' ? node->signer : NULL,
                                     .state = node->options.state};
+    struct interrupt interrupt = {.ask = node_is_interrupted, .arg = node};
     struct manifest *manifest = NULL;
     struct muster_error why;
     enum muster_status status;
     char moved[FS_PATH_MAX], left[STATE_NAME_MAX + 1] = "";
 
     request.ret_left = left;
+    request.interrupt = &interrupt;
     if (is_moved(node, path, moved)) {
         node_log(node, 2, "checkpoint %.300s was moved, to %.300s", path, moved);
         request.checkpoint_path = path = moved;
@@ -236,6 +247,8 @@ static enum muster_status node_open_read_checkpoint(struct muster_node *node, co
     if (status == MUSTER_OK)
         status = shard_restore(&request, &manifest, &why);
     *ret_damage = is_damage(status, path);
+    if (status == MUSTER_E_INTERRUPTED)
+        return error_pass(err, status, &why);
     if (status == MUSTER_E_NOT_FOUND && node->agent != NULL) /* damage has other codes */
         return node_open_is_gone(node, path, err);
     if (status != MUSTER_OK)
@@ -373,7 +386,7 @@ static enum muster_status restore_with_broker(struct muster_node *node, struct m
         status = take_offer(node, &offer);
         if (offer.over)
             return error_pass(err, status, &offer.why);
-        if (offer.unwished)
+        if (offer.unwished || status == MUSTER_E_INTERRUPTED) /* no fault of the checkpoint's */
             return error_pass(err, offer.why.status, &offer.why);
         status = status == MUSTER_OK ? tell_restored(node, &offer, &again, err)
                                      : tell_unread(node, &offer, err);
@@ -556,6 +569,7 @@ static enum muster_status open_local(struct muster_node *node, struct muster_err
         .save = save_target(node),
         .watch = o->termination.termination_watcher_fn,
         .log = node_logs(node) ? node_log_line : NULL,
+        .interrupted = o->interrupted_fn,
         .arg = o->arg,
         .announced = o->events != NULL ? node_events_announced : NULL,
         .committed = o->events != NULL ? node_events_committed : NULL,

@@ -93,6 +93,21 @@ static void tell_result(struct agent *agent, const struct behind_result *result)
         agent_fault(agent, NO_MEMORY_TO_TELL);
 }
 
+static bool asks(void *agent)
+{
+    return agent_is_interrupted(agent);
+}
+
+/* Mutex held. What takes long from here on asks the program, as the waits do. */
+static struct interrupt *begin_asking(struct agent *agent)
+{
+    agent->interrupt =
+        (struct interrupt){.ask = agent->options.hooks.interrupted != NULL ? asks : NULL,
+                           .arg = agent,
+                           .said = agent->interrupted};
+    return &agent->interrupt;
+}
+
 static enum muster_status save_now(struct agent *agent, struct save_order *order,
                                    struct muster_error *err)
 {
@@ -103,6 +118,8 @@ static enum muster_status save_now(struct agent *agent, struct save_order *order
     int64_t began_ms;
 
     order->watch = &agent->foreground;
+    atomic_store(&agent->foreground.stop, false);
+    agent->foreground.interrupt = begin_asking(agent);
     pthread_mutex_unlock(&agent->mutex);
     began_ms = order->turn_ms > 0 ? order->turn_ms : clock_ms(CLOCK_MONOTONIC);
     result.status = save_shard(&agent->options.save, order, &files, &why);
@@ -111,6 +128,8 @@ static enum muster_status save_now(struct agent *agent, struct save_order *order
     writing_ended(agent, order);
     tell_result(agent, &result);
     shard_files_clear(&files);
+    if (result.status != MUSTER_OK && agent->interrupt.said)
+        return error_set(err, MUSTER_E_INTERRUPTED, "%s", why.text);
     return agent_wait_fed(agent, err); /* after a fault the view says it */
 }
 
@@ -195,8 +214,10 @@ static bool save_behind(struct agent *agent, const struct save_order *order, boo
     enum muster_status status;
     struct post *post;
 
+    struct interrupt *interrupt = begin_asking(agent);
+
     pthread_mutex_unlock(&agent->mutex);
-    status = behind_take(agent->behind, order, &why);
+    status = behind_take(agent->behind, order, interrupt, &why);
     post = status == MUSTER_OK ? post_new(MEMBER_CAPTURED) : NULL;
     pthread_mutex_lock(&agent->mutex);
     *ret_over = agent->view.mode != VIEW_CAPTURE || agent->view.round != order->round;
@@ -207,7 +228,7 @@ static bool save_behind(struct agent *agent, const struct save_order *order, boo
     if (*ret_over || status != MUSTER_OK || post_put(agent, post, &why) != MUSTER_OK) {
         if (*ret_over)
             post_free(post);
-        else
+        else if (!interrupt->said) /* that save breaks off at once */
             agent_log(agent, 1, "step %lld is saved in the foreground: %s",
                       agent_capture_shown_step(agent, order->step), why.text);
         behind_drop(agent->behind);

@@ -4,6 +4,7 @@
 #include "node/shard/shard_tiles.h"
 #include "schema/error.h"
 
+#include <errno.h>
 #include <stdio.h>
 
 /* ": " and why, or nothing. */
@@ -150,5 +151,11 @@ enum muster_status save_shard(const struct save_target *target, struct save_orde
     status = save_into(target, order, ret_files, err);
     if (own)
         save_release(target, order);
-    return status;
+    if (status == MUSTER_OK || order->watch == NULL || order->watch->interrupt == NULL ||
+        !order->watch->interrupt->said)
+        return status;
+    return error_set_code(err, MUSTER_E_SAVE, ECANCELED,
+                          "the program was interrupted while it saved step %lld, which is not "
+                          "committed; earlier checkpoints are untouched",
+                          (long long)(order->step + target->names.offset));
 }

@@ -78,6 +78,7 @@ struct agent {
     bool leaving;
     struct safetensors_watch
         foreground;               /* any thread: of the save that the training thread makes */
+    struct interrupt interrupt;   /* of that save, and of a copy for one behind it */
     _Atomic uint64_t told_bytes;  /* any thread: how far the user's own save_fn came, as it says */
     _Atomic uint64_t told_in_all; /* the same, grows only */
     struct post *farewell;        /* CLOSE: the last word needs no memory */

@@ -108,7 +108,7 @@ void behind_begin(struct behind *behind)
 }
 
 enum muster_status behind_take(struct behind *behind, const struct save_order *order,
-                               struct muster_error *err)
+                               struct interrupt *interrupt, struct muster_error *err)
 {
     const struct save_target *target = behind->target;
     enum muster_status status;
@@ -127,7 +127,7 @@ enum muster_status behind_take(struct behind *behind, const struct save_order *o
     if (status == MUSTER_OK && target->take == NULL) {
         status =
             snapshot_take(&behind->snapshot, order->state != NULL ? order->state : target->state,
-                          &behind->watch.bytes, err);
+                          &behind->watch.bytes, interrupt, err);
         behind->order.state = behind->snapshot.state;
     }
     behind->blocked_ms = clock_ms(CLOCK_MONOTONIC) - behind->began_ms;

@@ -31,10 +31,11 @@ bool behind_destroy(struct behind **behind, int64_t limit_ms);
 
 /* Training thread, while none is under way. begin: behind_bytes counts from 0 again. take: copies;
  * the state may change when it returns. start: writes what was taken; drop: does not. E_NOMEM,
- * E_BUSY (no thread to be had): nothing was taken. E_SAVE: the user's hook. */
+ * E_BUSY (no thread to be had), E_INTERRUPTED (interrupt): nothing was taken. E_SAVE: the user's
+ * hook. */
 void behind_begin(struct behind *behind);
 enum muster_status behind_take(struct behind *behind, const struct save_order *order,
-                               struct muster_error *err);
+                               struct interrupt *interrupt, struct muster_error *err);
 void behind_start(struct behind *behind);
 void behind_drop(struct behind *behind);
 

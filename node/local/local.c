@@ -307,7 +307,8 @@ static enum muster_status save_to_leave(struct local *local, void *call_arg, int
 {
     enum muster_status status = MUSTER_E_SAVE;
 
-    for (int i = 0; i < SAVE_TRIES_MAX && status != MUSTER_OK; i++) {
+    for (int i = 0; i < SAVE_TRIES_MAX && status != MUSTER_OK && status != MUSTER_E_INTERRUPTED;
+         i++) {
         if (i > 0 && (disk_is_full(err) || clock_ms(CLOCK_BOOTTIME) >= deadline - MARGIN_MS))
             break;
         status = local_save(local, call_arg, "termination", ret_path, err);
@@ -315,11 +316,12 @@ static enum muster_status save_to_leave(struct local *local, void *call_arg, int
     return status;
 }
 
-static void preempt(struct local *local, void *call_arg)
+/* E_INTERRUPTED: its save was broken off, and the end is the interrupted program's own. */
+static enum muster_status preempt(struct local *local, void *call_arg, struct muster_error *err)
 {
     char path[FS_PATH_MAX], text[MUSTER_ERROR_TEXT_MAX];
     struct local_notice notice;
-    struct muster_error why;
+    struct muster_error why = {.status = MUSTER_OK};
     int64_t step = gate_done(local->gate);
     long long shown = step + local->options.save.names.offset;
     int64_t left;
@@ -336,6 +338,8 @@ static void preempt(struct local *local, void *call_arg)
         snprintf(text, sizeof text, "notice (%.200s): saved step %lld in %.600s, %lld ms %s",
                  notice.text, shown, path, (long long)(left < 0 ? -left : left),
                  left < 0 ? "after its deadline" : "before its deadline");
+    } else if (why.status == MUSTER_E_INTERRUPTED) {
+        return error_pass(err, why.status, &why);
     } else {
         code = MUSTER_E_NOT_SAVED;
         snprintf(
@@ -349,17 +353,24 @@ static void preempt(struct local *local, void *call_arg)
     error_set_code(&local->end, MUSTER_PREEMPTED, code, "%s", text);
     local->end.step = step;
     pthread_mutex_unlock(&local->mutex);
+    return MUSTER_OK;
 }
 
-static void save_and_go_on(struct local *local, void *call_arg, const char *cause)
+static enum muster_status save_and_go_on(struct local *local, void *call_arg, const char *cause,
+                                         struct muster_error *err)
 {
     char path[FS_PATH_MAX];
     struct muster_error why;
+    enum muster_status status = MUSTER_OK;
 
     local_plan_next_save(local);
-    if (gate_done(local->gate) != local->saved_step &&
-        local_save(local, call_arg, cause, path, &why) != MUSTER_OK)
+    if (gate_done(local->gate) != local->saved_step)
+        status = local_save(local, call_arg, cause, path, &why);
+    if (status == MUSTER_E_INTERRUPTED)
+        return error_pass(err, status, &why);
+    if (status != MUSTER_OK)
         local_say(local, 0, why.text);
+    return MUSTER_OK;
 }
 
 /* Mutex held: what this boundary has to do first. */
@@ -381,10 +392,11 @@ static enum errand next_errand(struct local *local)
 enum muster_status local_boundary(struct local *local, bool begin, void *call_arg,
                                   struct muster_error *err)
 {
+    enum muster_status status = MUSTER_OK;
     struct muster_error end;
     enum errand errand;
 
-    for (;;) {
+    while (status == MUSTER_OK) {
         pthread_mutex_lock(&local->mutex);
         end = local->end;
         errand = next_errand(local);
@@ -397,15 +409,14 @@ enum muster_status local_boundary(struct local *local, bool begin, void *call_ar
         if (errand == ERRAND_NONE)
             return MUSTER_OK;
         if (errand == ERRAND_LEAVE)
-            preempt(local, call_arg);
+            status = preempt(local, call_arg, err);
         else if (errand != ERRAND_END)
-            save_and_go_on(local, call_arg, errand == ERRAND_SAVE ? "policy" : "notice");
-        else {
-            if (err != NULL)
-                *err = end;
-            return end.status;
-        }
+            status =
+                save_and_go_on(local, call_arg, errand == ERRAND_SAVE ? "policy" : "notice", err);
+        else
+            return error_pass(err, end.status, &end);
     }
+    return status;
 }
 
 void local_words(struct local *local, char ret_text[LOCAL_SAYS_SIZE + 64])
@@ -465,6 +476,10 @@ enum muster_status local_end_step(struct local *local, const struct local_end *e
     }
     if (saves && wanted)
         status = local_save(local, end->call_arg, "policy", path, err);
+    if (status == MUSTER_E_INTERRUPTED) {
+        *ret_saves = false;
+        return status;
+    }
     boundary = local_boundary(local, true, end->call_arg, status == MUSTER_OK ? err : NULL);
     *ret_saves = saves && local->saved_step == end->done;
     return boundary != MUSTER_OK ? boundary : status;

@@ -17,10 +17,11 @@ struct local_options {
     struct save_target save; /* its pointers are borrowed until local_destroy */
     bool (*watch)(void *arg);
     void (*log)(int level, const char *text, void *arg);
+    bool (*interrupted)(void *arg); /* NULL = nobody is asked; the thread that saves */
     /* Of the end that is announced, at each look at it, and of a checkpoint. Neither may wait. */
     void (*announced)(enum wire_notice_kind kind, int64_t deadline_boot_ms, void *arg);
     void (*committed)(int64_t step, void *arg);
-    void *arg;
+    void *arg;     /* of watch and interrupted */
     void *log_arg; /* of log, announced and committed */
     int64_t watch_period_ms;
     const int *signals;
@@ -49,7 +50,7 @@ enum muster_status local_find_resume(struct local *local, int64_t below,
 void local_restored(struct local *local, int64_t step); /* opens the gate */
 
 /* The slow path of a boundary: as agent_boundary. MUSTER_PREEMPTED: leave; what was saved is in
- * the text. */
+ * the text. E_INTERRUPTED: a save was broken off; local_fail ends what is left. */
 enum muster_status local_boundary(struct local *local, bool begin, void *call_arg,
                                   struct muster_error *err);
 /* For the supervisor, once it has left: why it was preempted, or which saves of this life failed.

@@ -255,13 +255,17 @@ enum muster_status local_save(struct local *local, void *call_arg, const char *c
                                .step_in_epoch = local->step_in_epoch,
                                .data_position = local->data_position,
                                .call_arg = call_arg,
-                               .state = local->given_state};
+                               .state = local->given_state,
+                               .watch = &local->saving};
     struct shard_files files = {0};
     enum muster_status status = MUSTER_E_EXISTS;
     bool turn = local->turn_ms > 0 && local->turn_step == order.step;
     int64_t began = turn ? local->turn_ms : clock_ms(CLOCK_MONOTONIC);
     char times[LOCAL_TIMES_TEXT];
 
+    local->interrupt =
+        (struct interrupt){.ask = local->options.interrupted, .arg = local->options.arg};
+    local->saving = (struct safetensors_watch){.interrupt = &local->interrupt};
     for (int i = 0; i < ROUND_TRIES_MAX && status == MUSTER_E_EXISTS; i++) {
         order.round = ++local->round;
         local_left_begin(local, order.round, order.nonce);
@@ -278,7 +282,7 @@ enum muster_status local_save(struct local *local, void *call_arg, const char *c
         local->saves_failed++;
         snprintf(local->save_failed, sizeof local->save_failed, "step %lld: %.500s",
                  (long long)order.step + (long long)target->names.offset, err->text);
-        return status;
+        return local->interrupt.said ? err->status = MUSTER_E_INTERRUPTED : status;
     }
     local->saved_step = order.step;
     local->turn_ms = 0;

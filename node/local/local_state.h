@@ -23,7 +23,9 @@ struct local {
     int64_t epoch, step_in_epoch, data_position;
     char *metrics, *custom;                 /* NULL = none */
     const struct muster_state *given_state; /* what is saved; NULL: options.save.state */
-    unsigned saves_failed;                  /* of this life, and the last of them */
+    struct safetensors_watch saving;        /* of the save that is made */
+    struct interrupt interrupt;
+    unsigned saves_failed; /* of this life, and the last of them */
     char save_failed[LOCAL_SAYS_SIZE];
 
     pthread_mutex_t mutex;

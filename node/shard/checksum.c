@@ -139,10 +139,9 @@ static int sum_all(int fd, const struct fs_watcher *watcher, struct checksum *su
     return 0;
 }
 
-static enum muster_status checksum_opened(int fd, const char *path, enum checksum_kind kind,
-                                          const struct fs_watcher *watcher, uint64_t *ret_bytes,
-                                          char ret_text[MANIFEST_CHECKSUM_SIZE],
-                                          struct muster_error *err)
+enum muster_status checksum_fd(int fd, const char *path, enum checksum_kind kind,
+                               const struct fs_watcher *watcher, uint64_t *ret_bytes,
+                               char ret_text[MANIFEST_CHECKSUM_SIZE], struct muster_error *err)
 {
     struct checksum *sum = checksum_create(kind);
     char *buffer = malloc(FS_CHUNK_BYTES);
@@ -158,13 +157,6 @@ static enum muster_status checksum_opened(int fd, const char *path, enum checksu
     if (code == 0)
         return MUSTER_OK;
     return fs_fail(err, code == ENOMEM ? MUSTER_E_NOMEM : MUSTER_E_IO, code, "read", path);
-}
-
-enum muster_status checksum_fd(int fd, const char *path, enum checksum_kind kind,
-                               uint64_t *ret_bytes, char ret_text[MANIFEST_CHECKSUM_SIZE],
-                               struct muster_error *err)
-{
-    return checksum_opened(fd, path, kind, NULL, ret_bytes, ret_text, err);
 }
 
 enum muster_status checksum_file(const char *path, uint64_t *ret_bytes,
@@ -184,7 +176,7 @@ enum muster_status checksum_file_watched(const char *path, enum checksum_kind ki
 
     if (status != MUSTER_OK)
         return status;
-    status = checksum_opened(fd, path, kind, watcher, ret_bytes, ret_text, err);
+    status = checksum_fd(fd, path, kind, watcher, ret_bytes, ret_text, err);
     close(fd);
     return status;
 }

@@ -34,18 +34,16 @@ void checksum_bytes(const struct checksum *sum, unsigned char ret_sum[CHECKSUM_R
 void checksum_raw(const void *data, size_t size, unsigned char ret_sum[CHECKSUM_RAW_BYTES]);
 
 /* Reads a file from its beginning to its end, FS_CHUNK_BYTES at a time. path is for errors only.
- * E_IO, E_NOMEM. */
+ * E_IO (with ECANCELED: the watcher, which may be NULL, broke it off), E_NOMEM. */
+struct fs_watcher;
 enum muster_status checksum_fd(int fd, const char *path, enum checksum_kind kind,
-                               uint64_t *ret_bytes, char ret_text[MANIFEST_CHECKSUM_SIZE],
-                               struct muster_error *err);
+                               const struct fs_watcher *watcher, uint64_t *ret_bytes,
+                               char ret_text[MANIFEST_CHECKSUM_SIZE], struct muster_error *err);
 /* The same with open, of kind XXH3; also E_NOT_FOUND, and E_CORRUPT for what is not a regular file.
  */
 enum muster_status checksum_file(const char *path, uint64_t *ret_bytes,
                                  char ret_text[MANIFEST_CHECKSUM_SIZE], struct muster_error *err);
-/* ... of any kind, which takes its time; E_IO with ECANCELED: the watcher (NULL: none) broke it
- * off.
- */
-struct fs_watcher;
+/* ... of any kind. */
 enum muster_status checksum_file_watched(const char *path, enum checksum_kind kind,
                                          const struct fs_watcher *watcher, uint64_t *ret_bytes,
                                          char ret_text[MANIFEST_CHECKSUM_SIZE],

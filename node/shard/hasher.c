@@ -1,6 +1,7 @@
 /* hasher - see hasher.h. */
 #include "node/shard/hasher.h"
 
+#include "node/clock.h"
 #include "node/shard/fs.h"
 #include "node/thread.h"
 
@@ -13,7 +14,8 @@
 
 struct hasher {
     struct checksum *sum;
-    struct fs_watcher watcher; /* went NULL: nobody */
+    struct fs_watcher watcher;   /* went NULL: nobody */
+    struct interrupt *interrupt; /* of the thread that pushes */
     pthread_t thread;
     bool started;
     atomic_bool give_up;
@@ -66,13 +68,29 @@ static void hasher_wake(struct hasher *hasher)
     pthread_cond_signal(&hasher->more);
 }
 
+static void wait_for_done(struct hasher *hasher)
+{
+    int64_t until_ms = clock_ms(CLOCK_MONOTONIC) + INTERRUPT_MS;
+    struct timespec until = {.tv_sec = until_ms / 1000, .tv_nsec = until_ms % 1000 * 1000000L};
+
+    if (hasher->interrupt == NULL) {
+        pthread_cond_wait(&hasher->done, &hasher->mutex);
+        return;
+    }
+    pthread_cond_timedwait(&hasher->done, &hasher->mutex, &until);
+    pthread_mutex_unlock(&hasher->mutex); /* it is asked without */
+    if (interrupt_look(hasher->interrupt))
+        atomic_store(&hasher->give_up, true);
+    pthread_mutex_lock(&hasher->mutex);
+}
+
 /* Waits until at most `behind` entries are not hashed. */
 static void wait_for(struct hasher *hasher, uint64_t behind)
 {
     hasher->wanted = true;
     while (hasher->started && hasher->pushed - hasher->hashed > behind) {
         hasher_wake(hasher);
-        pthread_cond_wait(&hasher->done, &hasher->mutex);
+        wait_for_done(hasher);
     }
     hasher->wanted = false;
 }
@@ -101,14 +119,17 @@ static void *hasher_run(void *arg)
     return NULL;
 }
 
-struct hasher *hasher_create(enum checksum_kind kind, const struct fs_watcher *watcher)
+struct hasher *hasher_create(enum checksum_kind kind, const struct fs_watcher *watcher,
+                             struct interrupt *interrupt)
 {
+    pthread_condattr_t monotonic;
     struct hasher *hasher = calloc(1, sizeof *hasher);
 
     if (hasher == NULL)
         return NULL;
     if (watcher != NULL)
         hasher->watcher = *watcher;
+    hasher->interrupt = interrupt;
     hasher->sum = checksum_create(kind);
     if (hasher->sum == NULL) {
         free(hasher);
@@ -116,7 +137,10 @@ struct hasher *hasher_create(enum checksum_kind kind, const struct fs_watcher *w
     }
     pthread_mutex_init(&hasher->mutex, NULL);
     pthread_cond_init(&hasher->more, NULL);
-    pthread_cond_init(&hasher->done, NULL);
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&hasher->done, &monotonic);
+    pthread_condattr_destroy(&monotonic);
     hasher->started = thread_start(&hasher->thread, hasher_run, hasher) == 0;
     return hasher;
 }

@@ -9,6 +9,7 @@
 #define NODE_SHARD_HASHER_H
 
 #include "node/shard/checksum.h"
+#include "node/shard/interrupt.h"
 
 #define HASHER_AHEAD_MAX 16 /* entries pushed and not hashed; push waits beyond */
 
@@ -25,8 +26,10 @@ struct hasher_entry {
 struct fs_watcher;
 
 /* NULL: no memory. watcher: hears of each piece that is hashed, on the hasher's thread; NULL:
- * nobody does. Once it said false nothing more is hashed. */
-struct hasher *hasher_create(enum checksum_kind kind, const struct fs_watcher *watcher);
+ * nobody does. interrupt: is asked while push and wait do, on their thread; NULL: nobody is. Once
+ * one of the two said to break off nothing more is hashed. */
+struct hasher *hasher_create(enum checksum_kind kind, const struct fs_watcher *watcher,
+                             struct interrupt *interrupt);
 /* Gives up what was not hashed yet. NULL-safe. */
 void hasher_destroy(struct hasher **hasher);
 

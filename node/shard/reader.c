@@ -25,7 +25,8 @@ struct reader {
     const struct reader_range *ranges;
     size_t count;
     struct checksum *sum;
-    char *skip; /* WINDOW chunks, or NULL: nothing is skipped */
+    struct interrupt *interrupt; /* the first thread asks */
+    char *skip;                  /* WINDOW chunks, or NULL: nothing is skipped */
 
     pthread_mutex_t mutex; /* the rest */
     pthread_cond_t changed;
@@ -104,6 +105,18 @@ static void hash_one(struct reader *r)
     r->hashed++;
 }
 
+/* Mutex held; it is free while the program is asked. */
+static void look_for_interrupt(struct reader *r)
+{
+    bool said;
+
+    pthread_mutex_unlock(&r->mutex);
+    said = interrupt_look(r->interrupt);
+    pthread_mutex_lock(&r->mutex);
+    if (said && r->code == 0)
+        r->code = ECANCELED;
+}
+
 static void reader_tell(struct reader *r)
 {
     if (r->waiting > 0)
@@ -132,6 +145,8 @@ static void reader_work(struct reader *r, bool second, bool hashes)
             break;
         else
             wait_for_other(r);
+        if (!second)
+            look_for_interrupt(r);
         reader_tell(r);
     }
     reader_tell(r);
@@ -159,9 +174,11 @@ static void reader_read_all(struct reader *r)
         pthread_join(thread, NULL);
 }
 
-int reader_read(int fd, const struct reader_range *ranges, size_t count, struct checksum *sum)
+int reader_read(int fd, const struct reader_range *ranges, size_t count, struct checksum *sum,
+                struct interrupt *interrupt)
 {
-    struct reader r = {.fd = fd, .ranges = ranges, .count = count, .sum = sum};
+    struct reader r = {
+        .fd = fd, .ranges = ranges, .count = count, .sum = sum, .interrupt = interrupt};
     bool skips = false;
 
     for (size_t i = 0; i < count; i++)

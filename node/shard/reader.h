@@ -8,6 +8,7 @@
 #define NODE_SHARD_READER_H
 
 #include "node/shard/checksum.h"
+#include "node/shard/interrupt.h"
 
 struct reader_range { /* of a file, in its order, without a hole */
     uint64_t offset, size;
@@ -15,7 +16,8 @@ struct reader_range { /* of a file, in its order, without a hole */
 };
 
 /* Reads all ranges, and updates sum with them. Returns 0, an errno value (ENOMEM: nothing was
- * read), or FS_END: the file is shorter. */
-int reader_read(int fd, const struct reader_range *ranges, size_t count, struct checksum *sum);
+ * read; ECANCELED: interrupt, which may be NULL, broke it off), or FS_END: the file is shorter. */
+int reader_read(int fd, const struct reader_range *ranges, size_t count, struct checksum *sum,
+                struct interrupt *interrupt);
 
 #endif

@@ -39,11 +39,18 @@ static void begin_writeback(struct out *out)
     out->begun_bytes = out->bytes;
 }
 
+bool safetensors_is_stopped(struct safetensors_watch *watch)
+{
+    if (watch == NULL)
+        return false;
+    if (interrupt_look(watch->interrupt))
+        atomic_store(&watch->stop, true);
+    return atomic_load(&watch->stop);
+}
+
 static int out_write(struct out *out, const void *data, size_t size)
 {
-    int code = out->watch != NULL && atomic_load(&out->watch->stop)
-                   ? ECANCELED
-                   : fs_write_all(out->fd, data, size);
+    int code = safetensors_is_stopped(out->watch) ? ECANCELED : fs_write_all(out->fd, data, size);
 
     if (code != 0)
         return code;
@@ -54,6 +61,7 @@ static int out_write(struct out *out, const void *data, size_t size)
     return 0;
 }
 
+/* On a thread of ours: it asks nobody. */
 static bool disk_went(uint64_t bytes, void *arg)
 {
     struct out *out = arg;
@@ -64,6 +72,14 @@ static bool disk_went(uint64_t bytes, void *arg)
     return !atomic_load(&out->watch->stop);
 }
 
+/* On the thread that saves. */
+static bool disk_has(uint64_t bytes, void *arg)
+{
+    struct out *out = arg;
+
+    return disk_went(bytes, arg) && !safetensors_is_stopped(out->watch);
+}
+
 static int out_flush(struct out *out)
 {
     int code = out_write(out, out->buffer, out->used);
@@ -72,14 +88,26 @@ static int out_flush(struct out *out)
     return code;
 }
 
+static int put_direct(struct out *out, const char *data, uint64_t size)
+{
+    int code = 0;
+
+    for (uint64_t at = 0; at < size && code == 0; at += DIRECT_PIECE_BYTES) {
+        uint64_t n = size - at < DIRECT_PIECE_BYTES ? size - at : DIRECT_PIECE_BYTES;
+
+        code =
+            safetensors_is_stopped(out->watch) ? ECANCELED : direct_put(out->direct, data + at, n);
+    }
+    out->bytes += size;
+    return code;
+}
+
 static int out_put(struct out *out, const char *data, uint64_t size)
 {
     int code = 0;
 
-    if (out->direct != NULL) {
-        out->bytes += size;
-        return direct_put(out->direct, data, size);
-    }
+    if (out->direct != NULL)
+        return put_direct(out, data, size);
     while (size > 0 && code == 0) {
         size_t n = FS_CHUNK_BYTES - out->used;
 
@@ -166,7 +194,7 @@ static int write_file(struct out *out, const struct safetensors_layout *layout, 
     out_begin(out, file_bytes);
     code = out_end(out, write_bytes(out, layout, count, table));
     if (code == 0)
-        code = fs_await_disk(out->fd, out->bytes, &(struct fs_watcher){disk_went, out});
+        code = fs_await_disk(out->fd, out->bytes, &(struct fs_watcher){disk_has, out});
     if (code == 0 && fs_fsync(out->fd) != 0)
         code = errno;
     if (code == 0)
@@ -211,7 +239,9 @@ enum muster_status safetensors_save(const char *path, const struct muster_state 
         return status;
     table = malloc(layout.table_bytes);
     out.buffer = aligned_alloc(4096, FS_CHUNK_BYTES);
-    out.hasher = table != NULL && out.buffer != NULL ? hasher_create(kind, slow) : NULL;
+    out.hasher = table != NULL && out.buffer != NULL
+                     ? hasher_create(kind, slow, watch != NULL ? watch->interrupt : NULL)
+                     : NULL;
     if (out.hasher != NULL)
         code = create_file(path, &out, &layout, state, table);
     if (code == 0) {

@@ -13,6 +13,7 @@
 #define NODE_SHARD_SAFETENSORS_H
 
 #include "node/shard/checksum.h"
+#include "node/shard/interrupt.h"
 #include "node/shard/safetensors_header.h"
 #include "schema/manifest/manifest.h"
 
@@ -24,8 +25,11 @@
 struct safetensors_watch {
     _Atomic uint64_t
         bytes; /* written so far, and again what of it the disk has: grows as long as it goes on */
-    atomic_bool stop; /* set it, and the save fails soon with ECANCELED */
+    atomic_bool stop;            /* set it, and the save fails soon with ECANCELED */
+    struct interrupt *interrupt; /* NULL = nobody is asked; the thread that saves sets stop by it */
 };
+/* Is it to be broken off? The thread that saves. NULL-safe. */
+bool safetensors_is_stopped(struct safetensors_watch *watch);
 
 /* Creates the file (E_EXISTS if it is there: untouched), writes, fsyncs; the directory's name for
  * it is the caller's to sync. Blocks for the disk. Reads the state's memory. watch may be NULL.
@@ -40,11 +44,17 @@ enum muster_status safetensors_save(const char *path, const struct muster_state 
  * Entries of the file that the state does not have are skipped.
  * E_NOT_FOUND, E_IO; E_CORRUPT: size, header or checksum, with the tensor that is damaged;
  * E_RESTORE: an entry of the state is missing there or has another type or shape (named);
- * E_UNSUPPORTED, E_NOMEM. On each of these the state's memory is as before, except when err says
- * that the state is partly overwritten: damage inside a large file, or a file that changed or
- * failed while it was read. */
+ * E_UNSUPPORTED, E_NOMEM; E_INTERRUPTED: interrupt (NULL: nobody is asked) broke it off. On each of
+ * these the state's memory is as before, except when err says that the state is partly overwritten:
+ * damage inside a large file, or a file that changed or failed, or a program that was interrupted,
+ * while it was read. */
 enum muster_status safetensors_restore(const char *path, uint64_t bytes, const char *checksum,
-                                       const struct muster_state *state, struct muster_error *err);
+                                       const struct muster_state *state,
+                                       struct interrupt *interrupt, struct muster_error *err);
+/* What a restore's caller is told, of one that ended with this status: E_INTERRUPTED if interrupt
+ * broke it off. */
+enum muster_status safetensors_told(enum muster_status status, const struct interrupt *interrupt,
+                                    const char *path, struct muster_error *err);
 
 /* A tensor of the file that the state has no entry for; "" if it has all, or the file cannot be
  * read. */

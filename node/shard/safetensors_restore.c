@@ -17,6 +17,17 @@
 #define UNTOUCHED "nothing was restored"
 #define UNFIT UNTOUCHED "; register it as it was saved, or restore another checkpoint"
 
+enum muster_status safetensors_told(enum muster_status status, const struct interrupt *interrupt,
+                                    const char *path, struct muster_error *err)
+{
+    if (status == MUSTER_OK || interrupt == NULL || !interrupt->said)
+        return status;
+    return error_set(err, MUSTER_E_INTERRUPTED,
+                     "the program was interrupted while it restored %.600s; the state "
+                     "may be partly overwritten: do not train on it, restore again",
+                     path);
+}
+
 /* --- damage -------------------------------------------------------------------------------- */
 
 static enum muster_status damaged(struct safetensors_file *file, const char *found,
@@ -43,12 +54,13 @@ static enum muster_status check_size(const struct safetensors_file *file, uint64
 
 /* All of the file against its checksum, before any of it is used. */
 static enum muster_status verify(struct safetensors_file *file, const char *checksum,
-                                 struct muster_error *err)
+                                 struct interrupt *interrupt, struct muster_error *err)
 {
+    const struct fs_watcher watcher = {interrupt_went, interrupt};
     char found[MANIFEST_CHECKSUM_SIZE];
     uint64_t bytes = 0;
     enum muster_status status =
-        checksum_fd(file->fd, file->path, checksum_kind_of(checksum), &bytes, found, err);
+        checksum_fd(file->fd, file->path, checksum_kind_of(checksum), &watcher, &bytes, found, err);
 
     if (status == MUSTER_OK && strcmp(found, checksum) != 0)
         return damaged(file, found, checksum, UNTOUCHED, err);
@@ -130,7 +142,8 @@ static enum muster_status match(const struct safetensors_index *index,
 /* --- reading ------------------------------------------------------------------------------- */
 
 static int read_tensors(const struct safetensors_file *file,
-                        const struct state_item *const *targets, struct checksum *sum)
+                        const struct state_item *const *targets, struct checksum *sum,
+                        struct interrupt *interrupt)
 {
     size_t count = safetensors_index_count(file->index);
     struct reader_range *ranges = calloc(count + 1, sizeof *ranges);
@@ -144,7 +157,7 @@ static int read_tensors(const struct safetensors_file *file,
                                           .to = targets[i] == NULL ? NULL : targets[i]->data};
     }
     if (ranges != NULL)
-        code = reader_read(file->fd, ranges, count, sum);
+        code = reader_read(file->fd, ranges, count, sum, interrupt);
     free(ranges);
     return code;
 }
@@ -152,6 +165,7 @@ static int read_tensors(const struct safetensors_file *file,
 static enum muster_status safetensors_restore_read_all(struct safetensors_file *file,
                                                        const struct state_item *const *targets,
                                                        const char *checksum,
+                                                       struct interrupt *interrupt,
                                                        struct muster_error *err)
 {
     struct checksum *sum = checksum_create(checksum_kind_of(checksum));
@@ -160,7 +174,7 @@ static enum muster_status safetensors_restore_read_all(struct safetensors_file *
 
     if (sum != NULL) {
         checksum_update(sum, file->header, (size_t)file->header_size);
-        code = read_tensors(file, targets, sum);
+        code = read_tensors(file, targets, sum, interrupt);
         checksum_text(sum, found);
     }
     checksum_destroy(&sum);
@@ -203,19 +217,21 @@ static enum muster_status safetensors_restore_prepare(struct safetensors_file *f
 }
 
 static enum muster_status restore_opened(struct safetensors_file *file, const char *checksum,
-                                         const struct muster_state *state, struct muster_error *err)
+                                         const struct muster_state *state,
+                                         struct interrupt *interrupt, struct muster_error *err)
 {
     const struct state_item **targets = NULL;
     bool small = file->size <= SAFETENSORS_VERIFY_FIRST_BYTES;
-    enum muster_status status = small ? verify(file, checksum, err) : MUSTER_OK;
+    enum muster_status status = small ? verify(file, checksum, interrupt, err) : MUSTER_OK;
 
     if (status != MUSTER_OK)
         return status;
     status = safetensors_restore_prepare(file, state, &targets, err);
     if (status != MUSTER_OK) { /* a name that damage made another's is damage */
         struct muster_error damage;
-        enum muster_status whole =
-            small || status == MUSTER_E_NOMEM ? MUSTER_OK : verify(file, checksum, &damage);
+        enum muster_status whole = small || status == MUSTER_E_NOMEM
+                                       ? MUSTER_OK
+                                       : verify(file, checksum, interrupt, &damage);
 
         if (whole == MUSTER_OK)
             return status;
@@ -224,13 +240,14 @@ static enum muster_status restore_opened(struct safetensors_file *file, const ch
         return whole;
     }
     posix_fadvise(file->fd, 0, 0, POSIX_FADV_SEQUENTIAL); /* a hint; its failure changes nothing */
-    status = safetensors_restore_read_all(file, targets, checksum, err);
+    status = safetensors_restore_read_all(file, targets, checksum, interrupt, err);
     free(targets);
     return status;
 }
 
 enum muster_status safetensors_restore(const char *path, uint64_t bytes, const char *checksum,
-                                       const struct muster_state *state, struct muster_error *err)
+                                       const struct muster_state *state,
+                                       struct interrupt *interrupt, struct muster_error *err)
 {
     struct safetensors_file file;
     enum muster_status status = safetensors_file_open(path, &file, err);
@@ -239,9 +256,9 @@ enum muster_status safetensors_restore(const char *path, uint64_t bytes, const c
         return status;
     status = check_size(&file, bytes, err);
     if (status == MUSTER_OK)
-        status = restore_opened(&file, checksum, state, err);
+        status = restore_opened(&file, checksum, state, interrupt, err);
     safetensors_file_close(&file);
-    return status;
+    return safetensors_told(status, interrupt, path, err);
 }
 
 void safetensors_find_left(const char *path, const struct muster_state *state,

@@ -176,7 +176,7 @@ static bool seal_went(uint64_t bytes, void *arg)
     struct safetensors_watch *watch = arg;
 
     atomic_fetch_add(&watch->bytes, bytes);
-    return !atomic_load(&watch->stop);
+    return !safetensors_is_stopped(watch);
 }
 
 static enum muster_status sum_up(const char *dir, const char *name, const struct fs_list *list,

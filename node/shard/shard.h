@@ -82,6 +82,7 @@ struct shard_restore {
     bool own_parts; /* one shard is read, and such an entry takes the part that this shard has */
     const struct muster_state *state; /* either this ... */
     shard_restore_fn *restore_fn;     /* ... or this */
+    struct interrupt *interrupt;      /* NULL: nobody is asked whether to break it off */
     bool any_world_size;              /* restore_fn reads what any number of ranks saved */
     void *arg;
     char *ret_left; /* may be NULL; else STATE_NAME_MAX + 1 bytes for a tensor that was saved and
@@ -95,8 +96,8 @@ struct shard_restore {
  * the manifest. *ret_manifest (may be NULL; else owned, manifest_destroy) has epoch, position and
  * run calls. E_NOT_FOUND: no such checkpoint. E_RESTORE: unfinished, another step, kind, tensor; or
  * restore_fn failed (its code in err). E_LAYOUT, E_JOB: not this one's. E_CORRUPT: damage, with the
- * file. E_SIGNATURE: not signed by `signer`. E_IO, E_NOMEM. The state's memory is as before, see
- * safetensors_restore. */
+ * file. E_SIGNATURE: not signed by `signer`. E_INTERRUPTED: `interrupt` said so. E_IO, E_NOMEM. The
+ * state's memory is as before, see safetensors_restore. */
 enum muster_status shard_restore(const struct shard_restore *request,
                                  struct manifest **ret_manifest, struct muster_error *err);
 

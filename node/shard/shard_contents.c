@@ -205,12 +205,12 @@ static const struct wire_file *file_of(const struct contents *c, const char *nam
 /* An open file of the size that was saved, into memory of that size. */
 static enum muster_status read_summed(const struct safetensors_file *from,
                                       const struct wire_file *told, void *to,
-                                      struct muster_error *err)
+                                      struct interrupt *interrupt, struct muster_error *err)
 {
     const struct reader_range all = {.size = told->bytes, .to = to};
     struct checksum *sum = checksum_create(checksum_kind_of(told->checksum));
     char found[MANIFEST_CHECKSUM_SIZE] = "";
-    int code = sum != NULL ? reader_read(from->fd, &all, 1, sum) : ENOMEM;
+    int code = sum != NULL ? reader_read(from->fd, &all, 1, sum, interrupt) : ENOMEM;
 
     if (code == 0)
         checksum_text(sum, found);
@@ -252,7 +252,7 @@ static enum muster_status read_file(const struct contents *c, const struct wire_
                            "%.600s has %" PRIu64 " bytes, %" PRIu64 " were saved: it was %s", path,
                            file.size, told->bytes, file.size < told->bytes ? "cut" : "added to");
     else
-        status = read_summed(&file, told, item->data, err);
+        status = read_summed(&file, told, item->data, c->of->interrupt, err);
     safetensors_file_close(&file);
     return status;
 }
@@ -273,6 +273,7 @@ static enum muster_status read_tensors(const struct contents *c, const struct mu
                                           .wholes = true,
                                           .own_parts = c->of->rank >= 0,
                                           .signer = c->of->signer,
+                                          .interrupt = c->of->interrupt,
                                           .state = state};
     bool is_dir = false;
     enum muster_status status = MUSTER_OK;
@@ -315,7 +316,8 @@ enum muster_status shard_contents_read(const struct shard_contents *of,
         return status;
     status = state_create(&tensors, err);
     if (status == MUSTER_OK)
-        status = read_all(&c, state, tensors, err);
+        status = safetensors_told(read_all(&c, state, tensors, err), of->interrupt,
+                                  of->checkpoint_path, err);
     state_destroy(&tensors);
     return contents_close(&c, status, err);
 }

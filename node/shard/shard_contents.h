@@ -14,6 +14,7 @@ struct shard_contents {
     const char *checkpoint_path;
     const char *signer; /* NULL: no signature is asked for */
     int rank;
+    struct interrupt *interrupt; /* NULL: nobody is asked whether to break a read off */
 };
 
 /* The manifest's own members and, in place of its shards, files and tensors by name:
@@ -28,7 +29,8 @@ enum muster_status shard_contents_text(const struct shard_contents *of, char **r
 
 /* Fills each entry of the state: from the tensor of its name, or from the file of that path.
  * Also E_NOT_FOUND: there is neither, and err names it. E_RESTORE: it has another type, shape or
- * size. The state's memory is as before, unless err says that it is partly overwritten. */
+ * size. E_INTERRUPTED. The state's memory is as before, unless err says that it is partly
+ * overwritten. */
 enum muster_status shard_contents_read(const struct shard_contents *of,
                                        const struct muster_state *state, struct muster_error *err);
 

@@ -382,7 +382,10 @@ static enum muster_status read_tensor(const struct reshard *r, const struct safe
 
         if (!copy_piece(rows, NULL, at, n, NULL))
             continue;
-        code = fs_pread_all(file->fd, r->buffer, (size_t)n, file->header_size + tensor->begin + at);
+        code = interrupt_look(r->request->interrupt)
+                   ? ECANCELED
+                   : fs_pread_all(file->fd, r->buffer, (size_t)n,
+                                  file->header_size + tensor->begin + at);
         if (code != 0 || !sums_piece_is_whole(file->table, place, r->buffer, (size_t)n))
             return piece_failed(file, tensor->name, at, code, err);
         copy_piece(rows, r->buffer, at, n, item->data);
@@ -435,13 +438,14 @@ static bool is_needed(const struct reshard *r, uint64_t rank)
 static enum muster_status check_signed(const struct reshard *r, const struct safetensors_file *file,
                                        const struct wire_file *told, struct muster_error *err)
 {
+    const struct fs_watcher watcher = {interrupt_went, r->request->interrupt};
     char found[MANIFEST_CHECKSUM_SIZE];
     uint64_t bytes = 0;
     enum muster_status status =
         r->request->signer == NULL
             ? MUSTER_OK
-            : checksum_fd(file->fd, file->path, checksum_kind_of(told->checksum), &bytes, found,
-                          err);
+            : checksum_fd(file->fd, file->path, checksum_kind_of(told->checksum), &watcher, &bytes,
+                          found, err);
 
     if (r->request->signer == NULL || status != MUSTER_OK || strcmp(found, told->checksum) == 0)
         return status;

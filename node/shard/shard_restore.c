@@ -60,16 +60,18 @@ enum muster_status shard_damage(enum muster_status status, struct muster_error *
 
 static enum muster_status shard_restore_verify_file(const char *checkpoint_path,
                                                     const struct wire_file *file,
+                                                    struct interrupt *interrupt,
                                                     struct muster_error *err)
 {
+    const struct fs_watcher watcher = {interrupt_went, interrupt};
     char path[FS_PATH_MAX];
     char checksum[MANIFEST_CHECKSUM_SIZE];
     uint64_t bytes;
     enum muster_status status = fs_path(path, err, "%s/%s", checkpoint_path, file->path);
 
     if (status == MUSTER_OK)
-        status = shard_damage(checksum_file_watched(path, checksum_kind_of(file->checksum), NULL,
-                                                    &bytes, checksum, err),
+        status = shard_damage(checksum_file_watched(path, checksum_kind_of(file->checksum),
+                                                    &watcher, &bytes, checksum, err),
                               err);
     if (status != MUSTER_OK)
         return status;
@@ -84,14 +86,21 @@ static enum muster_status shard_restore_verify_file(const char *checkpoint_path,
     return MUSTER_OK;
 }
 
-enum muster_status shard_verify(const char *checkpoint_path, const struct manifest_shard *shard,
-                                struct muster_error *err)
+static enum muster_status verify_files(const char *checkpoint_path,
+                                       const struct manifest_shard *shard,
+                                       struct interrupt *interrupt, struct muster_error *err)
 {
     enum muster_status status = MUSTER_OK;
 
     for (size_t i = 0; i < shard->file_count && status == MUSTER_OK; i++)
-        status = shard_restore_verify_file(checkpoint_path, &shard->files[i], err);
+        status = shard_restore_verify_file(checkpoint_path, &shard->files[i], interrupt, err);
     return status;
+}
+
+enum muster_status shard_verify(const char *checkpoint_path, const struct manifest_shard *shard,
+                                struct muster_error *err)
+{
+    return verify_files(checkpoint_path, shard, NULL, err);
 }
 
 enum muster_status shard_manifest_signed(const char *checkpoint_path, const char *signer,
@@ -211,7 +220,8 @@ static enum muster_status restore_state(const struct shard_restore *request,
         return status;
     if (manifest->layout == LAYOUT_SHARDED && shard_is_split_otherwise(path, request->state))
         return shard_reshard(request, manifest, err);
-    return shard_damage(safetensors_restore(path, file->bytes, file->checksum, request->state, err),
+    return shard_damage(safetensors_restore(path, file->bytes, file->checksum, request->state,
+                                            request->interrupt, err),
                         err);
 }
 
@@ -221,7 +231,8 @@ static enum muster_status verify_dir(const struct shard_restore *request,
                                      struct muster_error *err)
 {
     char name[DIR_NAME_SIZE];
-    enum muster_status status = shard_verify(request->checkpoint_path, shard, err);
+    enum muster_status status =
+        verify_files(request->checkpoint_path, shard, request->interrupt, err);
 
     dir_shard_name(shard->rank, shard->incarnation, name);
     if (status == MUSTER_OK)
@@ -367,7 +378,8 @@ enum muster_status shard_restore(const struct shard_restore *request,
         return status;
     status = shard_restore_check_request(request, manifest, err);
     if (status == MUSTER_OK)
-        status = restore_shard(request, manifest, err);
+        status = safetensors_told(restore_shard(request, manifest, err), request->interrupt,
+                                  request->checkpoint_path, err);
     if (status == MUSTER_OK)
         find_left(request, own_shard(request, manifest));
     if (status == MUSTER_OK && ret_manifest != NULL)

@@ -60,6 +60,9 @@ struct lane {
     const struct muster_state *source;
     uint64_t from, to;
     _Atomic uint64_t *copied_bytes;
+    struct interrupt
+        *interrupt; /* of the thread that asked for the copy; others only look at stop */
+    atomic_bool *stop;
     pthread_t thread;
     bool started;
 };
@@ -84,14 +87,16 @@ static void copy_streamed(char *to, const char *from, size_t size)
     memcpy(to, from, size);
 }
 
-static void copy_watched(char *to, const char *from, size_t size, _Atomic uint64_t *copied_bytes)
+static void copy_watched(const struct lane *lane, char *to, const char *from, size_t size)
 {
-    while (size > 0) {
+    while (size > 0 && !atomic_load(lane->stop)) {
         size_t part = size < COPY_BYTES ? size : COPY_BYTES;
 
         copy_streamed(to, from, part);
-        if (copied_bytes != NULL)
-            atomic_fetch_add(copied_bytes, part);
+        if (lane->copied_bytes != NULL)
+            atomic_fetch_add(lane->copied_bytes, part);
+        if (interrupt_look(lane->interrupt))
+            atomic_store(lane->stop, true);
         to += part;
         from += part;
         size -= part;
@@ -110,8 +115,7 @@ static void *copy_lane(void *arg)
         uint64_t end = lane->to - at < item->size_bytes ? lane->to - at : item->size_bytes;
 
         if (first < end)
-            copy_watched(to + first, (const char *)item->data + first, (size_t)(end - first),
-                         lane->copied_bytes);
+            copy_watched(lane, to + first, (const char *)item->data + first, (size_t)(end - first));
         at += item->size_bytes;
         to += room_of(item);
     }
@@ -131,10 +135,11 @@ static size_t lanes_for(uint64_t bytes)
 }
 
 /* One core does not fill the memory's bandwidth, and training waits. This thread copies the parts
- * that no other thread could be had for. */
-static void copy_all(const struct snapshot *snapshot, const struct muster_state *source,
-                     _Atomic uint64_t *copied_bytes)
+ * that no other thread could be had for. False: it was broken off. */
+static bool copy_all(const struct snapshot *snapshot, const struct muster_state *source,
+                     _Atomic uint64_t *copied_bytes, struct interrupt *interrupt)
 {
+    atomic_bool stop = false;
     struct lane lanes[LANES_MAX];
     const uint64_t bytes = source->size_bytes;
     const size_t count = lanes_for(bytes);
@@ -144,14 +149,18 @@ static void copy_all(const struct snapshot *snapshot, const struct muster_state 
                                  .source = source,
                                  .from = bytes / count * i,
                                  .to = i + 1 < count ? bytes / count * (i + 1) : bytes,
-                                 .copied_bytes = copied_bytes};
+                                 .copied_bytes = copied_bytes,
+                                 .stop = &stop};
         lanes[i].started = i > 0 && thread_start(&lanes[i].thread, copy_lane, &lanes[i]) == 0;
-        if (!lanes[i].started)
-            copy_lane(&lanes[i]);
+        if (lanes[i].started)
+            continue;
+        lanes[i].interrupt = interrupt;
+        copy_lane(&lanes[i]);
     }
     for (size_t i = 1; i < count; i++)
         if (lanes[i].started)
             pthread_join(lanes[i].thread, NULL);
+    return !atomic_load(&stop);
 }
 
 /* The state that the copies belong to. */
@@ -173,7 +182,8 @@ static enum muster_status list_items(struct snapshot *snapshot, const struct mus
 }
 
 enum muster_status snapshot_take(struct snapshot *snapshot, const struct muster_state *source,
-                                 _Atomic uint64_t *copied_bytes, struct muster_error *err)
+                                 _Atomic uint64_t *copied_bytes, struct interrupt *interrupt,
+                                 struct muster_error *err)
 {
     enum muster_status status;
 
@@ -185,9 +195,10 @@ enum muster_status snapshot_take(struct snapshot *snapshot, const struct muster_
                  ? list_items(snapshot, source, err)
                  : error_set(err, MUSTER_E_NOMEM, "no memory for a copy of the state of %llu bytes",
                              (unsigned long long)source->size_bytes);
-    if (status == MUSTER_OK)
-        copy_all(snapshot, source, copied_bytes);
-    else
+    if (status == MUSTER_OK && !copy_all(snapshot, source, copied_bytes, interrupt))
+        status = error_set(err, MUSTER_E_INTERRUPTED,
+                           "the program was interrupted while its state was copied");
+    if (status != MUSTER_OK)
         state_destroy(&snapshot->state);
     return status;
 }

@@ -4,6 +4,7 @@
 #ifndef NODE_SHARD_SNAPSHOT_H
 #define NODE_SHARD_SNAPSHOT_H
 
+#include "node/shard/interrupt.h"
 #include "node/shard/state.h"
 
 #include <stdatomic.h>
@@ -15,9 +16,11 @@ struct snapshot { /* zero at first */
 };
 
 /* snapshot->state is then the source as it is now, until the next take or clear. *copied_bytes (may
- * be NULL) grows by what is copied, as it goes. E_NOMEM: nothing was taken. */
+ * be NULL) grows by what is copied, as it goes. Nothing was taken: E_NOMEM; E_INTERRUPTED:
+ * interrupt (NULL: nobody is asked) said so. */
 enum muster_status snapshot_take(struct snapshot *snapshot, const struct muster_state *source,
-                                 _Atomic uint64_t *copied_bytes, struct muster_error *err);
+                                 _Atomic uint64_t *copied_bytes, struct interrupt *interrupt,
+                                 struct muster_error *err);
 void snapshot_clear(struct snapshot *snapshot); /* idempotent */
 
 #endif

@@ -193,7 +193,7 @@ static void restore(struct bench *b)
 {
     struct muster_error err;
 
-    if (safetensors_restore(b->shard, b->bytes, b->checksum, b->state, &err) != MUSTER_OK)
+    if (safetensors_restore(b->shard, b->bytes, b->checksum, b->state, NULL, &err) != MUSTER_OK)
         fail(err.text);
 }
 
@@ -243,7 +243,7 @@ static void hold(struct bench *b)
 {
     struct muster_error err;
 
-    if (snapshot_take(&b->snapshot, b->state, NULL, &err) != MUSTER_OK)
+    if (snapshot_take(&b->snapshot, b->state, NULL, NULL, &err) != MUSTER_OK)
         fail(err.text);
 }
 

@@ -63,7 +63,7 @@ static void save_and_restore(const struct safetensors_index *index, uint64_t dat
     must(safetensors_save(path, state, &fact, 1, NULL, CHECKSUM_XXH3, &bytes, checksum, &err) ==
          MUSTER_OK);
     memset(memory, 0, (size_t)data_bytes);
-    must(safetensors_restore(path, bytes, checksum, state, &err) == MUSTER_OK);
+    must(safetensors_restore(path, bytes, checksum, state, NULL, &err) == MUSTER_OK);
     must(memcmp(memory, wanted, (size_t)data_bytes) == 0);
     unlink(path);
     state_destroy(&state);
@@ -144,7 +144,7 @@ static void try_file(const uint8_t *data, size_t size)
     must(fs_write_new(path, data, size, &err) == MUSTER_OK);
     checksum_update(sum, data, size);
     checksum_text(sum, text);
-    status = safetensors_restore(path, size, text, state, &err);
+    status = safetensors_restore(path, size, text, state, NULL, &err);
     must(status == MUSTER_OK || status == MUSTER_E_CORRUPT || status == MUSTER_E_RESTORE ||
          status == MUSTER_E_UNSUPPORTED);
     must(status == MUSTER_OK || memcmp(memory, before, sizeof memory) == 0);

@@ -90,7 +90,7 @@ static int read_file(const char *path)
     int wrong = 0;
 
     if (checksum_file(path, &bytes, checksum, &err) != MUSTER_OK ||
-        safetensors_restore(path, bytes, checksum, state, &err) != MUSTER_OK)
+        safetensors_restore(path, bytes, checksum, state, NULL, &err) != MUSTER_OK)
         wrong += printf("%s\n", err.text);
     for (size_t i = 0; i < ENTRIES; i++)
         for (uint64_t k = 0; k < bytes_of(&entries[i]); k++)

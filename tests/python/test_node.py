@@ -4,10 +4,11 @@ import os
 import random
 import signal
 import socket
+import subprocess
 import time
 
 import pytest
-from conftest import await_that
+from conftest import PROGRAMS, await_that
 
 
 def line_with(process, text):
@@ -127,6 +128,53 @@ def test_A6_ctrl_c_ends_a_reader_that_has_a_pin_while_the_broker_sleeps(world):
     took = time.monotonic() - began
     world.broker.send_signal(signal.SIGCONT)
     assert process.returncode == 130 and took < 1.0, (took, text)
+
+
+@pytest.fixture
+def slow_disk(tmp_path):
+    """The environment of slow_disk.py."""
+    library = tmp_path / "slow_disk.so"
+    source = PROGRAMS / "slow_disk.c"
+    subprocess.run(["cc", "-shared", "-fPIC", "-O1", source, "-o", library, "-ldl"], check=True)
+    return {"LD_PRELOAD": str(library)}
+
+
+@pytest.mark.parametrize("what", ["restore", "read", "save", "alone"])
+def test_A6_ctrl_c_ends_a_long_restore_or_save_within_a_second(world, slow_disk, what):
+    made = world.python("slow_disk.py", "make", env=slow_disk)
+    text, _ = made.communicate(timeout=60)
+    assert made.returncode == 0, text
+    nobody = {"MUSTER_BROKER": "tcp://127.0.0.1:9"} if what == "alone" else {}
+    directory = world.directory / "checkpoints"
+    process = world.python("slow_disk.py", what, env={**slow_disk, **nobody}, cwd=directory)
+    line_with(process, "blocks")
+    time.sleep(1.0)  # into the call
+    began = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    text, _ = process.communicate(timeout=60)
+    took = time.monotonic() - began
+    assert process.returncode == 130 and took < 1.0, (took, text)
+    assert "muster: " in text and "was interrupted while it" in text, text
+    rows = world.client.checkpoints("job")
+    assert [row.step for row in rows if row.state == "committed"] == [1], rows
+    names = {path.name for path in directory.iterdir()}
+    assert names - {".muster"} == {"0"}, names
+
+
+def test_A6_a_save_that_is_broken_off_is_not_committed_and_no_rank_waits_for_it(world, slow_disk):
+    launch = world.run(
+        2, "slow_disk.py", "save", options=("--max-failures", "0"), env={**slow_disk, "SLOW_RANK": "1"}
+    )
+    await_that("the save of rank 1", lambda: "blocks" in launch.log(1))
+    time.sleep(1.0)  # into it
+    (node,) = [row for row in world.nodes() if row.rank == 1]
+    began = time.monotonic()
+    os.kill(node.pid, signal.SIGINT)
+    launch.end()
+    assert time.monotonic() - began < 5.0  # a bound of muster's own, STUCK_MS, is a minute
+    assert "KeyboardInterrupt after" in launch.log(1)
+    assert "rank 1" in launch.log(0) and "was interrupted" in launch.log(0), launch.log(0)
+    assert not [row for row in world.client.checkpoints("job") if row.state == "committed"]
 
 
 def test_A6_the_other_ranks_learn_who_was_interrupted(world):

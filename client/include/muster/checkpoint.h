@@ -11,6 +11,7 @@
 
 #include <muster/status.h>
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -116,6 +117,10 @@ struct muster_read_options {
     /* Reads only what this rank saved. -1 = what all ranks saved. A tensor that was saved in parts
      * is then joined, and a tensor that differs between the ranks is refused. */
     int rank;
+    /* Asked about 10 times a second while muster_checkpoint_read reads, on the thread that called.
+     * true: it returns MUSTER_E_INTERRUPTED. Must not call muster. NULL = it reads to the end. */
+    bool (*interrupted_fn)(void *arg);
+    void *arg;
 };
 #define MUSTER_READ_OPTIONS_INIT                                      \
     {                                                                 \
@@ -148,8 +153,8 @@ MUSTER_API enum muster_status muster_checkpoint_metadata(const char *directory,
  *
  * Fails as muster_checkpoint_metadata, and with: MUSTER_E_NOT_FOUND there is no such name ·
  * MUSTER_E_RESTORE it has another type, shape or size, or differs between the ranks. The memory is
- * then as before. MUSTER_E_CORRUPT damage, in the file and tensor that the text names; entries
- * may be overwritten in part. */
+ * then as before. MUSTER_E_CORRUPT damage, in the file and tensor that the text names, and
+ * MUSTER_E_INTERRUPTED interrupted_fn said so: entries may be overwritten in part. */
 MUSTER_API enum muster_status muster_checkpoint_read(const char *directory,
                                                      const struct muster_read_options *options,
                                                      muster_state_t *state,

@@ -125,10 +125,10 @@ typedef void muster_error_fn(const struct muster_error *error, void *arg);
  * behind a log that blocks, and lines beyond 256 are lost. */
 typedef void muster_log_fn(int level, const char *text, void *arg);
 
-/* Is this wait to be broken off? Asked about 10 times a second wherever a call of the node waits,
- * on the thread that called. true: that call returns MUSTER_E_INTERRUPTED within a second, and the
- * other ranks are told that this one failed. A file that muster itself is reading or writing is
- * finished first. Must not call muster. */
+/* Is this call to be broken off? Asked about 10 times a second wherever a call of the node waits,
+ * reads or writes, on the thread that called. true: that call returns MUSTER_E_INTERRUPTED within a
+ * second, and the other ranks are told that this one failed. A save that is broken off is not
+ * committed; a restore may have overwritten part of the state. Must not call muster. */
 typedef bool muster_interrupted_fn(void *arg);
 
 /* A queue of events at nodes, which the program reads (see below). */

@@ -114,7 +114,7 @@ class WaitTimeout(Error, TimeoutError):
 
 
 class Interrupted(Error, KeyboardInterrupt):
-    """A wait of muster's was broken off by Ctrl-C."""
+    """A wait of muster's, or a read or write, was broken off by Ctrl-C."""
 
 
 class Preempted(SystemExit):

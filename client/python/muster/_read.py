@@ -8,6 +8,7 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from . import _hooks
 from ._errors import NotFoundError, check, new_error, wrong, wrong_type
 from ._native import ffi, lib
 from ._state import TrainingState
@@ -138,15 +139,16 @@ class Checkpoint(Mapping[str, Any]):
         """Fills each array of `state` in place; a checkpoint's other tensors are not read.
 
         An array of add_split gets its part of a tensor that was saved in parts. Reads each file
-        once. Raises what read raises, NotFoundError for a name that is not there, and RestoreError
+        once; Ctrl-C breaks it off. Raises what read raises, NotFoundError for a name that is not there, and RestoreError
         for another shape or dtype, or for a tensor that differs between the ranks.
         """
         state.check()
         error = new_error()
-        check(
-            lib.muster_checkpoint_read(self._directory(), self._options, state._box[0], error),
-            error,
-        )
+        hooks = _hooks.Hooks()  # of this call: other threads may read, too
+        options = ffi.new("struct muster_read_options *", self._options[0])
+        options.interrupted_fn, options.arg = lib.muster_py_interrupted, hooks.handle
+        status = lib.muster_checkpoint_read(self._directory(), options, state._box[0], error)
+        _hooks.settle(hooks, status, error)
 
     def __getitem__(self, name: str) -> Any:
         """The tensor as a NumPy array, read from the disk each time. bfloat16 and float8 need the

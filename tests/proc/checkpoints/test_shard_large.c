@@ -107,7 +107,7 @@ static int drop(void **state)
 
 static enum muster_status restore(struct fixture *f, struct muster_error *err)
 {
-    return safetensors_restore(f->path, f->bytes, f->checksum, f->state, err);
+    return safetensors_restore(f->path, f->bytes, f->checksum, f->state, NULL, err);
 }
 
 static void large_state_comes_back_and_its_checksum_is_the_files(void **state)
@@ -276,7 +276,7 @@ static void huge_file_is_whole_and_stays_out_of_the_page_cache(void **state)
     assert_int_equal(read_bytes, bytes);
     assert_string_equal(found, wanted);
     memset(data, 0, DIRECT_MIN_BYTES);
-    if (safetensors_restore(path, bytes, wanted, f->state, &err) != MUSTER_OK)
+    if (safetensors_restore(path, bytes, wanted, f->state, NULL, &err) != MUSTER_OK)
         fail_msg("%s", err.text);
     for (size_t i = 0; i < count; i++)
         if (data[i] != i * 0x9e3779b97f4a7c15)
@@ -316,7 +316,7 @@ static void reader_reads_and_hashes_in_order_whatever_is_skipped(void **state)
         if (cold && (fsync(fd) != 0 || posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED) != 0))
             fail();
         checksum_reset(sum);
-        assert_int_equal(reader_read(fd, ranges, RANGES, sum), 0);
+        assert_int_equal(reader_read(fd, ranges, RANGES, sum, NULL), 0);
         checksum_text(sum, found);
         assert_string_equal(found, wanted);
         for (size_t i = 0; i < RANGES; i++) {
@@ -327,8 +327,8 @@ static void reader_reads_and_hashes_in_order_whatever_is_skipped(void **state)
         }
     }
     scratch_cut(path, size - 1);
-    assert_int_equal(reader_read(fd, ranges, RANGES, sum), FS_END);
-    assert_int_equal(reader_read(fd, ranges, 0, sum), 0);
+    assert_int_equal(reader_read(fd, ranges, RANGES, sum, NULL), FS_END);
+    assert_int_equal(reader_read(fd, ranges, 0, sum, NULL), 0);
     close(fd);
     checksum_destroy(&sum);
     free(bytes);

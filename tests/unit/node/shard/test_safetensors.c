@@ -138,7 +138,7 @@ static enum muster_status save(struct fixture *f, struct muster_error *err)
 
 static enum muster_status restore(struct fixture *f, struct muster_error *err)
 {
-    return safetensors_restore(f->path, f->bytes, f->checksum, f->state, err);
+    return safetensors_restore(f->path, f->bytes, f->checksum, f->state, NULL, err);
 }
 
 /* Puts header and data into f->path, with the size and checksum that a manifest would have. */

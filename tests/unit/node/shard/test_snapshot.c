@@ -36,7 +36,7 @@ static void copy_stays_while_the_state_changes_and_follows_when_taken_again(void
     add(s, "a", 5, a);
     add(s, "none", 0, NULL);
     add(s, "b", sizeof b, b);
-    assert_int_equal(snapshot_take(&snapshot, s, &copied, NULL), MUSTER_OK);
+    assert_int_equal(snapshot_take(&snapshot, s, &copied, NULL, NULL), MUSTER_OK);
     assert_int_equal(copied, 7 + sizeof a + sizeof b);
     strcpy(a, "....");
     strcpy(b, "second");
@@ -46,7 +46,7 @@ static void copy_stays_while_the_state_changes_and_follows_when_taken_again(void
     assert_string_equal(state_find(snapshot.state, "b")->data, "first");
     memory = snapshot.memory;
     assert_int_equal(state_remove(s, "a", NULL), MUSTER_OK);
-    assert_int_equal(snapshot_take(&snapshot, s, NULL, NULL), MUSTER_OK);
+    assert_int_equal(snapshot_take(&snapshot, s, NULL, NULL, NULL), MUSTER_OK);
     assert_ptr_equal(snapshot.memory, memory); /* kept */
     assert_null(state_find(snapshot.state, "a"));
     assert_string_equal(state_find(snapshot.state, "b")->data, "second");
@@ -77,7 +77,7 @@ static void a_large_state_of_uneven_entries_is_copied_whole(void **state)
         snprintf(name, sizeof name, "e%zu", i);
         add(s, name, (int64_t)sizes[i], entries[i]);
     }
-    assert_int_equal(snapshot_take(&snapshot, s, &copied, NULL), MUSTER_OK);
+    assert_int_equal(snapshot_take(&snapshot, s, &copied, NULL, NULL), MUSTER_OK);
     assert_int_equal(copied, s->size_bytes);
     for (size_t i = 0; i < ENTRIES; i++) {
         snprintf(name, sizeof name, "e%zu", i);
