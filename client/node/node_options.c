@@ -102,6 +102,8 @@ static enum muster_status check_place(struct muster_node *node, struct muster_er
                                               : ROLE_EVALUATOR;
     node->layout =
         node->options.layout == MUSTER_LAYOUT_SHARDED ? LAYOUT_SHARDED : LAYOUT_REPLICATED;
+    if (node->layout == LAYOUT_REPLICATED && node->options.state != NULL)
+        return state_refuse_own(node->options.state, MUSTER_E_ARGUMENT, err);
     return MUSTER_OK;
 }
 

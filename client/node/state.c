@@ -167,6 +167,14 @@ enum muster_status muster_state_add_blob(muster_state_t *state, const char *name
     return state_add(state, &item, ret_error);
 }
 
+enum muster_status muster_state_set_own(muster_state_t *state, const char *name,
+                                        struct muster_error *ret_error)
+{
+    enum muster_status status = state_check("muster_state_set_own", state, name, ret_error);
+
+    return status != MUSTER_OK ? status : state_set_own(state, name, ret_error);
+}
+
 enum muster_status muster_state_remove(muster_state_t *state, const char *name,
                                        struct muster_error *ret_error)
 {

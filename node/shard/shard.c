@@ -110,7 +110,8 @@ static enum muster_status check_splits(const struct shard_facts *facts,
                              "one rank's state only; use layout sharded",
                              item->name);
     }
-    return MUSTER_OK;
+    return facts->layout == LAYOUT_REPLICATED ? state_refuse_own(state, MUSTER_E_SAVE, err)
+                                              : MUSTER_OK;
 }
 
 enum muster_status shard_save_state(const char *round_dir, const struct shard_facts *facts,

@@ -258,6 +258,12 @@ static void shard_reshard_take_whole(const struct reshard *r, struct wanted *wan
     wanted->item = &wanted->whole;
 }
 
+/* A reader is no rank: it says whose it reads. */
+static bool is_anothers(const struct reshard *r, const struct wanted *wanted, uint64_t rank)
+{
+    return wanted->item->own && !r->request->wholes && rank != r->request->rank;
+}
+
 static enum muster_status shard_reshard_look_at(struct reshard *r,
                                                 const struct safetensors_file *file, uint64_t rank,
                                                 struct muster_error *err)
@@ -271,7 +277,7 @@ static enum muster_status shard_reshard_look_at(struct reshard *r,
 
         place = next;
         next += sums_of(file, tensor);
-        if (wanted == NULL || wanted->item == NULL)
+        if (wanted == NULL || wanted->item == NULL || is_anothers(r, wanted, rank))
             continue;
         shard_reshard_take_whole(r, wanted, tensor);
         status = check_shape(file, wanted->item, tensor, err);
@@ -299,7 +305,10 @@ static enum muster_status check_complete(const struct reshard *r, struct muster_
         return error_set(
             err, r->request->job == NULL && !item->split.is ? MUSTER_E_NOT_FOUND : MUSTER_E_RESTORE,
             "tensor \"%s\": %s not in the shards of %.500s; nothing was restored", item->name,
-            item->split.is ? "a part of it is" : "it is", r->request->checkpoint_path);
+            item->split.is ? "a part of it is"
+            : item->own    ? "it is each rank's own, and this rank's is"
+                           : "it is",
+            r->request->checkpoint_path);
     }
     return MUSTER_OK;
 }

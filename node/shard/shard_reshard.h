@@ -9,7 +9,8 @@
  *
  * An entry that is declared as split (struct state_split) is put together from the shards' parts,
  * which must not overlap. One that is not must be the same in every shard that has it: nobody could
- * say whose is meant by a rank that was not there. */
+ * say whose is meant by a rank that was not there. A rank's own comes from the shard of its number,
+ * and from no other. */
 #ifndef NODE_SHARD_SHARD_RESHARD_H
 #define NODE_SHARD_SHARD_RESHARD_H
 

@@ -377,6 +377,8 @@ enum muster_status shard_restore(const struct shard_restore *request,
     if (manifest == NULL)
         return status;
     status = shard_restore_check_request(request, manifest, err);
+    if (status == MUSTER_OK && request->state != NULL && manifest->layout == LAYOUT_REPLICATED)
+        status = state_refuse_own(request->state, MUSTER_E_RESTORE, err);
     if (status == MUSTER_OK)
         status = safetensors_told(restore_shard(request, manifest, err), request->interrupt,
                                   request->checkpoint_path, err);

@@ -267,6 +267,29 @@ enum muster_status state_add(struct muster_state *state, const struct state_item
     return MUSTER_OK;
 }
 
+enum muster_status state_set_own(struct muster_state *state, const char *name,
+                                 struct muster_error *err)
+{
+    uint32_t entry = state->slots[state_slot_of(state, name)];
+
+    if (entry == 0)
+        return error_set(err, MUSTER_E_NOT_FOUND, "the state has no entry \"%.255s\"", name);
+    state->items[entry - 1].own = true;
+    return MUSTER_OK;
+}
+
+enum muster_status state_refuse_own(const struct muster_state *state, enum muster_status status,
+                                    struct muster_error *err)
+{
+    for (size_t i = 0; i < state->count; i++)
+        if (state->items[i].own)
+            return error_set(err, status,
+                             "entry \"%s\" is each rank's own, and layout replicated would give "
+                             "one rank's to all; use layout sharded",
+                             state->items[i].name);
+    return MUSTER_OK;
+}
+
 enum muster_status state_remove(struct muster_state *state, const char *name,
                                 struct muster_error *err)
 {

@@ -60,6 +60,7 @@ struct state_item {
     size_t dim_count;
     int64_t shape[STATE_DIMS_MAX];
     struct state_split split;
+    bool own;            /* this rank's: no other may get it */
     uint64_t size_bytes; /* set by state_add */
     void *data;          /* borrowed */
 };
@@ -84,6 +85,12 @@ enum muster_status state_remove(struct muster_state *state, const char *name,
 
 /* Borrowed until the state changes; NULL: no such name. */
 const struct state_item *state_find(const struct muster_state *state, const char *name);
+enum muster_status state_set_own(struct muster_state *state, const char *name,
+                                 struct muster_error *err); /* E_NOT_FOUND */
+/* Layout replicated gives one rank's state to all. The status, and the text names the entry, if one
+ * is a rank's own. */
+enum muster_status state_refuse_own(const struct muster_state *state, enum muster_status status,
+                                    struct muster_error *err);
 
 /* NULL when the name is valid, else what is wrong with it ("is empty", …): a static string. */
 const char *state_name_problem(const char *name);

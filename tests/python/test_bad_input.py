@@ -186,6 +186,19 @@ def test_a_layout_in_which_ranks_get_another_s_state_is_refused():
         _framework.own_parts({"layout": "replicated"})
 
 
+def test_A5_what_is_a_rank_s_own_is_refused_by_name_where_ranks_get_another_s_state(alone):
+    state = muster.TrainingState(w=numpy.zeros(3))
+    state.add("random", numpy.zeros(2), own=True)
+    for opens in (muster.Node, muster.Manager):
+        with pytest.raises(muster.ArgumentError, match="\"random\" is each rank's own, and layout"):
+            opens(state=state)
+    state.remove("random")
+    state.add_bytes("position", bytearray(8), own=True)
+    with pytest.raises(muster.ArgumentError, match="\"position\" is each rank's own"):
+        muster.Node(state=state)
+    muster.Node(state=state, layout="sharded").close()
+
+
 def test_an_array_on_a_device_that_is_not_here_is_refused_by_name():
     class Elsewhere:
         dtype = "float32"

@@ -82,13 +82,21 @@ MUSTER_API enum muster_status muster_state_add_blob(muster_state_t *state, const
  * this until one save of the launch is committed. If the parts do not fit, its save fails
  * (MUSTER_E_SAVE), the checkpoint is not committed, and the error names tensor and ranks.
  * Any number of ranks can restore such a checkpoint; each reads only what its own parts need.
- * Entries that are not split must then be the same in every rank's state; a restore checks that.
+ * Entries that are not split must then be the same in every rank's state, unless
+ * muster_state_set_own marks them; a restore checks that.
  * Otherwise as muster_state_add_tensor. */
 MUSTER_API enum muster_status muster_state_add_split(muster_state_t *state, const char *name,
                                                      enum muster_dtype dtype,
                                                      const int64_t *whole_shape, size_t dim_count,
                                                      size_t axis, int64_t begin, int64_t count,
                                                      void *data, struct muster_error *ret_error);
+
+/* Says that an entry is each rank's own, such as its random numbers: no rank gets another's. Layout
+ * replicated refuses such a state by the entry's name (MUSTER_E_ARGUMENT at open, MUSTER_E_SAVE,
+ * MUSTER_E_RESTORE). With layout sharded a job of another size gives each rank what the rank of its
+ * number saved; a rank that has nothing there is refused. MUSTER_E_NOT_FOUND: no such name. */
+MUSTER_API enum muster_status muster_state_set_own(muster_state_t *state, const char *name,
+                                                   struct muster_error *ret_error);
 
 /* Divides `length` slices among the ranks, as evenly as can be. The first ranks get the slices that
  * are left over, one each. */

@@ -98,8 +98,12 @@ class TrainingState(Mapping[str, Any]):
         for name, array in {**(arrays or {}), **named}.items():
             self.add(name, array)
 
-    def add(self, name: str, array: Any) -> None:
-        """Adds one array. Raises muster.Error for a name that is taken or longer than 255 bytes."""
+    def add(self, name: str, array: Any, *, own: bool = False) -> None:
+        """Adds one array. Raises muster.Error for a name that is taken or longer than 255 bytes.
+
+        own: it is each rank's own, such as its random numbers. No rank ever gets another's: layout
+          "replicated" refuses it by name, and so does a rank that saved none.
+        """
         dtype, shape, pointer = _memory(name, array)
         error = new_error()
         check(
@@ -108,7 +112,7 @@ class TrainingState(Mapping[str, Any]):
             ),
             error,
         )
-        self._keep(name, array, pointer, _facts(dtype, shape, pointer))
+        self._keep(name, array, pointer, _facts(dtype, shape, pointer), own)
 
     def add_split(
         self, name: str, array: Any, whole_shape: tuple[int, ...], axis: int, begin: int
@@ -148,8 +152,8 @@ class TrainingState(Mapping[str, Any]):
         )
         self._keep(name, array, pointer, _facts(dtype, shape, pointer))
 
-    def add_bytes(self, name: str, data: bytearray | memoryview) -> None:
-        """Adds opaque bytes of a fixed size, filled in place at a restore."""
+    def add_bytes(self, name: str, data: bytearray | memoryview, *, own: bool = False) -> None:
+        """Adds opaque bytes of a fixed size, filled in place at a restore. own: as of add."""
         try:
             pointer = ffi.from_buffer(data, require_writable=True)
         except (BufferError, ValueError, TypeError):
@@ -162,7 +166,7 @@ class TrainingState(Mapping[str, Any]):
             lib.muster_state_add_blob(self._box[0], _name(name), pointer, len(pointer), error),
             error,
         )
-        self._keep(name, data, pointer, None)  # a buffer in use cannot move
+        self._keep(name, data, pointer, None, own)  # a buffer in use cannot move
 
     def remove(self, name: str) -> None:
         """Takes one array out. Raises muster.Error when there is none of that name."""
@@ -175,7 +179,10 @@ class TrainingState(Mapping[str, Any]):
         """The bytes of all arrays, which a checkpoint has plus its header."""
         return int(lib.muster_state_size_bytes(self._box[0]))
 
-    def _keep(self, name: str, array: Any, pointer: Any, facts: Any) -> None:
+    def _keep(self, name: str, array: Any, pointer: Any, facts: Any, own: bool = False) -> None:
+        if own:
+            error = new_error()
+            check(lib.muster_state_set_own(self._box[0], _name(name), error), error)
         self._arrays[name] = array
         self._pointers[name] = pointer
         self._facts[name] = facts

@@ -7,6 +7,8 @@
 
 #include <cmocka.h>
 
+#include <muster/node.h>
+
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -103,6 +105,69 @@ static void restore_refuses_what_was_not_asked_for(void **state)
             "manifest.json");
     REFUSED((assert_int_equal(unlink(scratch_path(f->path, "manifest.json")), 0)), MUSTER_E_RESTORE,
             "unfinished");
+#undef REFUSED
+}
+
+/* Random numbers, say: of three ranks, each with its own. */
+static void what_is_a_ranks_own_comes_back_to_its_number_alone(void **state)
+{
+    struct shard_job *f = *state;
+    struct muster_error err = {0};
+    struct shard_restore r;
+
+    shard_job_must(muster_state_set_own(f->state, "value", &err), &err);
+    shard_job_write_round(f);
+    shard_job_must(shard_job_commit(f, &err), &err);
+    for (uint64_t world_size = 1; world_size <= WORLD + 1; world_size++)
+        for (uint64_t rank = 0; rank < world_size && rank < WORLD; rank++) {
+            r = shard_job_request(f, rank);
+            r.world_size = world_size;
+            f->value = -1;
+            shard_job_must(shard_restore(&r, NULL, &err), &err);
+            assert_int_equal(f->value, rank);
+        }
+    r.rank = WORLD; /* of four: nobody saved it */
+    f->value = -1;
+    assert_int_equal(shard_restore(&r, NULL, &err), MUSTER_E_RESTORE);
+    assert_non_null(
+        strstr(err.text, "\"value\": it is each rank's own, and this rank's is not in"));
+    assert_int_equal(f->value, -1);
+}
+
+static void layout_replicated_refuses_what_is_a_ranks_own_by_name(void **state)
+{
+    struct shard_job *f = *state;
+    struct muster_error err = {0};
+    struct shard_files files = {0};
+    struct muster_node_options options = MUSTER_NODE_OPTIONS_INIT;
+    const struct shard_facts facts = {.job = JOB, .layout = LAYOUT_REPLICATED};
+    struct shard_restore r;
+    muster_node_t *node = NULL;
+
+    f->manifest.layout = LAYOUT_REPLICATED;
+    f->manifest.shard_count = 1;
+    shard_job_write_round(f);
+    shard_job_must(shard_job_commit(f, &err), &err);
+    assert_int_equal(muster_state_set_own(f->state, "none", &err), MUSTER_E_NOT_FOUND);
+    assert_int_equal(muster_state_set_own(NULL, "value", &err), MUSTER_E_ARGUMENT);
+    shard_job_must(muster_state_set_own(f->state, "value", &err), &err);
+#define REFUSED(call, status)                                                               \
+    do {                                                                                    \
+        assert_int_equal(call, status);                                                     \
+        assert_non_null(                                                                    \
+            strstr(err.text, "\"value\" is each rank's own, and layout replicated would")); \
+    } while (0)
+    r = shard_job_request(f, 0);
+    f->value = -1;
+    REFUSED(shard_restore(&r, NULL, &err), MUSTER_E_RESTORE);
+    assert_int_equal(f->value, -1);
+    REFUSED(shard_save_state(f->round_dir, &facts, f->state, NULL, &files, &err), MUSTER_E_SAVE);
+    options.job = JOB;
+    options.rank = 0;
+    options.world_size = 2;
+    options.checkpoint_dir = f->root;
+    options.state = f->state;
+    REFUSED(muster_node_open(&options, &node, &err), MUSTER_E_ARGUMENT);
 #undef REFUSED
 }
 
@@ -328,6 +393,8 @@ int main(void)
         T(replicated_checkpoint_restores_at_every_rank_of_any_world),
         T(what_was_saved_and_is_not_wanted_is_named),
         T(restore_refuses_what_was_not_asked_for),
+        T(what_is_a_ranks_own_comes_back_to_its_number_alone),
+        T(layout_replicated_refuses_what_is_a_ranks_own_by_name),
         T(damage_of_one_rank_is_found_at_that_rank_alone),
         T(manifest_cannot_send_a_rank_to_another_ranks_file),
         T(restore_fn_gets_the_directory_once_all_its_files_are_found_whole),
