@@ -4,6 +4,7 @@ train_accelerate.py STEPS SECONDS OUTPUT [unpositioned]
 """
 
 import hashlib
+import os
 import pathlib
 import sys
 import time
@@ -19,7 +20,8 @@ import muster.torch
 steps, seconds, output = int(sys.argv[1]), float(sys.argv[2]), pathlib.Path(sys.argv[3])
 torch.set_num_threads(1)
 torch.manual_seed(1)
-muster.torch.init_process_group("gloo")
+if "RANK" in os.environ:  # mpirun says it in its own words, which Accelerate reads
+    muster.torch.init_process_group("gloo")
 accelerator = Accelerator(
     cpu=True,
     dataloader_config=DataLoaderConfiguration(
