@@ -70,7 +70,7 @@ struct muster_manager_options {
      * that starts before its job. 0 = not at all. */
     int64_t directory_timeout_ms;
     /* Read-only: as the node's option of that name, with arg. It breaks off what waits for a broker
-     * or for a new checkpoint, with MUSTER_E_INTERRUPTED. */
+     * or for a new checkpoint, and a restore, with MUSTER_E_INTERRUPTED. */
     muster_interrupted_fn *interrupted_fn;
 };
 #define MUSTER_MANAGER_OPTIONS_INIT                          \
