@@ -124,6 +124,33 @@ def test_what_a_save_callable_wrote_are_files(alone):
         checkpoint.read_file(name)
 
 
+def test_memory_that_moved_is_refused_by_name_and_not_read_into(saved):
+    checkpoint = muster.read(saved)
+    wanted = numpy.zeros(WEIGHTS.shape)
+    count = numpy.array(5)
+    state = muster.TrainingState(w=wanted, count=count)
+    wanted.resize((5, 4), refcheck=False)  # other memory, and another shape
+    with pytest.raises(muster.ArgumentError, match="state 'w' has other memory than when it was"):
+        checkpoint.load(state)
+    assert not wanted.any() and count == 5
+    wanted = numpy.zeros(WEIGHTS.shape)
+    state.remove("w")
+    state.add("w", wanted)
+    checkpoint.load(state)
+    assert numpy.array_equal(wanted, WEIGHTS) and count == 7
+
+
+def test_a_tensor_that_got_other_memory_is_not_read_into(saved):
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+    tensor = torch.zeros(3, 4, dtype=torch.float64)
+    state = muster.TrainingState(w=tensor)
+    old = tensor.data
+    tensor.data = torch.ones(3, 4, dtype=torch.float64)
+    with pytest.raises(muster.ArgumentError, match="state 'w' has other memory than when it was"):
+        muster.read(saved).load(state)
+    assert not old.any() and bool((tensor == 1).all())
+
+
 def test_parts_are_put_together_and_each_rank_s_own_is_there(world):
     world.run(3, "train_split.py").finish()
     (path,) = {row.path for row in world.client.latest("job")}

@@ -1,8 +1,9 @@
 """The example of Lightning, slowly until its first preemption.
 
-train_lightning.py OUTPUT SECONDS one | two [STEP]
+train_lightning.py OUTPUT SECONDS one | two | validated [STEP]
 
-two: two optimizers, so that global_step grows by two. STEP is saved too.
+two: two optimizers, so that global_step grows by two. validated: behind each epoch, by a loader
+whose workers stay. STEP is saved too.
 """
 
 import hashlib
@@ -41,6 +42,26 @@ class Two(lightning_ddp.Net):
         return [torch.optim.SGD(part.parameters(), 1e-3) for part in (first, second)]
 
 
+class Validated(lightning_ddp.Net):
+    def validation_step(self, batch, batch_idx):
+        self.training_step(batch, batch_idx)
+
+    def on_validation_end(self):
+        print(f"validated by {len(self.trainer.val_dataloaders._iterator._workers)}", flush=True)
+
+
+def validation_loader():
+    data, rank = lightning_ddp.Data(), int(os.environ["RANK"])
+    return torch.utils.data.DataLoader(
+        torch.utils.data.Subset(data, range(rank, 64, 2)),
+        batch_size=8,
+        sampler=range(32),
+        num_workers=2,
+        persistent_workers=True,
+        generator=torch.Generator(),  # of its own: it draws nothing from the training's
+    )
+
+
 class Slow(L.Callback):
     def on_train_start(self, trainer, module):
         torch.manual_seed(100 + trainer.global_rank)  # dropout differs between the ranks
@@ -50,13 +71,13 @@ class Slow(L.Callback):
 
 
 L.seed_everything(7)
-model = Two() if kind == "two" else lightning_ddp.Net()
+model = {"one": lightning_ddp.Net, "two": Two, "validated": Validated}[kind]()
 trainer, cb, loader = lightning_ddp.make(
     save=[muster.SaveSteps([int(step)]) for step in sys.argv[4:]], callbacks=[Slow()]
 )
 path = cb.ckpt_path
 print(f"resumed {path}", flush=True)
-trainer.fit(model, loader, ckpt_path=path)
+trainer.fit(model, loader, validation_loader() if kind == "validated" else None, ckpt_path=path)
 weights, own = hashlib.sha256(), hashlib.sha256(torch.get_rng_state().numpy().tobytes())
 for tensor in model.state_dict().values():
     weights.update(tensor.numpy().tobytes())
