@@ -550,9 +550,9 @@ static enum muster_status migrate_file(struct program *program, struct muster_er
                                : status;
 }
 
-/* What each start does with the database, without the rest of it: for a role that may make tables,
- * and for whoever wants to know before the brokers are started. A signal ends it at once, for it
- * may be killed at any time. */
+/* Does with the database what each start does, and nothing else. It is for a role that may make
+ * tables, and for a try before the brokers are started. A signal ends it at once, for it may be
+ * killed at any time. */
 static int main_migrate(struct program *program)
 {
     struct muster_error err;

@@ -98,7 +98,7 @@ static bool asks(void *agent)
     return agent_is_interrupted(agent);
 }
 
-/* Mutex held. What takes long from here on asks the program, as the waits do. */
+/* Mutex held. From here on, long work asks the program, as the waits do. */
 static struct interrupt *begin_asking(struct agent *agent)
 {
     agent->interrupt =

@@ -51,7 +51,7 @@ enum muster_status safetensors_save(const char *path, const struct muster_state 
 enum muster_status safetensors_restore(const char *path, uint64_t bytes, const char *checksum,
                                        const struct muster_state *state,
                                        struct interrupt *interrupt, struct muster_error *err);
-/* What a restore's caller is told, of one that ended with this status: E_INTERRUPTED if interrupt
+/* The status for a restore's caller, of one that ended with this one: E_INTERRUPTED if interrupt
  * broke it off. */
 enum muster_status safetensors_told(enum muster_status status, const struct interrupt *interrupt,
                                     const char *path, struct muster_error *err);
