@@ -93,8 +93,8 @@ MUSTER_API enum muster_status muster_state_add_split(muster_state_t *state, cons
 
 /* Says that an entry is each rank's own, such as its random numbers: no rank gets another's. Layout
  * replicated refuses such a state by the entry's name (MUSTER_E_ARGUMENT at open, MUSTER_E_SAVE,
- * MUSTER_E_RESTORE). With layout sharded, a job of another size gives each rank the entry of the rank
- * with its number. A rank that has none there is refused. MUSTER_E_NOT_FOUND: no such name. */
+ * MUSTER_E_RESTORE). With layout sharded, a job of another size gives each rank the entry of the
+ * rank with its number. A rank that has none there is refused. MUSTER_E_NOT_FOUND: no such name. */
 MUSTER_API enum muster_status muster_state_set_own(muster_state_t *state, const char *name,
                                                    struct muster_error *ret_error);
 
