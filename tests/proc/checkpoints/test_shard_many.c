@@ -85,7 +85,7 @@ static void each_comes_back(void **state)
     struct muster_error err = {0};
 
     memset(f->data, 0, TENSORS * sizeof *f->data);
-    if (safetensors_restore(f->path, f->bytes, f->checksum, f->state, &err) != MUSTER_OK)
+    if (safetensors_restore(f->path, f->bytes, f->checksum, f->state, NULL, &err) != MUSTER_OK)
         fail_msg("%s", err.text);
     for (size_t i = 0; i < TENSORS; i++)
         for (size_t k = 0; k < 3; k++)
@@ -101,7 +101,7 @@ static void one_that_the_file_lacks_is_named(void **state)
 
     add(f, "lacking", &data, 1);
     memset(f->data, 0, TENSORS * sizeof *f->data);
-    assert_int_equal(safetensors_restore(f->path, f->bytes, f->checksum, f->state, &err),
+    assert_int_equal(safetensors_restore(f->path, f->bytes, f->checksum, f->state, NULL, &err),
                      MUSTER_E_RESTORE);
     assert_non_null(strstr(err.text, "tensor \"lacking\" is not in the file"));
     for (size_t i = 0; i < TENSORS; i++)
