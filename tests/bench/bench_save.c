@@ -1,10 +1,12 @@
-/* What a save and a restore of a state cost beside a plain write + fsync and a plain read of as
+/* The cost of a save and a restore of a state beside a plain write + fsync and a plain read of as
  * many bytes, by one process, on the same disk, in the same run: interleaved, medians, and memory
  * over what the state itself has. A disk whose pace is rationed, or a machine that others use,
  * needs many rounds. One JSON object on stdout; exit code 0 if each ratio is at least 0.9 and no
  * overhead reaches 64 MiB. Sizes in MiB may be given; the files go to $TMPDIR, else to the build's
  * folder. Warm: the file is in the page cache; cold: it was dropped from it. A save that takes the
  * sums which a signature needs is measured beside one that does not; that ratio has no limit.
+ * save_direct: the limit writes past the cache while another thread takes the file's sum.
+ * save_by_4: four threads have a quarter and a file each, plain and muster's.
  * hold: how long a save behind the training holds it, beside a copy of as many bytes by all cores
  * into memory that was written before. first_ms: the first hold of all, whose memory is new. */
 #include "node/shard/fs.h"
@@ -19,12 +21,15 @@
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
+#include <xxhash.h>
 #ifdef __SSE2__
 #include <emmintrin.h>
 #endif
 
 #define ROUNDS_MAX 16 /* even: in half of them the one comes first, in half the other */
 #define TENSORS 16
+#define WRITERS 4
+#define DIRECT_BYTES ((size_t)4 << 20)
 #define RATIO_MIN 0.9
 #define OVERHEAD_MAX_KIB (64 * 1024)
 #define MIB ((uint64_t)1 << 20)
@@ -35,6 +40,10 @@
 enum what {
     PLAIN_WRITE,
     SAVE,
+    DIRECT_WRITE,
+    SAVE_DIRECT,
+    PLAIN_BY_4,
+    SAVE_BY_4,
     UNSIGNED,
     SIGNED,
     READ_WARM,
@@ -49,6 +58,9 @@ enum what {
 struct bench {
     char plain[FS_PATH_MAX], shard[FS_PATH_MAX];
     char unsigned_shard[FS_PATH_MAX], signed_shard[FS_PATH_MAX];
+    char direct[FS_PATH_MAX], direct_shard[FS_PATH_MAX];
+    char by_4[2 * WRITERS][FS_PATH_MAX]; /* plain ones, then shards */
+    struct muster_state *quarters[WRITERS];
     uint64_t size;
     char *memory;
     struct muster_state *state;
@@ -119,6 +131,10 @@ static void remove_files(const struct bench *b)
     unlink(b->shard);
     unlink(b->unsigned_shard);
     unlink(b->signed_shard);
+    unlink(b->direct);
+    unlink(b->direct_shard);
+    for (int i = 0; i < 2 * WRITERS; i++)
+        unlink(b->by_4[i]);
     sync();
     nanosleep(&pause, NULL);
 }
@@ -135,17 +151,106 @@ static void take_into_cache(const char *path)
         fail("cannot read a file into the cache");
 }
 
-static void plain_write(struct bench *b)
+static void write_plainly(const char *path, const char *from, uint64_t bytes)
 {
-    int fd = open(b->plain, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
 
     if (fd < 0)
         fail("cannot create the plain file");
-    for (uint64_t at = 0; at < b->size; at += MIB)
-        if (fs_write_all(fd, b->memory + at, MIB) != 0)
+    for (uint64_t at = 0; at < bytes; at += MIB)
+        if (fs_write_all(fd, from + at, MIB) != 0)
             fail("cannot write the plain file");
     if (fsync(fd) != 0 || close(fd) != 0)
         fail("cannot write the plain file");
+}
+
+static void plain_write(struct bench *b)
+{
+    write_plainly(b->plain, b->memory, b->size);
+}
+
+static void *take_sum(void *arg)
+{
+    const struct bench *b = arg;
+    XXH128_hash_t sum = XXH3_128bits(b->memory, b->size);
+
+    return sum.low64 == 0 ? arg : NULL; /* so that it is taken */
+}
+
+/* Without O_DIRECT where the file system has none. */
+static void direct_write(struct bench *b)
+{
+    int fd = open(b->direct, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_DIRECT, 0666);
+    pthread_t thread;
+
+    if (fd < 0)
+        fd = open(b->direct, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+    if (fd < 0 || posix_fallocate(fd, 0, (off_t)b->size) != 0 ||
+        pthread_create(&thread, NULL, take_sum, b) != 0)
+        fail("cannot create the direct file");
+    for (uint64_t at = 0; at < b->size; at += DIRECT_BYTES) {
+        uint64_t left = b->size - at;
+
+        if (fs_write_all(fd, b->memory + at, left < DIRECT_BYTES ? (size_t)left : DIRECT_BYTES) !=
+            0)
+            fail("cannot write the direct file");
+    }
+    pthread_join(thread, NULL);
+    if (fsync(fd) != 0 || close(fd) != 0)
+        fail("cannot write the direct file");
+}
+
+struct writer {
+    struct bench *b;
+    int number;
+};
+
+static void *write_quarter(void *arg)
+{
+    const struct writer *writer = arg;
+    const struct bench *b = writer->b;
+    const uint64_t bytes = b->size / WRITERS;
+
+    write_plainly(b->by_4[writer->number], b->memory + bytes * (uint64_t)writer->number, bytes);
+    return NULL;
+}
+
+static void *save_quarter(void *arg)
+{
+    const struct writer *writer = arg;
+    char checksum[MANIFEST_CHECKSUM_SIZE];
+    struct muster_error err;
+    uint64_t bytes;
+
+    if (safetensors_save(writer->b->by_4[WRITERS + writer->number],
+                         writer->b->quarters[writer->number], NULL, 0, NULL, CHECKSUM_XXH3, &bytes,
+                         checksum, &err) != MUSTER_OK)
+        fail(err.text);
+    return NULL;
+}
+
+static void by_4(struct bench *b, void *(*quarter_fn)(void *))
+{
+    pthread_t threads[WRITERS];
+    struct writer writers[WRITERS];
+
+    for (int i = 0; i < WRITERS; i++) {
+        writers[i] = (struct writer){b, i};
+        if (pthread_create(&threads[i], NULL, quarter_fn, &writers[i]) != 0)
+            fail("cannot start a thread");
+    }
+    for (int i = 0; i < WRITERS; i++)
+        pthread_join(threads[i], NULL);
+}
+
+static void plain_by_4(struct bench *b)
+{
+    by_4(b, write_quarter);
+}
+
+static void save_by_4(struct bench *b)
+{
+    by_4(b, save_quarter);
 }
 
 static void plain_read(struct bench *b)
@@ -173,6 +278,13 @@ static void save_as(struct bench *b, const char *path, enum checksum_kind kind,
 static void save(struct bench *b)
 {
     save_as(b, b->shard, CHECKSUM_XXH3, b->checksum);
+}
+
+static void save_direct(struct bench *b)
+{
+    char checksum[MANIFEST_CHECKSUM_SIZE];
+
+    save_as(b, b->direct_shard, CHECKSUM_XXH3, checksum);
 }
 
 static void save_unsigned(struct bench *b)
@@ -250,8 +362,8 @@ static void hold(struct bench *b)
 static void measure(struct bench *b, enum what what, int round)
 {
     static void (*const calls[])(struct bench *) = {
-        plain_write, save,       save_unsigned, save_signed, plain_read,
-        restore,     plain_read, restore,       copy,        hold};
+        plain_write, save,       direct_write, save_direct, plain_by_4, save_by_4, save_unsigned,
+        save_signed, plain_read, restore,      plain_read,  restore,    copy,      hold};
     double began;
     long before, over;
 
@@ -319,6 +431,11 @@ static void make(struct bench *b, uint64_t mib)
         snprintf(name, sizeof name, "layer.%d.weight", i);
         if (state_add(b->state, &item, &err) != MUSTER_OK)
             fail(err.text);
+        if (i % (TENSORS / WRITERS) == 0 &&
+            state_create(&b->quarters[i / (TENSORS / WRITERS)], &err) != MUSTER_OK)
+            fail(err.text);
+        if (state_add(b->quarters[i / (TENSORS / WRITERS)], &item, &err) != MUSTER_OK)
+            fail(err.text);
     }
 }
 
@@ -357,6 +474,10 @@ static bool run(const char *dir, uint64_t mib, int rounds, bool last)
     snprintf(b->shard, sizeof b->shard, "%s/muster-bench-%d.safetensors", dir, (int)getpid());
     snprintf(b->unsigned_shard, sizeof b->shard, "%s/muster-bench-%d.u", dir, (int)getpid());
     snprintf(b->signed_shard, sizeof b->shard, "%s/muster-bench-%d.s", dir, (int)getpid());
+    snprintf(b->direct, sizeof b->direct, "%s/muster-bench-%d.d", dir, (int)getpid());
+    snprintf(b->direct_shard, sizeof b->direct, "%s/muster-bench-%d.e", dir, (int)getpid());
+    for (int i = 0; i < 2 * WRITERS; i++)
+        snprintf(b->by_4[i], sizeof b->by_4[i], "%s/muster-bench-%d.%d", dir, (int)getpid(), i);
     make(b, mib);
     b->first_s = now_s();
     hold(b);
@@ -373,6 +494,10 @@ static bool run(const char *dir, uint64_t mib, int rounds, bool last)
     printf("  {\"mib\": %" PRIu64 ", ", mib);
     good = print_side(b, "save", PLAIN_WRITE, SAVE, rounds);
     printf(", ");
+    good = print_side(b, "save_direct", DIRECT_WRITE, SAVE_DIRECT, rounds) && good;
+    printf(", ");
+    good = print_side(b, "save_by_4", PLAIN_BY_4, SAVE_BY_4, rounds) && good;
+    printf(", ");
     print_side(b, "save_signed", UNSIGNED, SIGNED, rounds); /* "plain" is the unsigned one */
     printf(", ");
     good = print_side(b, "restore_warm", READ_WARM, RESTORE_WARM, rounds) && good;
@@ -384,6 +509,8 @@ static bool run(const char *dir, uint64_t mib, int rounds, bool last)
     fflush(stdout);
     snapshot_clear(&b->snapshot);
     state_destroy(&b->state);
+    for (int i = 0; i < WRITERS; i++)
+        state_destroy(&b->quarters[i]);
     free(b->memory);
     free(b);
     return good;
