@@ -32,7 +32,7 @@ enum option_type {
     OPTION_LEVEL
 };
 
-/* OPTION_ONCE: asks for one thing that musterd does before it ends, so it is a flag alone: in a
+/* OPTION_ONCE: asks for one thing that musterd does before it ends. It is a flag alone: in a
  * service's file it would end each start. */
 static const struct option {
     const char *name; /* as a flag; with '_' and upper case in the other two */
@@ -175,16 +175,6 @@ static enum muster_status set_count(int64_t *field, const char *where, const cha
     return MUSTER_OK;
 }
 
-static enum muster_status config_not_once(const struct option *option, const char *where,
-                                          struct muster_error *err)
-{
-    return option->type != OPTION_ONCE
-               ? MUSTER_OK
-               : error_set(err, MUSTER_E_ARGUMENT,
-                           "%s: each start would end at once; give musterd --%s when you want it",
-                           where, option->name);
-}
-
 static enum muster_status set_value(struct config *config, const struct option *option,
                                     const char *where, const char *value, struct muster_error *err)
 {
@@ -214,6 +204,21 @@ static enum muster_status set_value(struct config *config, const struct option *
         return config_set_text(field, value, err);
     }
     return MUSTER_OK;
+}
+
+/* Of a file or the environment. */
+static enum muster_status set_for_good(struct config *config, const struct option *option,
+                                       const char *where, const char *value,
+                                       struct muster_error *err)
+{
+    enum muster_status status = set_value(config, option, where, value, err);
+    const bool *field = (const bool *)((const char *)config + option->offset);
+
+    return status == MUSTER_OK && option->type == OPTION_ONCE && *field
+               ? error_set(err, MUSTER_E_ARGUMENT,
+                           "%s: each start would end at once; give musterd --%s when you want it",
+                           where, option->name)
+               : status;
 }
 
 /* '-' and '_' are the same, so that a name can be copied from anywhere. */
@@ -288,9 +293,7 @@ static enum muster_status take_line(struct config *config, const char *path, int
         return config_no_option(where, name, strlen(name), "", err);
     }
     snprintf(where, sizeof where, "%s line %d: %s", path, number, name);
-    if (config_not_once(option, where, err) != MUSTER_OK)
-        return MUSTER_E_ARGUMENT;
-    return set_value(config, option, where, trim(equals + 1), err);
+    return set_for_good(config, option, where, trim(equals + 1), err);
 }
 
 static enum muster_status take_file(struct config *config, const char *path,
@@ -337,9 +340,7 @@ static enum muster_status config_take_environment(struct config *config, struct 
         const char *value = from_environment(options[i].name, variable);
 
         if (value != NULL)
-            status = config_not_once(&options[i], variable, err);
-        if (value != NULL && status == MUSTER_OK)
-            status = set_value(config, &options[i], variable, value, err);
+            status = set_for_good(config, &options[i], variable, value, err);
     }
     return status;
 }

@@ -3,6 +3,7 @@
  * A failure of the running loop ends the process at once, without closing the database: the next
  * start reads what was committed. */
 #include "broker/base/clock.h"
+#include "broker/base/dirs.h"
 #include "broker/base/failpoint.h"
 #include "broker/bus.h"
 #include "broker/bus_guard.h"
@@ -513,19 +514,38 @@ static enum muster_status migrate_take(struct program *program, struct muster_er
     return status;
 }
 
-/* It works with a copy of its own: the files of a broker may be another user's. The copy of what
- * was there before stays. */
+static void migrate_clean_up(const char *directory, const char *path)
+{
+    static const char *const suffixes[] = {"",      "-wal",  "-shm",      ".lock",
+                                           ".mark", ".part", ".part-wal", ".part-shm"};
+    char file[PATH_MAX + 16];
+
+    for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++) {
+        snprintf(file, sizeof file, "%s%s", path, suffixes[i]);
+        unlink(file);
+    }
+    if (rmdir(directory) != 0 && errno == ENOTEMPTY)
+        broker_log(LOG_LEVEL_INFO, "the records as they were before are in %s", directory);
+}
+
+/* It works with a copy in a directory of its own: the files of a broker may be another user's. */
 static enum muster_status migrate_shared(struct program *program, struct muster_error *err)
 {
-    static const char *const suffixes[] = {"", "-wal", "-shm", ".lock", ".mark"};
     struct store_options options = {.allow_network_fs = true};
     char *db = program->config.db;
-    char path[PATH_MAX], file[PATH_MAX];
-    enum muster_status status;
+    char directory[PATH_MAX], path[PATH_MAX + 4];
+    enum muster_status status = dirs_make_parent(db, err);
 
-    if (snprintf(path, sizeof path, "%s.migrate", db) >= PATH_MAX - 8)
+    if (status != MUSTER_OK)
+        return status;
+    if (snprintf(directory, sizeof directory, "%s.migrate-XXXXXX", db) >= PATH_MAX - 16)
         return error_set(err, MUSTER_E_ARGUMENT, "path %.60s... is too long; use a shorter one",
                          db);
+    if (mkdtemp(directory) == NULL)
+        return error_set_code(err, MUSTER_E_IO, errno,
+                              "cannot make directory %s: %s; name another place with --db",
+                              directory, strerror(errno));
+    snprintf(path, sizeof path, "%s/db", directory);
     program->config.db = path;
     status = migrate_take(program, err);
     options.shared = program->shared;
@@ -533,10 +553,7 @@ static enum muster_status migrate_shared(struct program *program, struct muster_
         status = store_open(path, &options, &program->store, err);
     store_close(&program->store);
     program->config.db = db;
-    for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++) {
-        snprintf(file, sizeof file, "%s%s", path, suffixes[i]);
-        unlink(file);
-    }
+    migrate_clean_up(directory, path);
     return status;
 }
 

@@ -366,20 +366,21 @@ static int bench_print_json(const struct bench *b, const struct bench_figures *f
                : tool_fail(TOOL_NO, "no memory for the answer");
 }
 
+/* The picture comes last: the figures are told even if it cannot be drawn. */
 static int bench_answer(const struct bench *b, const struct bench_figures *figures)
 {
     const char *plot = b->tool->values[OPTION_PLOT];
-    int code = plot == NULL ? TOOL_DONE
-                            : bench_plot_draw(plot, b->script_path, b->log_path, b->plan, figures);
+    int code = TOOL_DONE;
 
-    if (code != TOOL_DONE) {
-        bench_tell_log(b);
-        return code;
-    }
     if (tool_json(b->tool))
-        return bench_print_json(b, figures);
-    bench_print(b, figures);
-    return TOOL_DONE;
+        code = bench_print_json(b, figures);
+    else
+        bench_print(b, figures);
+    if (code == TOOL_DONE && plot != NULL)
+        code = bench_plot_draw(plot, b->script_path, b->log_path, b->plan, figures);
+    if (code != TOOL_DONE)
+        bench_tell_log(b);
+    return code;
 }
 
 int cmd_bench(struct tool *tool)

@@ -68,6 +68,9 @@ same "exit code of one that is told to end" "$code" 143
 kill -KILL "${broker_pids[a]}"
 await "the end of a" sharer_is_gone a
 migrates 0 'is ready for musterd' --db "$dir/a/muster.db" --shared "$owner"
+asked "UPDATE muster_snapshot SET data = set_byte(data, 63, get_byte(data, 63) - 1) WHERE part = 0" # PRAGMA user_version
+migrates 0 'the records as they were before are in' --db "$dir/b/muster.db" --shared "$owner"
+same "copies of what was there before" "$(find "$dir/b" -name "db.before-v$newest" | wc -l)" 1
 migrates 2 'is a copy of a shared database: give its address with --shared' --db "$dir/a/muster.db"
 same "files that it left" "$(find "$dir/a" "$dir/o" "$dir/p" -name '*.migrate*' | wc -l)" 0
 sharer_start a
