@@ -98,17 +98,18 @@ static bool asks(void *agent)
     return agent_is_interrupted(agent);
 }
 
-/* Mutex held. From here on, long work asks the program, as the waits do. */
-static struct interrupt *begin_asking(struct agent *agent)
+/* Mutex held. From here on, long work asks the program, as the waits do. A node that leaves asks
+ * nobody: its state is that of its last step, and no later save makes up for this one. */
+static struct interrupt *begin_asking(struct agent *agent, bool leaving)
 {
-    agent->interrupt =
-        (struct interrupt){.ask = agent->options.hooks.interrupted != NULL ? asks : NULL,
-                           .arg = agent,
-                           .said = agent->interrupted};
+    bool asked = agent->options.hooks.interrupted != NULL && !leaving;
+
+    agent->interrupt = (struct interrupt){
+        .ask = asked ? asks : NULL, .arg = agent, .said = agent->interrupted && !leaving};
     return &agent->interrupt;
 }
 
-static enum muster_status save_now(struct agent *agent, struct save_order *order,
+static enum muster_status save_now(struct agent *agent, struct save_order *order, bool leaving,
                                    struct muster_error *err)
 {
     struct shard_files files = {0};
@@ -119,7 +120,7 @@ static enum muster_status save_now(struct agent *agent, struct save_order *order
 
     order->watch = &agent->foreground;
     atomic_store(&agent->foreground.stop, false);
-    agent->foreground.interrupt = begin_asking(agent);
+    agent->foreground.interrupt = begin_asking(agent, leaving);
     pthread_mutex_unlock(&agent->mutex);
     began_ms = order->turn_ms > 0 ? order->turn_ms : clock_ms(CLOCK_MONOTONIC);
     result.status = save_shard(&agent->options.save, order, &files, &why);
@@ -214,7 +215,7 @@ static bool save_behind(struct agent *agent, const struct save_order *order, boo
     enum muster_status status;
     struct post *post;
 
-    struct interrupt *interrupt = begin_asking(agent);
+    struct interrupt *interrupt = begin_asking(agent, false);
 
     pthread_mutex_unlock(&agent->mutex);
     status = behind_take(agent->behind, order, interrupt, &why);
@@ -355,7 +356,7 @@ enum muster_status agent_capture(struct agent *agent, const struct visit *visit,
             return MUSTER_OK;
         }
     }
-    return save_now(agent, &order, err);
+    return save_now(agent, &order, visit->leaving, err);
 }
 
 void agent_end_behind(struct agent *agent)

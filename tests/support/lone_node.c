@@ -134,6 +134,7 @@ void lone_welcome(void)
                                             .generation = 1,
                                             .world_size = 2,
                                             .events_endpoint = lone.events,
+                                            .signer = lone.signer,
                                             .heartbeat_ms = 1000};
     lone_transmit(&reply, false);
 }

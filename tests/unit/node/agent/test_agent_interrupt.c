@@ -9,10 +9,12 @@
 
 #include <cmocka.h>
 
+#include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <muster/client.h>
 
@@ -87,6 +89,46 @@ static void ctrl_c_ends_the_wait_for_other_ranks_and_they_are_told(void **state)
     assert_int_equal(atomic_load(&lone.in_step), 0);
 }
 
+#define BIG_BYTES ((size_t)96 << 20) /* its checksum takes longer than a program is not asked */
+
+static int save_big_and_press_ctrl_c(const struct muster_save_context *context)
+{
+    int fd = open(scratch_path(context->directory, "model"), O_WRONLY | O_CREAT, 0600);
+    int code = fd < 0 || ftruncate(fd, (off_t)BIG_BYTES) != 0 || close(fd) != 0;
+
+    atomic_store(&wanted, 1);
+    return code;
+}
+
+static int restore_nothing(const struct muster_restore_context *context)
+{
+    (void)context;
+    return 0;
+}
+
+/* R8.5: an interrupt shortens the waits behind it. */
+static void ctrl_c_in_close_does_not_break_off_the_last_save(void **state)
+{
+    int64_t step;
+
+    (void)state;
+    lone.options.termination.save_fn = save_big_and_press_ctrl_c;
+    lone.options.termination.restore_fn = restore_nothing;
+    lone.options.state = NULL;
+    lone.signer = "k"; /* checksums that nobody can forge, which take their time */
+    lone_start();
+    lone_welcome_and_start();
+    lone_await_steps(3);
+    lone_hold_in_step();
+    lone_say_with_member(EVENT_FREEZE, CAUSE_OPERATOR, -1, 0);
+    step = lone_await(WIRE_REPORT)->u.report.begun;
+    atomic_store(&lone.stop, true); /* that was its last step, and it closes */
+    lone_say_with_member(EVENT_DECISION, CAUSE_OPERATOR, step, MEMBER_FLAG_WRITER);
+    lone_await(WIRE_SAVED);
+    assert_int_equal(lone.heard.u.saved.step, step);
+    lone_end();
+}
+
 static void ctrl_c_ends_a_question_that_no_broker_answers(void **state)
 {
     muster_client_t *client = NULL;
@@ -110,6 +152,8 @@ int main(void)
                                         lone_teardown),
         cmocka_unit_test_setup_teardown(ctrl_c_ends_the_wait_for_other_ranks_and_they_are_told,
                                         setup, lone_teardown),
+        cmocka_unit_test_setup_teardown(ctrl_c_in_close_does_not_break_off_the_last_save, setup,
+                                        lone_teardown),
         cmocka_unit_test_setup_teardown(ctrl_c_ends_a_question_that_no_broker_answers, setup,
                                         lone_teardown),
     };
