@@ -73,7 +73,7 @@ static enum muster_status save_state(const struct save_target *target,
     status = shard_save_state(round_dir, &facts, state, order->watch, ret_files, err);
     if (status != MUSTER_OK || !order->first || target->layout != LAYOUT_SHARDED)
         return status;
-    status = shard_tiles_check(round_dir, target->world_size, state, err);
+    status = shard_tiles_check(round_dir, target->world_size, state, order->watch, err);
     if (status != MUSTER_OK) {
         shard_files_clear(ret_files);
         shard_discard(round_dir, target->rank, target->incarnation);

@@ -464,6 +464,16 @@ static enum muster_status check_signed(const struct reshard *r, const struct saf
         file->path, found, told->checksum);
 }
 
+/* Headers of thousands of files are long work, too. */
+static enum muster_status look_between_shards(const struct reshard *r, struct muster_error *err)
+{
+    return !interrupt_look(r->request->interrupt)
+               ? MUSTER_OK
+               : error_set_code(err, MUSTER_E_INTERRUPTED, ECANCELED,
+                                "the program was interrupted while it restored %.600s",
+                                r->request->checkpoint_path);
+}
+
 static enum muster_status each_shard(struct reshard *r, bool read, struct muster_error *err)
 {
     enum muster_status status = MUSTER_OK;
@@ -473,7 +483,8 @@ static enum muster_status each_shard(struct reshard *r, bool read, struct muster
         char path[FS_PATH_MAX];
         struct safetensors_file file;
 
-        if (read && !is_needed(r, shard->rank))
+        status = look_between_shards(r, err);
+        if (status != MUSTER_OK || (read && !is_needed(r, shard->rank)))
             continue;
         status =
             shard_reshard_open(r->request->checkpoint_path, r->manifest, shard, path, &file, err);

@@ -6,6 +6,7 @@
 #include "schema/arena.h"
 #include "schema/error.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -203,11 +204,12 @@ static enum muster_status check_all(struct tiles *tiles, struct muster_error *er
 }
 
 enum muster_status shard_tiles_check(const char *round_dir, uint64_t world_size,
-                                     const struct muster_state *state, struct muster_error *err)
+                                     const struct muster_state *state,
+                                     struct safetensors_watch *watch, struct muster_error *err)
 {
     uint64_t *incarnations;
     struct tiles tiles = {.items = NULL};
-    bool all;
+    bool all, stopped = false;
     enum muster_status status = MUSTER_OK;
 
     if (!is_split(state))
@@ -215,9 +217,14 @@ enum muster_status shard_tiles_check(const char *round_dir, uint64_t world_size,
     incarnations = calloc(world_size, sizeof *incarnations);
     all = incarnations != NULL && find_shards(round_dir, world_size, incarnations);
     arena_init(&tiles.arena, 0);
-    for (uint64_t rank = 0; all && rank < world_size; rank++)
+    for (uint64_t rank = 0; all && rank < world_size && !stopped; rank++) {
         all = shard_tiles_take_shard(&tiles, round_dir, rank, incarnations[rank]);
-    if (all)
+        stopped = safetensors_is_stopped(watch); /* there may be thousands */
+    }
+    if (stopped)
+        status = error_set_code(err, MUSTER_E_SAVE, ECANCELED, "the save in %.600s was broken off",
+                                round_dir);
+    else if (all)
         status = check_all(&tiles, err);
     arena_free(&tiles.arena);
     free(tiles.items);

@@ -11,8 +11,10 @@
 #define SHARD_TILES_MAX ((size_t)1 << 22) /* parts of all ranks; beyond that nobody looks */
 
 /* Reads the directory, and N headers if it holds the shards of all `world_size` ranks. MUSTER_OK:
- * whole, or not all are there, or nothing in `state` is split. E_SAVE: names tensor and ranks. */
+ * whole, or not all are there, or nothing in `state` is split. E_SAVE: names tensor and ranks; code
+ * ECANCELED: `watch` (NULL: nothing does) broke it off. */
 enum muster_status shard_tiles_check(const char *round_dir, uint64_t world_size,
-                                     const struct muster_state *state, struct muster_error *err);
+                                     const struct muster_state *state,
+                                     struct safetensors_watch *watch, struct muster_error *err);
 
 #endif

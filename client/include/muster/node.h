@@ -128,8 +128,9 @@ typedef void muster_log_fn(int level, const char *text, void *arg);
 /* Is this call to be broken off? Asked about 10 times a second wherever a call of the node waits,
  * reads or writes, on the thread that called. true: that call returns MUSTER_E_INTERRUPTED within a
  * second, and the other ranks are told that this one failed. A save that is broken off is not
- * committed; a restore may have overwritten part of the state. close finishes a save that it has
- * begun, and then waits 500 ms at most. Must not call muster. */
+ * committed; a restore may have overwritten part of the state. Nobody is asked while save_fn,
+ * snapshot_fn or restore_fn runs. close finishes a save that it has begun, and then waits 500 ms at
+ * most. Must not call muster. */
 typedef bool muster_interrupted_fn(void *arg);
 
 /* A queue of events at nodes, which the program reads (see below). */

@@ -21,7 +21,8 @@
 
 struct program {
     struct shard_job *job;
-    int asked, yes_from; /* yes from that question on; 0 = never */
+    int asked, yes_from;         /* yes from that question on; 0 = never */
+    struct interrupt *impatient; /* is asked at each look; NULL = as often as others */
     pthread_t thread;
     unsigned char *big;
 };
@@ -32,6 +33,8 @@ static bool ask(void *arg)
 
     assert_true(pthread_equal(p->thread, pthread_self()));
     p->asked++;
+    if (p->impatient != NULL)
+        p->impatient->asked_ms = LONG_AGO;
     return p->asked == p->yes_from;
 }
 
@@ -131,6 +134,35 @@ static void a_restore_of_each_kind_is_broken_off(void **state)
     request.world_size = 2; /* by pieces, from the shards of three */
     assert_broken_off(p, &request);
     assert_int_equal(p->big[BIG_BYTES - 1], 7);
+}
+
+/* Its headers first: nothing was found to lack yet. Then between its pieces. */
+static void a_restore_by_pieces_is_broken_off_wherever_it_is(void **state)
+{
+    struct program *p = *state;
+    struct shard_restore request;
+    struct muster_error err = {0};
+    int64_t lacking = 0;
+    struct interrupt i;
+
+    shard_job_write_round(p->job);
+    shard_job_must(shard_job_commit(p->job, &err), &err);
+    request = shard_job_request(p->job, 1);
+    request.world_size = 2;
+    p->impatient = request.interrupt = &i;
+    for (p->yes_from = WORLD + 1; p->yes_from <= WORLD + 3; p->yes_from++) {
+        i = interrupt_of(p);
+        assert_int_equal(shard_restore(&request, NULL, &err), MUSTER_E_INTERRUPTED);
+        assert_int_equal(p->asked, p->yes_from);
+    }
+    shard_job_must(muster_state_add_i64(p->job->state, "lacking", &lacking, &err), &err);
+    for (p->yes_from = 1; p->yes_from <= WORLD; p->yes_from++) {
+        i = interrupt_of(p);
+        assert_int_equal(shard_restore(&request, NULL, &err), MUSTER_E_INTERRUPTED);
+        assert_int_equal(p->asked, p->yes_from);
+    }
+    i = interrupt_of(p);
+    assert_int_equal(shard_restore(&request, NULL, &err), MUSTER_E_RESTORE);
 }
 
 /* Small enough to be verified before any of it is used. */
@@ -258,6 +290,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         T(what_is_short_asks_nobody_and_what_is_long_asks_now_and_then),
         T(a_restore_of_each_kind_is_broken_off),
+        T(a_restore_by_pieces_is_broken_off_wherever_it_is),
         T(a_small_restore_is_broken_off_before_it_reaches_memory),
         T(files_of_a_save_fn_are_verified_until_it_is_broken_off),
         T(a_save_is_broken_off_and_leaves_no_file),
