@@ -143,17 +143,23 @@ enum muster_status save_shard(const struct save_target *target, struct save_orde
                               struct shard_files *ret_files, struct muster_error *err)
 {
     bool own = target->take != NULL && order->snapshot == NULL;
+    struct muster_error why = {.status = MUSTER_OK};
     enum muster_status status =
         own ? save_take(target, order, err) : save_check(target, order, err);
 
     if (status != MUSTER_OK)
         return status;
-    status = save_into(target, order, ret_files, err);
+    status = save_into(target, order, ret_files, &why);
     if (own)
         save_release(target, order);
-    if (status == MUSTER_OK || order->watch == NULL || order->watch->interrupt == NULL ||
-        !order->watch->interrupt->said)
+    if (status == MUSTER_OK)
         return status;
+    if (why.code != ECANCELED || order->watch == NULL || order->watch->interrupt == NULL ||
+        !order->watch->interrupt->said) { /* a full disk stays one */
+        if (err != NULL)
+            *err = why;
+        return status;
+    }
     return error_set_code(err, MUSTER_E_SAVE, ECANCELED,
                           "the program was interrupted while it saved step %lld, which is not "
                           "committed; earlier checkpoints are untouched",
