@@ -111,7 +111,9 @@ static enum muster_status manager_save_check_request(const struct muster_manager
                          "(%lld) is negative; -1 is not told",
                          (long long)r->epoch, (long long)r->step_in_epoch,
                          (long long)r->data_position);
-    return MUSTER_OK;
+    return r->state != NULL && m->node->layout == LAYOUT_REPLICATED
+               ? state_refuse_own(r->state, MUSTER_E_ARGUMENT, err)
+               : MUSTER_OK;
 }
 
 /* As one JSON object. */

@@ -167,6 +167,22 @@ static void a_save_fn_saves_by_itself(void **state)
     assert_true(managed_save(0));
 }
 
+/* Refused at the call: in the save it would fail round after round. */
+static void one_with_a_ranks_own_entry_needs_layout_sharded(void **state)
+{
+    (void)state;
+    managed_begin();
+    assert_int_equal(muster_state_set_own(given, "value", NULL), MUSTER_OK);
+    assert_int_equal(save_given(0, NULL), MUSTER_E_ARGUMENT);
+    assert_non_null(strstr(managed.error.text, "\"value\" is each rank's own"));
+    assert_true(managed_save(0));
+    managed_close();
+    managed.node.layout = MUSTER_LAYOUT_SHARDED;
+    managed.node.checkpoint_dir = scratch_path(managed.directory, "sharded");
+    managed_begin();
+    assert_int_equal(save_given(0, NULL), MUSTER_OK);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -178,6 +194,7 @@ int main(void)
         TEST(the_state_of_a_repeated_call_counts_and_that_of_a_refused_one_does_not),
         TEST(a_snapshot_is_asked_for_also_where_training_waits_for_the_save),
         TEST(a_save_fn_saves_by_itself),
+        TEST(one_with_a_ranks_own_entry_needs_layout_sharded),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
