@@ -91,10 +91,14 @@ MUSTER_API enum muster_status muster_state_add_split(muster_state_t *state, cons
                                                      size_t axis, int64_t begin, int64_t count,
                                                      void *data, struct muster_error *ret_error);
 
-/* Says that an entry is each rank's own, such as its random numbers: no rank gets another's. Layout
- * replicated refuses such a state by the entry's name (MUSTER_E_ARGUMENT at open, MUSTER_E_SAVE,
- * MUSTER_E_RESTORE). With layout sharded, a job of another size gives each rank the entry of the
- * rank with its number. A rank that has none there is refused. MUSTER_E_NOT_FOUND: no such name. */
+/* Says that an entry is each rank's own, such as its random numbers. With layout sharded, a job of
+ * another size gives each rank the entry of the rank with its number. If the rank of that number
+ * saved none, the restore refuses (MUSTER_E_RESTORE).
+ * The mark is not saved: mark it in the program that restores, too. A reader or an observer is no
+ * rank, and reads what is there.
+ * Layout replicated refuses such a state by the entry's name: MUSTER_E_ARGUMENT at open, and for a
+ * state that is given to muster_manager_save. An entry that is marked after open fails each save
+ * (MUSTER_E_SAVE) or restore (MUSTER_E_RESTORE). MUSTER_E_NOT_FOUND: no such name. */
 MUSTER_API enum muster_status muster_state_set_own(muster_state_t *state, const char *name,
                                                    struct muster_error *ret_error);
 

@@ -101,8 +101,10 @@ class TrainingState(Mapping[str, Any]):
     def add(self, name: str, array: Any, *, own: bool = False) -> None:
         """Adds one array. Raises muster.Error for a name that is taken or longer than 255 bytes.
 
-        own: it is each rank's own, such as its random numbers. No rank ever gets another's: layout
-          "replicated" refuses it by name, and so does a rank that saved none.
+        own: it is each rank's own, such as its random numbers. Layout "replicated" refuses it by
+          name. A restore refuses it at a rank whose number saved none. The mark is not saved: mark
+          it in the program that restores, too. A reader or an observer is no rank, and reads what
+          is there.
         """
         dtype, shape, pointer = _memory(name, array)
         error = new_error()
