@@ -244,7 +244,7 @@ static void main_is_standby(struct program *program)
     service_alive(clock_ms(CLOCK_BOOTTIME));
 }
 
-/* Once a step of a take-over, which may take minutes. Its work is no loss, so it ends at once. / */
+/* Once a step of a take-over, which may take minutes. Its work is no loss, so it ends at once. */
 static void main_is_alive(void *arg)
 {
     struct program *program = arg;

@@ -102,7 +102,7 @@ static int by_round(const void *a, const void *b)
 }
 
 /* The job that owns the directory; for one that was copied without its .muster, the last
- * checkpoint's job. / */
+ * checkpoint's job. */
 static void read_owner(struct list *list, const char *root)
 {
     char path[FS_PATH_MAX];

@@ -65,7 +65,7 @@ enum muster_status manager_source_open(struct manager_source *source, struct mus
 /* Is it to be broken off? For query_link_set_over; arg is the source. */
 bool manager_source_is_over(const void *arg);
 /* The status that the caller gets for one that ended with this status: E_INTERRUPTED if it was
- * broken off. / */
+ * broken off. */
 enum muster_status manager_source_told(const struct manager_source *source,
                                        enum muster_status status, struct muster_error *err);
 void manager_source_close(struct manager_source *source);

@@ -312,7 +312,7 @@ static struct wire_lease_entry lease_of(const struct muster_task *task)
 }
 
 /* An attempt that the broker did not know to be here may be another worker's by now, under the same
- * number. / */
+ * number. */
 static void drop_unconfirmed(struct muster_worker *worker)
 {
     for (struct muster_task *task = worker->first, *next; task != NULL; task = next) {

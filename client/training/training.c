@@ -125,7 +125,7 @@ enum muster_status muster_training_state_open(const struct muster_training_state
 }
 
 /* A back-up that another rank than the chief wrote is nobody's any more. Best effort: leftovers
- * only cost disk space. / */
+ * only cost disk space. */
 static void clear_write_dir(struct muster_training_state *ts)
 {
     if (ts->write_dir[0] != '\0' && ts->manager->rank != 0)

@@ -321,7 +321,7 @@ void round_aborted(struct member *m, uint64_t round, uint64_t generation, bool a
 void part_unchanged(struct member *m, uint64_t round, enum wire_cause cause, int64_t step);
 void round_over_for_me(struct member *m);
 void round_is_awaited(struct member *m, uint64_t round); /* the broker says so */
-/* Any other wait may let the thread go: it takes part in no round, or is captured and free. / */
+/* Any other wait may let the thread go: it takes part in no round, or is captured and free. */
 bool no_round_holds(const struct member *m);
 void part_tick(struct member *m);
 int64_t round_wakeup(const struct member *m);

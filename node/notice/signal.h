@@ -46,7 +46,7 @@ struct signal_seen {
 
 /* Takes one signal that came; false: none. A signal that comes within SIGNAL_BURST_MS of the first
  * of its kind is told with it: two TERMs of one teardown are one notice. A later one is told again.
- * / */
+ */
 bool signal_take(struct signal_watch *watch, struct signal_seen *ret_seen);
 
 /* Puts our handler back over one that the program put over it since; ours calls the program's. A

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 
 /* Its commit was told: it lacks its final name only. A directory that cannot be looked at may be
- * such a one. / / */
+ * such a one. */
 static bool is_committed(const char *muster, const char *name)
 {
     char manifest[FS_PATH_MAX];

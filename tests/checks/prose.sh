@@ -4,6 +4,7 @@
 #              In a public header a "·" ends a sentence, and lines that are set in are no prose.
 #   word       a word or phrase of the list below, in C in a comment
 #   table      a table in a comment that was flowed into its neighbour lines: the gap of its columns is inside one
+#   stray      a comment that ends in "/" behind a sentence: the end of one that was flowed again
 #   headless   a sentence that begins with Who, Whose, What, Of whom, Of what, Of which and is no question; in C in a
 #              comment, but of tests. The heads of files may say "What always holds"
 #   size       a page beyond its bytes
@@ -65,6 +66,12 @@ offences() { # FILES... - one line an offence: FILE:LINE: KIND: text
             report("word", substr(lower, RSTART + 1, RLENGTH - 2))
         }
     }
+    function stray() {
+        if ($0 ~ /(^ \*|[.!?:)]) \/( \/)* \*\/$/) {
+            begun = FNR
+            report("stray", $0)
+        }
+    }
     function columns(    line) {
         line = $0
         gsub(/[\200-\277]/, "", line) # the further bytes of a character
@@ -97,6 +104,7 @@ offences() { # FILES... - one line an offence: FILE:LINE: KIND: text
     header {
         columns()
         banned($0)
+        stray()
         line = $0
         if (!comment) {
             if (!sub(/^.*\/\*/, "", line))
@@ -111,6 +119,7 @@ offences() { # FILES... - one line an offence: FILE:LINE: KIND: text
     }
     source { # its comments
         columns()
+        stray()
         if ($0 ~ /^ \* [^ ]+ .*[^ ]   +[^ ]/) {
             begun = FNR
             report("table", $0)

@@ -354,7 +354,7 @@ struct answer save_files(struct core *core, struct peer *peer, const struct wire
 }
 
 /* Of the lowest writer. A text that is no JSON is left out, and the save counts: its sender has
- * checked it. / */
+ * checked it. */
 static void take_metrics(struct round *round, const struct wire_saved *m)
 {
     if (m->metrics[0] == '\0' || !metrics_ok(m->metrics))
