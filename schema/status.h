@@ -22,7 +22,7 @@ enum muster_status {
     MUSTER_STATUS_COUNT = 45
 };
 
-#define MUSTER_ERROR_TEXT_MAX 4096 /* with the final NUL; a longer text is cut */
+#define MUSTER_ERROR_TEXT_MAX 4096 /* with the final NUL; longer text is cut between characters */
 
 /* Caller-owned description of a failure. Untouched on success. It never grows, because no call
  * takes its size. */

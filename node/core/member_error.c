@@ -37,8 +37,9 @@ static void arm_exit(struct member *m, bool restart)
     m->exit_bytes = error_in_save(m) ? m->saving_bytes : 0;
 }
 
-/* Extend the exit timer while the save makes progress, up to this process's deadline. And whoever
- * is found in a save once its end is settled: it may have begun when nobody had told of it yet. */
+/* Extend the exit timer while the save makes progress, up to this process's deadline. A node that
+ * is found in a save once its end is settled is asked to break off, too: that save may have begun
+ * when nobody had told of the end yet. */
 void error_exit_look(struct member *m)
 {
     bool came_back = m->begun == m->done && !error_in_setup(m) && !error_in_save(m);

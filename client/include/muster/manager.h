@@ -93,9 +93,9 @@ MUSTER_API enum muster_status muster_manager_open(const struct muster_manager_op
  * If interrupted_fn broke off a wait before, it waits for no save (MUSTER_E_INTERRUPTED).
  * Then leaves the job as muster_node_close does, with the same code, and frees the manager in every
  * case. Nulls the handle; NULL-safe.
- * It returns an error of leaving the job, if there is one. Else it returns the first failed save
- * that the caller was not told of. Else it returns a checkpoint that could not be deleted
- * (MUSTER_E_IO, MUSTER_E_CORRUPT). All of them are in the log. */
+ * It returns the status of leaving the job, unless that is MUSTER_OK. Else it returns the first
+ * failed save that the caller was not told of. Else it returns a checkpoint that could not be
+ * deleted (MUSTER_E_IO, MUSTER_E_CORRUPT). All of them are in the log. */
 MUSTER_API enum muster_status muster_manager_close(muster_manager_t **manager, int code,
                                                    struct muster_error *ret_error);
 /* For a caller that does not know how its program ends, such as a finalizer. close then does not

@@ -216,9 +216,9 @@ struct muster_node_options {
      * open (a manager opens its node in restore), which then holds it until it is closed. */
     muster_events_t *events;
     /* Asked on the training thread before a save reads option state, or a restore fills it. Another
-     * code than 0 fails the save or the restore; muster_node_save_fail adds why a save fails. It is
-     * for bindings whose program may have released the memory of an entry. NULL = the memory stays
-     * until close. */
+     * code than 0 fails the save or the restore with this code; muster_node_save_fail adds why a
+     * save fails. It is for bindings whose program may have released the memory of an entry. NULL =
+     * the memory stays until close. */
     int (*state_check_fn)(void *arg);
 };
 #define MUSTER_NODE_OPTIONS_INIT                                                        \
@@ -348,7 +348,8 @@ MUSTER_API bool muster_node_announced(const muster_node_t *node,
 
 /* A queue of what happens at the nodes that have it as option events. A thread of the program's own
  * reads it, so no thread of muster's has to enter the program's interpreter. No node waits for the
- * reader: it holds 1024 events of each kind. Beyond that the oldest is dropped, and counted. */
+ * reader: the queue holds 1024 events of each kind. Beyond that the oldest is dropped, and
+ * counted. */
 enum muster_event_kind {
     MUSTER_EVENT_NONE,
     MUSTER_EVENT_LOG,    /* a line of the log, as muster_log_fn gets it: level, text */

@@ -139,8 +139,9 @@ class Checkpoint(Mapping[str, Any]):
         """Fills each array of `state` in place; a checkpoint's other tensors are not read.
 
         An array of add_split gets its part of a tensor that was saved in parts. Reads each file
-        once; Ctrl-C breaks it off. Raises what read raises, NotFoundError for a name that is not there, and RestoreError
-        for another shape or dtype, or for a tensor that differs between the ranks.
+        once; Ctrl-C breaks it off. Raises what read raises, NotFoundError for a name that is not
+        there, and RestoreError for another shape or dtype, or for a tensor that differs between the
+        ranks.
         """
         state.check()
         error = new_error()
