@@ -158,7 +158,7 @@ static void write_plainly(const char *path, const char *from, uint64_t bytes)
     if (fd < 0)
         fail("cannot create the plain file");
     for (uint64_t at = 0; at < bytes; at += MIB)
-        if (fs_write_all(fd, from + at, MIB) != 0)
+        if (fs_write_all(fd, from + at, bytes - at < MIB ? (size_t)(bytes - at) : MIB) != 0)
             fail("cannot write the plain file");
     if (fsync(fd) != 0 || close(fd) != 0)
         fail("cannot write the plain file");
