@@ -63,7 +63,7 @@ static enum muster_status begin_steps(struct muster_manager *m, struct muster_er
 static enum muster_status manager_restore_join(struct muster_manager *m, int64_t step,
                                                struct muster_error *err)
 {
-    struct node_wish wish = {.names = m->names, .resume_done = -1};
+    struct node_wish wish = {.names = m->names, .resume_done = -1, .opened = &m->node};
 
     if (step != MUSTER_STEP_LATEST)
         wish.resume_done = step + 1;

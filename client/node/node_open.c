@@ -681,12 +681,16 @@ enum muster_status node_open(const struct muster_node_options *options,
         node_open_take_back(node);
     if (status == MUSTER_E_BROKER && node->options.offline_ok)
         status = open_local(node, &error);
+    if (status == MUSTER_OK && node->wish.opened != NULL)
+        *node->wish.opened = node;
     if (status == MUSTER_OK && !node->options.restore_later)
         status = node_restore(node, &error);
     if (status == MUSTER_OK) {
         *ret_node = node;
         return MUSTER_OK;
     }
+    if (node->wish.opened != NULL)
+        *node->wish.opened = NULL;
     node_tell_error(node, &error);
     if (ret_error != NULL)
         *ret_error = error;

@@ -20,6 +20,8 @@ struct node_wish {
     struct dir_names names;
     int64_t resume_done; /* restore the checkpoint of so many steps; newer ones are given up; -1:
                             the newest */
+    struct muster_node **opened; /* set before the restore, whose callbacks may tell a failure by
+                                    it; NULL again if the open fails */
 };
 
 struct muster_node {

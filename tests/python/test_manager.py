@@ -166,3 +166,35 @@ def test_a_save_whose_bytes_stand_still_is_told_no_more(tmp_path, monkeypatch):
     endless = _progress.Progress(None, None, patience=None)
     await_that("what has no end", lambda: len(told) >= 30)
     endless.stop()
+
+
+def test_a_policy_outside_of_a_list_is_refused_by_name():
+    state = muster.TrainingState(w=numpy.zeros(4))
+    with pytest.raises(TypeError, match=r"keep is KeepLatest\(number=3\); give a list of policies"):
+        muster.Manager(state=state, keep=muster.KeepLatest(3))
+
+
+REFUSES = """
+import muster
+
+def restore(context):
+    if context.rank == 1:
+        raise OSError("no room for the weights")
+
+def save(context):
+    (context.directory / "w").write_text("w")
+
+with muster.Manager(save_fn=save, restore_fn=restore, layout="sharded") as manager:
+    manager.restore()
+    manager.save(manager.steps_done, force=True)
+"""
+
+
+def test_A7_an_exception_in_restore_fn_is_told_to_the_other_ranks(world):
+    program = world.directory / "program.py"
+    program.write_text(REFUSES)
+    world.run(2, program).finish()
+    launch = world.run(2, program, options=("--max-failures", "0"))
+    assert launch.end() != 0
+    assert "OSError: no room for the weights" in launch.log(0), launch.log(0)
+    assert "OSError: no room for the weights" in world.muster("why", "--job", "job")

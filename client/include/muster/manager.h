@@ -103,8 +103,8 @@ MUSTER_API enum muster_status muster_manager_close(muster_manager_t **manager, i
  * policies want. NULL-safe. */
 MUSTER_API void muster_manager_keep_newest(muster_manager_t *manager);
 
-/* The node of a manager that has restored, else NULL. Borrowed until close. The manager counts its
- * steps, so call no boundary of it. */
+/* The node of a manager that has restored, or is in its restore_fn; else NULL. Borrowed until
+ * close. The manager counts its steps, so call no boundary of it. */
 MUSTER_API muster_node_t *muster_manager_node(const muster_manager_t *manager);
 
 /* --- restoring --------------------------------------------------------------------------- */

@@ -50,6 +50,7 @@ class Hooks:
         self.restore = restore
         self.raised: BaseException | None = None
         self.node: Any = ffi.NULL  # once it is open
+        self.manager: Any = None  # or what holds it, while it restores
         self.events: Events | None = None  # of the node
         self.hurries = False  # the program is to end now (Ctrl-C), and waits for nobody
         self.handle = ffi.new_handle(self)
@@ -62,9 +63,12 @@ def _keep(
     names = trace.tb_frame.f_locals
     hooks = ffi.from_handle(names["arg"] if "arg" in names else names["context"].arg)
     hooks.raised = value
+    node = hooks.node
+    if hooks.manager is not None and node == ffi.NULL:
+        node = lib.muster_manager_node(hooks.manager[0])
     waits = trace.tb_frame.f_code is _interrupted_code
-    if not waits and value is not None and hooks.node != ffi.NULL:
-        lib.muster_node_fail(hooks.node, exit_code_of(value), text_of(value).encode())
+    if not waits and value is not None and node != ffi.NULL:
+        lib.muster_node_fail(node, exit_code_of(value), text_of(value).encode())
 
 
 @ffi.def_extern(name="muster_py_save", error=1, onerror=_keep)

@@ -172,6 +172,8 @@ def _policies(save: Sequence[_Policy], keep: Sequence[_Policy], trash: str | Non
     lib.muster_policies_init(policies, ffi.sizeof("struct muster_policies"))
     memory: list[Any] = []
     for name, given in (("save", save), ("keep", keep)):
+        if isinstance(given, _Policy):
+            raise wrong_type(f"{name} is {given!r}; give a list of policies")
         array = ffi.new(f"struct muster_{name}_policy[]", len(given))
         for at, policy in enumerate(given):
             if not type(policy).__name__.lower().startswith(name):
@@ -259,6 +261,7 @@ class Manager(Member, Checkpoints):
         box = ffi.new("muster_manager_t **")
         self._check_open(lib.muster_manager_open(own, box, self._error))
         self._opened(box)
+        hooks.manager = box
         del texts, memory
 
     def restore(self, step: int | None = None) -> Restored | None:
