@@ -223,6 +223,7 @@ def test_an_array_on_a_device_that_is_not_here_is_refused_by_name():
         muster.PeerError(8, "rank 3 is gone", 3, 9, 70),
         muster.ArgumentTypeError(2, "rank is 'x'"),
         muster.NotFoundError(24, "no tensor 'v'"),
+        muster.MissingFileError(7, "step 5 has no file 'rank.pt'"),
         muster.VersionError(5, "torch 2.3", advice="pip install torch"),
     ],
 )

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from . import _framework, _progress
-from ._errors import wrong
+from ._errors import missing, wrong
 from ._manager import Manager
 from ._member import RestoreContext, SaveContext
 
@@ -178,7 +178,7 @@ class Elsewhere:
         self.latest = read_pointer(context.checkpoint_directory)
         place = local(self.latest.path)
         if place is not None and not place.exists():
-            raise FileNotFoundError(
+            raise missing(
                 f"{place}, which muster's checkpoint in {context.checkpoint_directory} names, is "
                 "gone; put it back, or start another job"
             )

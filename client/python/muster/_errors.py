@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import numbers
 import operator
 import os
@@ -40,10 +41,12 @@ class Error(Exception):
 
     @property
     def name(self) -> str:
+        """The status's name, as "MUSTER_E_BROKER"."""
         return _string(lib.muster_status_name(_known(self.status)))
 
     @property
     def advice(self) -> str:
+        """What to do next, in one line."""
         return self._advice or _string(lib.muster_status_advice(_known(self.status)))
 
     @property
@@ -95,6 +98,14 @@ class StepError(Error):
 
 class RestoreError(Error):
     """A checkpoint could not be restored."""
+
+
+class MissingFileError(RestoreError, FileNotFoundError):
+    """A file that a checkpoint should have, or that it names, is not there; `text` names it."""
+
+    def __init__(self, *told: Any, **more: Any) -> None:
+        super().__init__(*told, **more)
+        self.errno = errno.ENOENT  # OSError takes the status for it
 
 
 class SaveError(Error):
@@ -188,6 +199,10 @@ def wrong(text: str) -> ArgumentError:
 
 def misused(text: str) -> UsageError:
     return UsageError(lib.MUSTER_E_ARGUMENT, text)
+
+
+def missing(text: str) -> MissingFileError:
+    return MissingFileError(lib.MUSTER_E_RESTORE, text)
 
 
 def unfit(what: str, error: BaseException) -> RestoreError:

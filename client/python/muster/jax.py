@@ -88,7 +88,7 @@ def initialize(**options: Any) -> None:
     to a free port there, for all ranks. JAX's own preemption service stays off: it takes SIGTERM,
     and waits for the other processes inside of its answer.
     options: those of jax.distributed.initialize; what is given there is used. Without `muster run`
-    JAX looks for a cluster by itself. Raises RuntimeError when there is no place to meet.
+    JAX looks for a cluster by itself. Raises UsageError when there is no place to meet.
     """
     jax.config.update("jax_enable_preemption_service", False)
     rank, world_size = os.environ.get("MUSTER_RANK"), os.environ.get("MUSTER_WORLD_SIZE")
@@ -132,10 +132,10 @@ def answer_preemption_sync(reached: Any) -> None:
 
 
 def check_world(elsewhere: Elsewhere) -> None:
-    """Raises RuntimeError when JAX and muster do not count the same processes."""
+    """Raises UsageError when JAX and muster do not count the same processes."""
     world_size = elsewhere.manager.world_size
     if world_size != jax.process_count():
-        error = RuntimeError(
+        error = misused(
             f"muster's job has {world_size} ranks and JAX {jax.process_count()} processes, so they "
             "would not save together; call muster.jax.initialize() first, or set MUSTER_RANK and "
             "MUSTER_WORLD_SIZE to JAX's own"
@@ -148,14 +148,14 @@ class PreemptionSync:
     """All processes of a JAX program save at one agreed step when one of them has to go, and the
     broker knows which checkpoint is the latest. The program writes it.
 
-    Call reached(step) on all processes behind each step, with a step that grows. It costs about a
-    microsecond while nothing happens, and waits for other processes at a save alone. Between
+    Call reached(step) on all processes behind each step, with a step that grows. It costs some
+    microseconds while nothing happens, and waits for other processes at a save alone. Between
     several processes jax.experimental.multihost_utils.reached_preemption_sync_point(step) asks it
     too; where jax.distributed is not initialized, JAX says no without asking.
 
     directory: of muster's own small files, seen by all processes; None = MUSTER_CHECKPOINT_DIR.
     options: those of muster.Manager, as save policies, grace, sources. Raises muster.Error, and
-    RuntimeError when JAX and muster do not count the same processes.
+    UsageError when JAX and muster do not count the same processes.
     """
 
     def __init__(self, directory: str | os.PathLike[str] | None = None, **options: Any) -> None:

@@ -29,7 +29,7 @@ from lightning.pytorch.utilities import CombinedLoader
 from torch.utils._pytree import tree_leaves
 from torch.utils.data import DataLoader
 
-from ._errors import misused, wrong
+from ._errors import missing, misused, wrong
 from ._log import log
 from ._manager import Manager, _Policy
 from ._member import RestoreContext, SaveContext
@@ -243,7 +243,7 @@ class Muster(Callback):  # type: ignore[misc] # lightning is not read here
         )
         found = sorted(context.checkpoint_directory.glob(f"*/{_TRAINER}"))
         if len(found) != 1:
-            raise FileNotFoundError(
+            raise missing(
                 f"{context.checkpoint_directory} holds {len(found)} files {_TRAINER} instead of "
                 "one; start another job, or restore an older checkpoint"
             )
