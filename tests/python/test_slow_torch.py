@@ -11,6 +11,7 @@ import pytest
 import torch
 from conftest import HERE, World, digests, without_muster
 
+import muster.dcp
 import muster.torch
 
 STEPS, SECONDS = 200, 0.05
@@ -62,8 +63,6 @@ def test_A5_a_loader_with_workers_draws_no_more_random_numbers_than_uninterrupte
 
 @pytest.mark.parametrize("of", ["torch", "dcp"])
 def test_A5_a_layout_in_which_a_rank_gets_another_s_random_numbers_is_refused(of):
-    import muster.dcp
-
     with pytest.raises(ValueError, match="layout is 'replicated', with which every rank would get"):
         if of == "dcp":
             muster.dcp.Checkpointer(model=torch.nn.Linear(1, 1), layout="replicated")
@@ -88,10 +87,8 @@ def test_A2_the_example_ends_with_the_bits_of_what_it_was_before_muster(world, t
 PRELUDE = """
 import time
 import torch
-from torch.nn.parallel import DistributedDataParallel
-from torchdata.stateful_dataloader import StatefulDataLoader
 torch.manual_seed(1)
-dataset = torch.randn(96, 16)
+dataset = torch.randn(192, 16)
 Net = lambda: torch.nn.Linear(16, 1)
 """
 
@@ -102,6 +99,8 @@ def test_the_program_of_the_page_goes_on_where_it_was_preempted(world):
     program = world.directory / "program.py"
     tells = "        print('step', step, flush=True); time.sleep(0.1)\n        loss ="
     block = block.replace("ck.steps(10_000)", "ck.steps(30)").replace("        loss =", tells)
+    trained = world.directory / "trained.pt"
+    block = block.replace("trained.pt", str(trained)).replace("=500", "=4")
     program.write_text(PRELUDE + block)
     launch = world.run(2, program, options=("--max-failures", "0"))
     world.await_step(5, ranks=2, patience=PATIENCE)
@@ -110,6 +109,9 @@ def test_the_program_of_the_page_goes_on_where_it_was_preempted(world):
     assert "2 launches, 1 preemption" in launch.stderr
     steps = re.findall(r"^step (\d+)$", launch.log(0), re.M)
     assert list(map(int, steps)) == list(range(30))  # in ten epochs, each step once
+    assert torch.load(trained)["weight"].shape == (1, 16)
+    kept = {int(path.name) for path in (world.directory / "checkpoints").glob("[0-9]*")}
+    assert kept >= {24, 28} and len(kept) == 3  # one of them may be the preemption's
 
 
 def test_a_state_that_only_a_pickle_holds_is_refused_by_name(world):
@@ -166,11 +168,14 @@ def test_what_cannot_be_restored_is_refused_by_name_with_what_to_do(alone, saved
     assert isinstance(caught.value, (muster.RestoreError, muster.NotFoundError))
 
 
-def test_a_model_without_values_is_refused_by_name():
-    with torch.device("meta"):
-        model = torch.nn.Linear(2, 2)
-    with pytest.raises(muster.ArgumentError, match="'weight' of the model is on the device meta"):
-        muster.torch.Checkpointer(model=model)
+@pytest.mark.parametrize("of", [muster.torch, muster.dcp])
+@pytest.mark.parametrize(("kind", "name"), [("Linear", "weight"), ("BatchNorm1d", "running_mean")])
+def test_a_model_without_values_is_refused_by_name(of, kind, name):
+    model = getattr(torch.nn, kind)(2, 2).to("meta")
+    if kind == "BatchNorm1d":  # its buffers alone have none
+        model.weight, model.bias = (torch.nn.Parameter(torch.ones(2)) for _ in range(2))
+    with pytest.raises(muster.ArgumentError, match=f"'{name}' of the model is on the device meta"):
+        of.Checkpointer(model=model)
 
 
 def test_tensors_of_a_state_are_filled_in_place():
@@ -178,3 +183,15 @@ def test_tensors_of_a_state_are_filled_in_place():
     assert muster.TrainingState(w=tensor).size_bytes == 6
     with pytest.raises(ValueError, match="state 'w' is not contiguous; give its contiguous"):
         muster.TrainingState(w=torch.zeros(4, 4).T[:2])
+
+
+@pytest.mark.parametrize("of", ["torch", "dcp", "accelerate"])
+def test_keep_leaves_what_its_policies_want_on_the_disk_and_nothing_else(world, of):
+    launch = world.run(2, "train_kept.py", of, 40, options=("--max-failures", "0"))
+    launch.finish(PATIENCE)
+    kept = {int(path.name) for path in (world.directory / "checkpoints").glob("[0-9]*")}
+    assert kept == {5, 30, 35}, launch.logs()  # the best by loss, and the newest two
+    assert {row.state for row in world.client.checkpoints("job")} == {"committed", "deleted"}
+    newest = (world.directory / "checkpoints/35").rglob("*")
+    copies = sum(path.stat().st_size for path in newest if path.is_file()) / 1_200_000
+    assert round(copies) == (2 if of == "torch" else 1)  # of model and optimizer, by two ranks

@@ -11,6 +11,7 @@ import sys
 import warnings
 import weakref
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, TypeVar
 
@@ -292,10 +293,12 @@ class Member(Turns):
 
     @property
     def rank(self) -> int:
+        """This process's number in the job, from 0 on; -1 before a Manager's restore()."""
         return int(lib.muster_node_rank(self._handle()))
 
     @property
     def world_size(self) -> int:
+        """How many ranks this launch has; 0 before a Manager's restore()."""
         return int(lib.muster_node_world_size(self._handle()))
 
     @property
@@ -305,7 +308,27 @@ class Member(Turns):
 
     @property
     def restart_code(self) -> int:
+        """The exit code of Preempted, by which a launcher knows that it starts the job again."""
         return int(self._restart_code)
+
+    @property
+    def steps_done(self) -> int:
+        """Steps done since the job's start, over all restarts."""
+        return int(lib.muster_node_total_run_calls(self._handle()))
+
+    @property
+    def resumed_step(self) -> int:
+        """The step that this process resumed at, 0 = from the start."""
+        return int(lib.muster_node_resumed_step(self._handle()))
+
+    @contextmanager
+    def hold(self) -> Iterator[None]:
+        """No save happens inside this block. It counts no step; the other ranks wait meanwhile."""
+        lib.muster_node_hold(self._handle())
+        try:
+            yield
+        finally:
+            lib.muster_node_release(self._handle())
 
     # --- telling ----------------------------------------------------------------------------
 
@@ -364,6 +387,7 @@ class Member(Turns):
 
     @property
     def is_open(self) -> bool:
+        """Is it neither closed, nor a forked parent's?"""
         return self._box is not None and self._pid == os.getpid()
 
     def close(self, code: int = 0) -> None:

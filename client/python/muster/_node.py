@@ -48,7 +48,8 @@ class Node(Member):
     sources: more sources of notices, as MUSTER_NOTICE_SOURCES.
     grace: seconds from a notice to the end, if the notice does not tell an earlier one; None = as
       it says.
-    save_every: all ranks save at each multiple of so many steps.
+    save_every: all ranks save at each multiple of so many steps, but not behind the job's last one:
+      nothing is left to resume then. Save the trained model behind the loop.
     save_on_notice: also save at once when a notice leaves time to train on.
     save_behind: with a state, training goes on while a copy of it is written.
     offline_ok: alone (world size 1) when no broker answers.
@@ -126,7 +127,7 @@ class Node(Member):
         """Call it behind each step of training. It counts the step, and saves before the next one
         where all ranks agreed to.
 
-        Costs about a microsecond while nothing happens. Raises Preempted once the job's
+        Costs less than a microsecond while nothing happens. Raises Preempted once the job's
         termination is settled: leave the loop. Raises PeerError when another rank failed, SaveError
         and others; an exception of `save` comes out of here.
         """
@@ -150,25 +151,6 @@ class Node(Member):
             self._alone(lib.muster_node_scope_leave, self._handle(), 1, ffi.NULL)
             raise
         self._call(lib.muster_node_scope_leave, 0)
-
-    @contextmanager
-    def hold(self) -> Iterator[None]:
-        """No save happens inside this block. It counts no step; the other ranks wait meanwhile."""
-        lib.muster_node_hold(self._handle())
-        try:
-            yield
-        finally:
-            lib.muster_node_release(self._handle())
-
-    @property
-    def steps_done(self) -> int:
-        """Steps done since the job's start, over all restarts."""
-        return int(lib.muster_node_total_run_calls(self._handle()))
-
-    @property
-    def resumed_step(self) -> int:
-        """The step that this process resumed at, 0 = from the start."""
-        return int(lib.muster_node_resumed_step(self._handle()))
 
     def reached_preemption(self, step: int) -> bool:
         """Would the job save at user step index `step`? A local read."""

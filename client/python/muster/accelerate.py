@@ -4,7 +4,9 @@ import muster.accelerate
 
 accelerator = Accelerator()
 model, optimizer, loader = accelerator.prepare(model, optimizer, loader)
-with muster.accelerate.Checkpointer(accelerator, save_every=500) as ck:
+with muster.accelerate.Checkpointer(
+    accelerator, save_every=500, keep=[muster.KeepLatest(3)]
+) as ck:
     ck.restore()                     # before: accelerator.load_state(a folder that you chose)
     for step in ck.steps(10_000):
         ...                          # forward, accelerator.backward(loss), optimizer.step()
@@ -26,7 +28,7 @@ from . import _framework
 _framework.check_version("muster.accelerate", "accelerate", accelerate.__version__)
 
 from . import torch as _torch
-from ._errors import wrong, wrong_type
+from ._errors import missing, wrong, wrong_type
 from ._member import RestoreContext, SaveContext
 
 _SHARED = ("FSDP", "DEEPSPEED", "MEGATRON_LM")  # all ranks write one folder together
@@ -71,7 +73,7 @@ class Checkpointer(_torch.Checkpointer):
     loader without it begins its data again, and muster warns.
     The next launch has the same number of ranks. A checkpoint of Accelerate's holds pickles: trust
     it as you trust a program.
-    options: those of muster.Node, such as save_every, directory, sources, grace.
+    options: those of muster.torch.Checkpointer, such as save_every, keep, directory, sources.
     """
 
     def __init__(self, accelerator: Any, **options: Any) -> None:
@@ -100,7 +102,7 @@ class Checkpointer(_torch.Checkpointer):
         assert context.directory is not None
         found = list(context.checkpoint_directory.glob("shard-00000-*"))
         if len(found) != 1 or not list(context.directory.glob("random_states_*")):
-            raise FileNotFoundError(
+            raise missing(
                 f"{context.checkpoint_directory} has no state of Accelerate's; was it saved by "
                 "muster.accelerate? Start another job, or restore an older checkpoint"
             )

@@ -4,7 +4,9 @@ import muster.dcp, muster.torch
 
 muster.torch.init_process_group("cpu:gloo,cuda:nccl")
 model = fully_shard(Net())
-with muster.dcp.Checkpointer(model=model, optimizer=optimizer, data=data, save_every=500) as ck:
+with muster.dcp.Checkpointer(
+    model=model, optimizer=optimizer, data=data, save_every=500, keep=[muster.KeepLatest(3)]
+) as ck:
     ck.restore()                     # what any number of ranks saved
     for step in ck.steps(10_000):
         ...                          # forward, backward, optimizer.step()
@@ -21,14 +23,14 @@ import torch
 
 from . import _framework
 
-_framework.check_version("muster.dcp", "torch", torch.__version__)
+_framework.require_version("muster.dcp", "torch", torch.__version__)
 
 import torch.distributed.checkpoint as dcp
 from torch.distributed.checkpoint.api import CheckpointException
 from torch.distributed.checkpoint.state_dict import get_state_dict, set_state_dict
 
-from . import torch as _torch
-from ._errors import unfit, wrong, wrong_type
+from . import torch as _torch  # it warns of a version that nobody tested
+from ._errors import missing, unfit, wrong, wrong_type
 from ._log import log
 from ._member import RestoreContext, SaveContext
 
@@ -64,7 +66,7 @@ class Checkpointer(_torch.Checkpointer):
     process_group: of DCP's collectives; None = the default one.
     allow_pickle: of what is not in DCP's own files. Those are pickled in part, whatever is given
     here: a checkpoint of DCP is as trusted as a program.
-    options: those of muster.Node, such as save_every, directory, sources, grace.
+    options: those of muster.torch.Checkpointer, such as save_every, keep, directory, sources.
     """
 
     def __init__(
@@ -84,6 +86,7 @@ class Checkpointer(_torch.Checkpointer):
             raise wrong_type(
                 f"model is a {type(model).__name__}; give the torch.nn.Module that is trained"
             )
+        _torch._check_values(model)
         self._model = model
         self._optimizers: Any = () if optimizer is None else optimizer
         self._resize = resize
@@ -112,7 +115,7 @@ class Checkpointer(_torch.Checkpointer):
     def _restore(self, context: RestoreContext) -> None:
         saved = sorted(context.checkpoint_directory.glob(f"*/{_torch._FILE}"))
         if len(saved) != context.saved_world_size:
-            raise FileNotFoundError(
+            raise missing(
                 f"{context.checkpoint_directory} holds the files of {len(saved)} ranks instead of "
                 f"{context.saved_world_size}; was it saved by muster.dcp? Start another job, or "
                 "restore an older checkpoint"

@@ -1,10 +1,12 @@
 """PyTorch: a Checkpointer of model, optimizer, data and random numbers. Tested with torch 2.15.
 
-import muster.torch as mt
+import muster, muster.torch as mt
 
 mt.init_process_group("gloo")
 model = DistributedDataParallel(Net())
-with mt.Checkpointer(model=model, optimizer=optimizer, data=data, save_every=500) as ck:
+with mt.Checkpointer(
+    model=model, optimizer=optimizer, data=data, save_every=500, keep=[muster.KeepLatest(3)]
+) as ck:
     ck.restore()
     for step in ck.steps(10_000):
         ...                          # forward, backward, optimizer.step()
@@ -26,14 +28,14 @@ import torch
 
 from . import _framework
 
-_framework.require_version("muster.torch", "torch", torch.__version__)
+_framework.check_version("muster.torch", "torch", torch.__version__)
 
 import torch.distributed
 
-from ._errors import Error, NotFoundError, RestoreError, misused, unfit, wrong, wrong_type
+from ._errors import Error, NotFoundError, RestoreError, integer, misused, unfit, wrong, wrong_type
+from ._manager import Manager
 from ._member import RestoreContext, SaveContext
 from ._native import lib
-from ._node import Node
 from ._signals import shield
 
 _FILE = "rank.pt"
@@ -57,8 +59,9 @@ def _meeting_file() -> pathlib.Path | None:
 def init_process_group(backend: str, **options: Any) -> None:
     """torch.distributed.init_process_group for the ranks of `muster run` and of torchrun.
 
-    On one host nothing has to be set. On several, set MASTER_ADDR and MASTER_PORT for all ranks.
-    options: further ones of torch's own. Raises RuntimeError when there is no place to meet.
+    On one host, and under `muster run --nodes`, nothing has to be set. Else set MASTER_ADDR and
+    MASTER_PORT for all ranks.
+    options: further ones of torch's own. Raises UsageError when there is no place to meet.
     """
     rank, world_size = os.environ.get("MUSTER_RANK"), os.environ.get("MUSTER_WORLD_SIZE")
     if rank is None or world_size is None:
@@ -126,6 +129,16 @@ def _refuse_pickles(place: str, value: Any) -> None:
         )
 
 
+def _check_values(model: Any) -> None:
+    for tensors in ("named_parameters", "named_buffers"):
+        for name, tensor in getattr(model, tensors, tuple)():
+            if tensor.is_meta:
+                raise wrong(
+                    f"{name!r} of the model is on the device meta, and has no values to save; "
+                    "materialize the model first, as with model.to_empty(device=...)"
+                )
+
+
 def _load_part(name: str, part: Any, state: Any) -> None:
     try:
         part.load_state_dict(state)
@@ -143,8 +156,14 @@ class Checkpointer:
     StatefulDataLoader. others: more of that kind, by name.
     Each rank saves its own, and gets its own back, with its own random numbers: so no rank ever
     trains on another's data. The next launch has the same number of ranks.
+    save_every: all ranks save behind each step that it divides, but not behind step 0. None = a
+    preempted launch alone is saved. A job's last step gets no checkpoint of its own: save the
+    trained model behind the loop.
     allow_pickle: states may hold any Python object; a checkpoint is then as trusted as a program.
-    options: those of muster.Node, such as save_every, directory, sources, grace.
+    options: those of muster.Manager, such as keep, save, directory, sources, grace. Without keep
+    every checkpoint stays.
+
+    node: this rank, a muster.Manager; it has announced, events(), all_steps(), pin() and more.
     """
 
     def __init__(
@@ -155,6 +174,7 @@ class Checkpointer:
         scheduler: Any = None,
         data: Any = None,
         others: Mapping[str, Any] | None = None,
+        save_every: int | None = None,
         allow_pickle: bool = False,
         **options: Any,
     ) -> None:
@@ -167,21 +187,16 @@ class Checkpointer:
                     f"{name} is a {type(part).__name__} without state_dict and load_state_dict; "
                     "give what has both"
                 )
-        for name, tensor in getattr(model, "named_parameters", tuple)():
-            if tensor.is_meta:
-                raise wrong(
-                    f"{name!r} of the model is on the device meta, and has no values to save; "
-                    "materialize the model first, as with model.to_empty(device=...)"
-                )
+        _check_values(model)
         if "random" in self._parts:
             raise wrong("the name 'random' is muster's own; call it something else")
         self._allow_pickle = allow_pickle
+        self._every = integer("save_every", save_every, bits=62)
+        if self._every < 0:
+            raise wrong(f"save_every is {self._every}; give 1 or more, or None")
         self._check(self._state())
-        self.node = Node(
-            save=self._save,
-            restore=self._restore,
-            restore_later=True,
-            **_framework.own_parts(options),
+        self.node = Manager(
+            save_fn=self._save, restore_fn=self._restore, **_framework.own_parts(options)
         )
 
     def restore(self) -> bool:
@@ -189,8 +204,7 @@ class Checkpointer:
 
         Waits for the other ranks (join_timeout). Raises muster.RestoreError.
         """
-        self.node.restore()
-        return self.node.resumed_step > 0
+        return self.node.restore() is not None
 
     def steps(self, total: int) -> Iterator[int]:
         """The numbers of the steps that are left of `total`, from the restored checkpoint on."""
@@ -200,9 +214,19 @@ class Checkpointer:
             if self.node.steps_done == step:
                 raise misused(f"step {step} ended without step(); call it at its end")
 
-    def step(self) -> None:
-        """Call it behind each step of training; see muster.Node.step."""
-        self.node.step()
+    def step(self, metrics: Mapping[str, Any] | None = None) -> None:
+        """Call it behind each step of training. It saves with all ranks where all agreed to, and
+        waits until the checkpoint is committed.
+
+        metrics: of this step, by name, for muster.KeepBest; they are read only if it is saved.
+        Costs microseconds while nothing happens. Raises Preempted once the job's termination is
+        settled: leave the loop. A save that failed is logged, and training goes on.
+        """
+        step = self.node.steps_done
+        due = self._every > 0 and step > 0 and step % self._every == 0
+        with _framework.Leaving(lambda raised: None):  # the block's end leaves
+            if self.node.should_save(step, force=due):
+                self.node.save(step, metrics=metrics)
 
     def close(self, code: int = 0) -> None:
         """Leaves the job; see muster.Node.close."""

@@ -1,4 +1,7 @@
-"""What a boundary costs, beside an empty call of the same binding: boundary.py COUNT"""
+"""What a boundary costs, beside an empty call of the same binding: boundary.py COUNT [manager]
+
+manager: as a Checkpointer asks, by a Manager's should_save.
+"""
 
 import json
 import sys
@@ -38,6 +41,10 @@ class Empty:
 
 
 NULL, empty = ffi.NULL, lib.muster_node_position
-with muster.Node(state=muster.TrainingState(w=numpy.zeros(4))) as node:
-    plain, step = seconds(Empty(node._c).step, node.step)
-    print(json.dumps({"empty_us": plain * 1e6, "step_us": step * 1e6, "ratio": step / plain}))
+kind = muster.Manager if "manager" in sys.argv else muster.Node
+with kind(state=muster.TrainingState(w=numpy.zeros(4))) as node:
+    step = getattr(node, "step", None) or (lambda: node.should_save(node.steps_done))
+    if kind is muster.Manager:
+        node.restore()
+    plain, cost = seconds(Empty(node._c).step, step)
+    print(json.dumps({"empty_us": plain * 1e6, "step_us": cost * 1e6, "ratio": cost / plain}))

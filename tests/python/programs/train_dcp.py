@@ -92,7 +92,7 @@ with muster.dcp.Checkpointer(
         optimizer.step()
         schedule.step()
         time.sleep(seconds)
-        if every and (step + 1) % every == 0:
+        if every and step and step % every == 0:
             print(f"saves {step + 1} with {weights()}", flush=True)
         ck.step()
     own = digest([torch.get_rng_state(), data.generator.get_state()])
