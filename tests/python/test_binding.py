@@ -14,6 +14,7 @@ import pytest
 from conftest import BUILD, HERE, PROGRAMS
 
 import muster
+from muster import _framework
 from muster._client import KINDS
 from muster._native import ffi, lib
 
@@ -121,3 +122,10 @@ def test_wrong_options_are_named():
         state.add("x" * 300, numpy.zeros(1))
     assert caught.value.name == "MUSTER_E_ARGUMENT" and caught.value.rank is None
     assert PROGRAMS.is_dir()
+
+
+def test_an_extra_installs_no_framework_that_its_module_refuses():
+    text = (SOURCE / "client/python/pyproject.toml").read_text()
+    extras = text.partition("[project.optional-dependencies]")[2].partition("\n[")[0]
+    found = set(re.findall(r'"([a-z-]+)>=([\d.]+)"', extras))
+    assert found == {(name, oldest) for name, (_, oldest) in _framework.TESTED.items()}
