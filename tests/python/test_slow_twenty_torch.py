@@ -19,7 +19,7 @@ import pytest
 from conftest import PROGRAMS, World, await_that, digests
 
 PATIENCE = 180.0  # launches that each import PyTorch three times, on two loaded cores
-STEPS, SECONDS, TIMES = 600, 0.05, int(os.environ.get("TIMES", "20"))
+STEPS, SECONDS, TIMES = 600, 0.05, max(20, int(os.environ.get("TIMES", "20")))
 
 
 @pytest.fixture(scope="module")

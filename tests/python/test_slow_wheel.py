@@ -21,6 +21,7 @@ def test_the_wheel_is_abi3_holds_the_package_alone_and_installs(tmp_path):
     assert wheel.name.startswith("libmuster-") and "-cp310-abi3-linux_" in wheel.name
     names = zipfile.ZipFile(wheel).namelist()
     assert {name.split("/")[0].split("-")[0] for name in names} == {"muster", "libmuster"}
+    assert "muster/py.typed" in names
     assert wheel.stat().st_size < 4_000_000
     venv.create(tmp_path / "fresh", with_pip=True)
     python = tmp_path / "fresh/bin/python"
