@@ -2,7 +2,9 @@
 
 import builtins
 import re
+import textwrap
 
+import numpy
 import pytest
 from conftest import HERE, without_muster
 
@@ -64,3 +66,16 @@ def test_A2_the_example_of_NumPy_ends_with_the_bits_of_what_it_was_before_muster
         launch.finish()
         told.append(launch.log(0) + launch.log(1))
     assert told[0].count("100 steps, weights ") == 2 and told[0] == told[1]
+
+
+def test_the_callables_of_the_page_save_and_restore(alone):
+    text = (SOURCE / "client/python/README.md").read_text()
+    block = re.search(r"^  ```python\n(  def save.*?)  ```", text, re.DOTALL | re.M).group(1)
+    block = textwrap.dedent(block).replace("restore=restore)", "restore=restore, save_every=1)")
+    for begins, restored in ((1.0, 1.0), (0.0, 1.0)):
+        names = {"numpy": numpy, "muster": muster, "w": numpy.full(3, begins)}
+        exec(block, names)
+        assert set(names["w"]) == {restored}
+        for _ in range(2):
+            names["node"].step()
+        names["node"].close()
