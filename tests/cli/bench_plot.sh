@@ -9,11 +9,13 @@ trap 'rm -rf "$dir"' EXIT
 mkdir "$dir/here" "$dir/nothing" "$dir/broken"
 failed=0
 
-# --- plots PATH CODE WORDS FILE - with that PATH it ends with that code, and stderr has these words
+# --- plots PATH CODE WORDS FILE [TOLD] - with that PATH it ends with that code, and stderr has these words; TOLD: figures of
+# so many runs are on stdout
 plots() {
-    local got=0
+    local got=0 told
     PATH=$1 "$MUSTER" bench --dir "$dir/here" --ranks 2 --size 1M --rounds 1 --plot "$4" --json > "$dir/out" 2> "$dir/err" || got=$?
-    if [ "$got" != "$2" ] || ! { [ -z "$3" ] || grep -q -- "$3" "$dir/err"; } || { [ "$got" != 0 ] && [ -s "$dir/out" ]; }; then
+    told=$(grep -c '"save_ms"' "$dir/out") || true
+    if [ "$got" != "$2" ] || ! { [ -z "$3" ] || grep -q -- "$3" "$dir/err"; } || [ "$told" != "${5:-0}" ]; then
         echo "--plot $4 with PATH=$1: exit $got instead of $2, or not \"$3\":"
         cat "$dir/out" "$dir/err"
         failed=1
@@ -26,7 +28,7 @@ plots "$dir/nothing" 2 'No such file or directory; name another file' "$dir/none
 plots "$dir/nothing" 2 'Is a directory; name another file' "$dir/here"
 printf '#!/bin/sh\necho "it is broken" >&2\nexit 3\n' > "$dir/broken/gnuplot"
 chmod +x "$dir/broken/gnuplot"
-plots "$dir/broken" 1 'gnuplot could not draw' "$dir/picture.svg"
+plots "$dir/broken" 1 'gnuplot could not draw' "$dir/picture.svg" 1
 grep -qx 'it is broken' "$dir/err" || { echo "it does not pass on what gnuplot says: $(cat "$dir/err")"; failed=1; }
 [ ! -e "$dir/picture.svg" ] || { echo "there is a picture that nobody drew"; failed=1; }
 [ "$failed" = 0 ] || exit 1
@@ -34,7 +36,7 @@ grep -qx 'it is broken' "$dir/err" || { echo "it does not pass on what gnuplot s
 command -v gnuplot > /dev/null || { echo "skipped: no gnuplot, so nothing is drawn (Debian: apt-get install gnuplot-nox)" && exit 77; }
 cd "$dir"
 for file in "|touch injected" "it's \"one\".svg"; do
-    plots "$PATH" 0 '' "$file"
+    plots "$PATH" 0 '' "$file" 1
     [ ! -e injected ] || { echo "a file's name was taken for a command"; failed=1; }
     "$MUSTER_PYTHON3" - "$file" "$dir/out" <<'END' || failed=1
 import json, sys
