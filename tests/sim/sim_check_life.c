@@ -323,14 +323,17 @@ static void check_open_round(struct sim *sim, struct sim_job *job)
 /* A step that a rank has not done before in the calm gives the job new time: one of 64 ranks is
  * slow in nearly every step, one may be left when all others have finished, and how long a loop may
  * take is not known beforehand. There are as many such steps as loops have. What the faults have
- * taken is done again, between saves that may take longer than it. */
+ * taken is done again, between saves that may take longer than it. The faults may still end the
+ * launch that was there in their last moment: the next one counts from its own beginning, too. */
 static bool gets_on(const struct sim *sim, struct sim_job *job)
 {
     const struct record_job *row = disk_job(sim, job->name);
     bool more = false;
 
-    if (sim_is_calm(sim) && !job->calm_counted) {
-        job->calm_counted = true;
+    if (sim_is_calm(sim) && (job->calm_counts == 0 || (job->calm_counts == 1 && row != NULL &&
+                                                       row->generation > job->calm_generation))) {
+        job->calm_counts++;
+        job->calm_generation = row == NULL ? 0 : row->generation;
         memset(job->furthest, 0, sizeof job->furthest);
     }
     for (unsigned rank = 0; rank < job->nodes; rank++) {

@@ -233,7 +233,8 @@ struct sim_job {
     int64_t restless_us;
     int64_t furthest[SIM_NODES_MAX];  /* the most steps that each rank has done, */
     int64_t got_on_us;                /* and when one did one more */
-    bool calm_counted;                /* since the calm began */
+    unsigned calm_counts;             /* how often furthest began again, */
+    uint64_t calm_generation;         /* and in which generation at last */
     uint64_t told_seq;                /* the newest event that anybody was told of */
     uint64_t told_batch, told_before; /* ... in the batches before this one */
     uint64_t freezing_round, decided_round;
