@@ -258,13 +258,15 @@ static void main_is_alive(void *arg)
     _exit(EXIT_DONE);
 }
 
-static enum muster_status main_open_shared(struct program *program, struct muster_error *err)
+/* db: where this program's copy is. */
+static enum muster_status main_open_shared(struct program *program, const char *db,
+                                           struct muster_error *err)
 {
     const bool migrates = program->config.migrate;
     char owner[PATH_MAX];
     char host[65] = "?";
     const struct shared_options options = {.uri = program->config.shared,
-                                           .path = program->config.db,
+                                           .path = db,
                                            .owner = owner,
                                            .known = getenv(BEGAN_BEFORE) != NULL,
                                            .id = getenv(WAS_WITH),
@@ -285,7 +287,7 @@ static enum muster_status main_await_lease(struct program *program, bool *ret_st
 {
     struct pollfd fd = {.fd = program->signal_fd, .events = POLLIN};
     struct muster_error said = {.status = MUSTER_OK};
-    enum muster_status status = main_open_shared(program, err);
+    enum muster_status status = main_open_shared(program, program->config.db, err);
 
     if (status != MUSTER_OK || program->shared == NULL)
         return status;
@@ -497,11 +499,12 @@ static int main_run(struct program *program)
 /* --- a migration ------------------------------------------------------------------------------ */
 
 /* A lease that nobody renews ends within this, and a server that is far away has answered. */
-static enum muster_status migrate_take(struct program *program, struct muster_error *err)
+static enum muster_status migrate_take(struct program *program, const char *path,
+                                       struct muster_error *err)
 {
     const struct timespec pause = {.tv_nsec = SHARED_LOOK_MS * 1000000L};
     int64_t until_ms = clock_ms(CLOCK_BOOTTIME) + MIGRATE_WAIT_MS;
-    enum muster_status status = main_open_shared(program, err);
+    enum muster_status status = main_open_shared(program, path, err);
 
     if (status != MUSTER_OK)
         return status;
@@ -532,7 +535,7 @@ static void migrate_clean_up(const char *directory, const char *path)
 static enum muster_status migrate_shared(struct program *program, struct muster_error *err)
 {
     struct store_options options = {.allow_network_fs = true};
-    char *db = program->config.db;
+    const char *db = program->config.db;
     char directory[PATH_MAX], path[PATH_MAX + 4];
     enum muster_status status = dirs_make_parent(db, err);
 
@@ -546,13 +549,11 @@ static enum muster_status migrate_shared(struct program *program, struct muster_
                               "cannot make directory %s: %s; name another place with --db",
                               directory, strerror(errno));
     snprintf(path, sizeof path, "%s/db", directory);
-    program->config.db = path;
-    status = migrate_take(program, err);
+    status = migrate_take(program, path, err);
     options.shared = program->shared;
     if (status == MUSTER_OK && !shared_is_empty(program->shared))
         status = store_open(path, &options, &program->store, err);
     store_close(&program->store);
-    program->config.db = db;
     migrate_clean_up(directory, path);
     return status;
 }

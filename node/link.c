@@ -21,8 +21,8 @@
 #define DESCRIPTORS_OF_LINK 16
 #define DESCRIPTORS_OF_SOCKET 6
 #define SOCKET_LINGER_MS 200
-#define HANDSHAKE_MS 3000          /* as the broker: what is not there by then is tried again ... */
-#define NEXT_MS (4 * RECONNECT_MS) /* ... or, if there is another address, that one by then */
+#define HANDSHAKE_MS 3000 /* as long as the broker waits; then a connection is tried again ... */
+#define NEXT_MS (4 * RECONNECT_MS) /* ... or the next address, if there is one */
 
 /* One of the two sockets, with the monitor that tells when its connection broke. */
 struct half {

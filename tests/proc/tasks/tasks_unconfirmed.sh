@@ -1,7 +1,7 @@
 #!/bin/bash
-# Four workers are killed, each when a task was given to it and it has not heard so. The task never began anywhere, so
-# nothing was lost: the fifth worker does it, in its first attempt. The broker stands before it sends a task, so that each
-# worker is stopped in time.
+# Four workers are killed, each between the decision to give it a task and the message that says so. The task never began
+# anywhere, so nothing was lost: the fifth worker does it, in its first attempt. The broker stands before it sends a task,
+# so that each worker is stopped in time.
 # Rules: R20.5.
 . "$(dirname "$0")/../lib.sh"
 . "$(dirname "$0")/../lib_tasks.sh"
@@ -16,7 +16,7 @@ stop_before_work() {
 }
 broker_stands() { grep -q '^State:.T' "/proc/$broker_pid/status"; }
 given_to() { [ "$(query "SELECT worker_index FROM task WHERE state = 'leased'")" = "$1" ]; }
-# What was sent to the one before is sent again until it is lost.
+# The broker sends a task again until its worker is lost. If it stands for the worker before, it goes on.
 is_about_to_hear() {
     broker_stands || return 1
     given_to "$1" && return
