@@ -426,12 +426,17 @@ static bool a_rank_speaks(const struct job *job)
 /* It opens no generation: its peers have left, and it would wait for them in vain. */
 static void refuse_late(struct core *core, const struct input *in, const struct job *job)
 {
-    unsigned code = job->gen.end_status == MUSTER_E_RESTORE ? MUSTER_E_RESTORE : MUSTER_PREEMPTED;
+    const struct generation *gen = &job->gen;
+    unsigned code = gen->end_status == MUSTER_E_NOT_SAVED ? MUSTER_PREEMPTED : gen->end_status;
+    char failed[64] = "";
 
-    hello_refuse(core, in, code, false,
-                 out_printf(core, "rank %llu came after its launch had ended (generation %llu, %s)",
-                            (unsigned long long)in->message->up.rank,
-                            (unsigned long long)job->gen.generation, job->gen.end_text));
+    if (gen->error_rank >= 0)
+        snprintf(failed, sizeof failed, "rank %lld failed: ", (long long)gen->error_rank);
+    hello_refuse(
+        core, in, code, false,
+        out_printf(core, "rank %llu came after its launch had ended (generation %llu, %s%.2000s)",
+                   (unsigned long long)in->message->up.rank, (unsigned long long)gen->generation,
+                   failed, gen->error_rank >= 0 ? gen->error_text : gen->end_text));
 }
 
 static void hello_new(struct core *core, const struct input *in, struct job *job)

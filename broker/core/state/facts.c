@@ -21,15 +21,15 @@ static bool rank_joined(const struct job *job, uint64_t rank)
 }
 
 /* The launch ended before this rank came, and its process is older than that end: terminated, or
- * because what it was to resume from could not be restored. A rank that had joined is never late:
- * its process was restarted. So one rank at least can open the next generation, whatever the clocks
- * say. */
+ * because a rank told that it failed. A rank that had joined is never late: its process was
+ * restarted. So one rank at least can open the next generation, whatever the clocks say. */
 bool generation_rank_is_late(const struct core *core, const struct job *job, uint64_t rank,
                              uint64_t age_ms)
 {
     const struct generation *gen = &job->gen;
     bool terminated = gen->end_status == MUSTER_PREEMPTED || gen->end_status == MUSTER_E_NOT_SAVED;
-    bool for_all = (terminated && gen->error_rank < 0) || gen->end_status == MUSTER_E_RESTORE;
+    bool told = gen->end_status == MUSTER_E_RESTORE || gen->end_status == MUSTER_E_PEER;
+    bool for_all = told || (terminated && gen->error_rank < 0);
 
     return generation_is_over(job) && for_all && gen->started_unix_ms == 0 &&
            rank < gen->world_size && !rank_joined(job, rank) && age_ms > 0 &&

@@ -78,6 +78,31 @@ static void a_rank_that_is_late_for_a_failed_restore_hears_of_that(void **state)
     assert_int_equal(core_job(f)->gen.generation, 3);
 }
 
+/* Rank 0 failed in its set-up and told why, before rank 1 came (R3.8). */
+static void a_rank_that_is_late_for_a_told_failure_hears_of_that(void **state)
+{
+    struct core_fixture *f = *state;
+    struct wire_msg failed;
+
+    core_fixture_close(f);
+    core_fixture_open(f, 2, LAYOUT_REPLICATED);
+    core_hello(f, 0);
+    failed = core_msg(f, 0, WIRE_ERROR);
+    failed.u.error = (struct wire_error){.code = 1, .text = "ValueError: no such file"};
+    core_say(f, 0, failed);
+    core_leave(f, 0, LEAVE_FAILED, 1);
+    assert_int_equal(core_job(f)->gen.state, GENERATION_ENDED);
+    core_pass(f, 1500);
+    late(f, 1, 3000);
+    assert_answers(f, "1:refused MUSTER_E_PEER");
+    assert_false(core_sent(f, 101, WIRE_REFUSED)->u.refused.retry);
+    assert_string_equal(core_sent(f, 101, WIRE_REFUSED)->u.refused.text,
+                        "rank 1 came after its launch had ended (generation 1, rank 0 failed: "
+                        "ValueError: no such file)");
+    late(f, 1, 100); /* its supervisor starts it again */
+    assert_int_equal(core_job(f)->gen.generation, 2);
+}
+
 /* R3.8 */
 static void a_late_rank_opens_no_generation_when_the_others_have_left(void **state)
 {
@@ -197,6 +222,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         T(a_late_rank_leaves_with_its_launch_that_is_ending),
+        T(a_rank_that_is_late_for_a_told_failure_hears_of_that),
         T(a_late_rank_opens_no_generation_when_the_others_have_left),
         T(a_rank_that_is_late_for_a_failed_restore_hears_of_that),
         T(a_broker_that_starts_between_knows_when_the_launch_ended),
