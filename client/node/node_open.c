@@ -105,7 +105,7 @@ static void call_release_fn(void *snapshot, void *arg)
 
 static int node_open_call_restore_fn(void *arg, const struct shard_found *found)
 {
-    const struct muster_node *node = arg;
+    struct muster_node *node = arg;
     const struct muster_restore_context context = {.struct_size = sizeof context,
                                                    .directory = found->dir,
                                                    .step = found->step,
@@ -115,6 +115,7 @@ static int node_open_call_restore_fn(void *arg, const struct shard_found *found)
                                                    .checkpoint_directory = found->checkpoint_dir,
                                                    .saved_world_size = (int)found->world_size};
 
+    node->save_error[0] = '\0';
     return node->options.termination.restore_fn(&context);
 }
 
@@ -228,7 +229,7 @@ static enum muster_status node_open_read_checkpoint(struct muster_node *node, co
     struct manifest *manifest = NULL;
     struct muster_error why;
     enum muster_status status;
-    char moved[FS_PATH_MAX], left[STATE_NAME_MAX + 1] = "";
+    char moved[FS_PATH_MAX], left[STATE_NAME_MAX + 1] = "", own[SAVE_WHY_SIZE] = "";
 
     request.ret_left = left;
     request.interrupt = &interrupt;
@@ -251,10 +252,13 @@ static enum muster_status node_open_read_checkpoint(struct muster_node *node, co
         return error_pass(err, status, &why);
     if (status == MUSTER_E_NOT_FOUND && node->agent != NULL) /* damage has other codes */
         return node_open_is_gone(node, path, err);
+    if (status == MUSTER_E_RESTORE && request.restore_fn != NULL)
+        take_save_error(own, node);
     if (status != MUSTER_OK)
         return error_set_code(err, MUSTER_E_RESTORE, why.code,
-                              "checkpoint %.300s was not restored at rank %d (%s): %.500s%s", path,
-                              node->rank, muster_status_name(status), why.text,
+                              "checkpoint %.300s was not restored at rank %d (%s): %s%s%.500s%s",
+                              path, node->rank, muster_status_name(status), own,
+                              own[0] != '\0' ? "; " : "", why.text,
                               *ret_damage ? advice(node) : "");
     if (left[0] != '\0' && (node->rank == 0 || node->layout == LAYOUT_SHARDED))
         node_log(node, 1,

@@ -59,7 +59,7 @@ struct muster_node {
     bool told; /* a call returned that the job is being terminated, or called exit_fn for it */
     struct supervised supervised;
     struct node_seen seen; /* of it events were made; the agent's thread, or the watching one */
-    char save_error[SAVE_WHY_SIZE]; /* of the save_fn that runs, by the thread that runs it */
+    char save_error[SAVE_WHY_SIZE]; /* of the callback that runs, by the thread that runs it */
     int64_t resumed_step;
     struct dir_made made;                        /* by this open, of the checkpoint directory */
     uint64_t resumed_checkpoint;                 /* 0 = none */

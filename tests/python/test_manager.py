@@ -175,6 +175,7 @@ def test_a_policy_outside_of_a_list_is_refused_by_name():
 
 
 REFUSES = """
+import os, pathlib, sys, time
 import muster
 
 def restore(context):
@@ -184,17 +185,30 @@ def restore(context):
 def save(context):
     (context.directory / "w").write_text("w")
 
-with muster.Manager(save_fn=save, restore_fn=restore, layout="sharded") as manager:
-    manager.restore()
-    manager.save(manager.steps_done, force=True)
+gone = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else None
+rank = os.environ["MUSTER_RANK"]
+while rank == "0" and gone and not gone.exists():
+    time.sleep(0.01)
+try:
+    with muster.Manager(save_fn=save, restore_fn=restore, layout="sharded") as manager:
+        manager.restore()
+        manager.save(manager.steps_done, force=True)
+finally:
+    if rank == "1" and gone:
+        gone.touch()
 """
 
 
-def test_A7_an_exception_in_restore_fn_is_told_to_the_other_ranks(world):
+@pytest.mark.parametrize("late", [False, True])
+def test_A7_an_exception_in_restore_fn_is_told_to_the_other_ranks(world, late):
+    """Also to one whose program takes longer to start than the launch lasts."""
     program = world.directory / "program.py"
     program.write_text(REFUSES)
     world.run(2, program).finish()
-    launch = world.run(2, program, options=("--max-failures", "0"))
+    arguments = (world.directory / "gone",) if late else ()
+    launch = world.run(2, program, *arguments, options=("--max-failures", "0"))
     assert launch.end() != 0
-    assert "OSError: no room for the weights" in launch.log(0), launch.log(0)
-    assert "OSError: no room for the weights" in world.muster("why", "--job", "job")
+    assert "OSError: no room for the weights" in launch.log(0), launch.logs()
+    assert "OSError: no room for the weights" in launch.stderr
+    why = world.muster("why", "--job", "job")
+    assert "restore failed, rank 1" in why and "OSError: no room for the weights" in why, why

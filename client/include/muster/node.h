@@ -293,7 +293,7 @@ MUSTER_API void muster_node_set_position(muster_node_t *node, int64_t epoch, int
  * muster tells its own writing by itself. Any thread; never waits. */
 MUSTER_API void muster_node_save_progress(muster_node_t *node, uint64_t bytes);
 
-/* Inside save_fn or snapshot_fn: says why it fails, and returns code:
+/* Inside save_fn, snapshot_fn or restore_fn: says why it fails, and returns code:
  * `return muster_node_save_fail(node, 3, "out of memory")`. The text is part of the peers' errors,
  * the log, `muster events` and `muster why`. At most 1,023 bytes of it are kept; copies. Without a
  * node that still lives it only returns code. */

@@ -1,8 +1,8 @@
 """The callbacks of a node or client. All run on the thread that is inside a call of muster's, never
 on muster's own.
 
-An exception that one raises is kept, and raised again by the call. One of a save is final: the
-other ranks are told its text, and nobody tries that save again.
+An exception that one raises is kept, and raised again by the call. The other ranks are told its
+text. One of a save is final: nobody tries that save again.
 """
 
 from __future__ import annotations
@@ -66,9 +66,13 @@ def _keep(
     node = hooks.node
     if hooks.manager is not None and node == ffi.NULL:
         node = lib.muster_manager_node(hooks.manager[0])
-    waits = trace.tb_frame.f_code is _interrupted_code
-    if not waits and value is not None and node != ffi.NULL:
-        lib.muster_node_fail(node, exit_code_of(value), text_of(value).encode())
+    if value is None or node == ffi.NULL or trace.tb_frame.f_code is _interrupted_code:
+        return
+    code, text = exit_code_of(value), text_of(value).encode()
+    if trace.tb_frame.f_code is _restore_code:
+        lib.muster_node_save_fail(node, code, text)
+    else:
+        lib.muster_node_fail(node, code, text)
 
 
 @ffi.def_extern(name="muster_py_save", error=1, onerror=_keep)
@@ -84,6 +88,9 @@ def _save(context: Any) -> int:
 def _restore(context: Any) -> int:
     ffi.from_handle(context.arg).restore(context)
     return 0
+
+
+_restore_code = _restore.__code__
 
 
 @ffi.def_extern(name="muster_py_state_check", error=1, onerror=_keep)

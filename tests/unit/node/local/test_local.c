@@ -373,6 +373,36 @@ static void the_programs_own_functions_save_and_restore(void **state)
     assert_false(there_is("3"));
 }
 
+static int restore_says_why(const struct muster_restore_context *context)
+{
+    return muster_node_save_fail(*(muster_node_t **)context->arg, 7, "no room for the weights");
+}
+
+static void a_restore_fn_that_fails_says_why(void **state)
+{
+    muster_node_t *node;
+    struct muster_error err;
+
+    (void)state;
+    f.options.state = NULL;
+    f.options.termination.save_fn = save_fn;
+    f.options.termination.restore_fn = restore_says_why;
+    f.options.restore_later = true;
+    f.options.arg = &node;
+    node = open_node();
+    assert_int_equal(muster_node_restore(node, NULL), MUSTER_OK); /* nothing is saved yet */
+    run_to(node, 2);
+    notify(node);
+    assert_int_equal(muster_node_run(node, step, NULL, NULL), MUSTER_PREEMPTED);
+    muster_node_close(&node, 0, NULL);
+    node = open_node();
+    assert_int_equal(muster_node_restore(node, &err), MUSTER_E_RESTORE);
+    assert_int_equal(err.code, 7);
+    assert_non_null(strstr(err.text, "(MUSTER_E_RESTORE): no room for the weights; restore_fn "
+                                     "failed with code 7 on "));
+    muster_node_close(&node, 1, NULL);
+}
+
 static void a_damaged_checkpoint_is_an_error_or_with_fallback_the_older_is_taken(void **state)
 {
     muster_node_t *node;
@@ -687,6 +717,7 @@ int main(void)
         TEST(inside_a_hold_no_boundary_is_passed),
         TEST(who_closes_inside_a_hold_saves_nothing),
         TEST(the_programs_own_functions_save_and_restore),
+        TEST(a_restore_fn_that_fails_says_why),
         TEST(a_damaged_checkpoint_is_an_error_or_with_fallback_the_older_is_taken),
         TEST(a_damaged_manifest_is_an_error_or_with_fallback_the_older_is_taken),
         TEST(a_damaged_checkpoint_takes_its_launchs_number_with_it),
