@@ -1,9 +1,10 @@
-"""What SIGTERM to one of two ranks does without muster: the figures of the package's page. The
-Trainer hangs. Lightning hangs too, or crashes: its handler's broadcast meets another collective.
-"""
+"""What a preemption does without muster: the figures of the package's page."""
 # needs: lightning
 # needs: transformers
 # needs: torchdata
+# needs: accelerate
+# needs: keras
+# needs: orbax
 
 import contextlib
 import os
@@ -18,42 +19,127 @@ from transformers.trainer_utils import get_last_checkpoint
 
 PATIENCE = 180.0  # two processes that each import PyTorch, on two loaded cores
 STANDS = 60.0  # seconds; what does not end in them hangs
+UPDATES = 5 * 40  # of the Keras example
+
+
+class Ranks:
+    """Two processes of an example without muster."""
+
+    def __init__(self, directory, example, count=2):
+        self.directory = directory
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            port = free.getsockname()[1]
+        self.processes = []
+        for rank in range(count):
+            env = {
+                **os.environ,
+                "PYTHONPATH": f"{os.environ['PYTHONPATH']}:{PROGRAMS.parent}",
+                "RANK": str(rank),
+                "LOCAL_RANK": str(rank),
+                "WORLD_SIZE": str(count),
+                "LOCAL_WORLD_SIZE": str(count),
+                "MASTER_ADDR": "127.0.0.1",
+                "MASTER_PORT": str(port),
+            }
+            command = [sys.executable, str(PROGRAMS / "train_before.py"), example, str(directory)]
+            with (directory / f"{rank}.log").open("w") as log:
+                process = subprocess.Popen(command, env=env, stdout=log, stderr=log, cwd=directory)
+            self.processes.append(process)
+
+    def await_files(self, pattern):
+        def there():
+            return len(list(self.directory.glob(pattern))) == len(self.processes)
+
+        await_that(pattern, there, PATIENCE)
+
+    def ends(self, patience):
+        """The codes of those that end; the others are killed."""
+        codes = []
+        try:
+            for each in self.processes:
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    codes.append(each.wait(patience))
+        finally:
+            for each in self.processes:
+                each.kill()
+                each.wait()
+        return codes
+
+    def logs(self):
+        logs = [self.directory / f"{rank}.log" for rank in range(len(self.processes))]
+        return "".join(log.read_text() for log in logs)
 
 
 @pytest.mark.parametrize("example", ["lightning_ddp", "hf"])
 def test_without_muster_no_rank_goes_on(tmp_path, example):
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    ranks = []
-    for rank in range(2):
-        env = {
-            **os.environ,
-            "PYTHONPATH": f"{os.environ['PYTHONPATH']}:{PROGRAMS.parent}",
-            "RANK": str(rank),
-            "LOCAL_RANK": str(rank),
-            "WORLD_SIZE": "2",
-            "LOCAL_WORLD_SIZE": "2",
-            "MASTER_ADDR": "127.0.0.1",
-            "MASTER_PORT": str(port),
-        }
-        command = [sys.executable, str(PROGRAMS / "train_before.py"), example, str(tmp_path)]
-        log = (tmp_path / f"{rank}.log").open("w")
-        ranks.append(subprocess.Popen(command, env=env, stdout=log, stderr=log, cwd=tmp_path))
+    """The Trainer hangs. Lightning hangs too, or crashes: its handler's broadcast meets another
+    collective.
+    """
+    ranks = Ranks(tmp_path, example)
     try:
-        await_that("steps of both", lambda: len(list(tmp_path.glob("step-*"))) == 2, PATIENCE)
-        ranks[1].send_signal(signal.SIGTERM)
-        ends = []
-        for each in ranks:
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                ends.append(each.wait(STANDS / 2))
+        ranks.await_files("step-*")
+        ranks.processes[1].send_signal(signal.SIGTERM)
     finally:
-        for each in ranks:
-            each.kill()
-            each.wait()
-    logs = [(tmp_path / f"{rank}.log").read_text() for rank in range(2)]
-    assert "the training ended" not in "".join(logs), logs
-    assert 0 not in ends, logs
+        ends = ranks.ends(STANDS / 2)
+    assert "the training ended" not in ranks.logs()
+    assert 0 not in ends, ranks.logs()
     if example == "hf":
         assert ends == []
         torn = get_last_checkpoint(tmp_path / "trainer")
         assert torn is not None and os.listdir(torn) == ["checkpoint-is-incomplete.txt"]
+
+
+def test_a_loop_of_pytorch_loses_what_it_did_since_its_last_save(tmp_path):
+    import torch
+
+    ranks = Ranks(tmp_path, "torch_ddp")
+    try:
+        ranks.await_files("step-*")  # 80 steps
+        ranks.processes[1].send_signal(signal.SIGTERM)
+    finally:
+        ends = ranks.ends(STANDS)
+    assert -signal.SIGTERM in ends and 0 not in ends and len(ends) == 2, ranks.logs()
+    done, saved = int((tmp_path / "done").read_text()), torch.load(tmp_path / "last.pt")["step"]
+    print(f"{done} steps were done, {saved} are saved")
+    assert saved == 50 and done >= 80
+
+
+def test_a_save_of_dcp_that_is_killed_leaves_a_folder_that_ends_the_next_start(tmp_path):
+    first = Ranks(tmp_path, "fsdp_dcp")
+    assert 0 not in first.ends(PATIENCE)
+    assert (tmp_path / "1/.metadata").exists()
+    assert (tmp_path / "2").exists() and not (tmp_path / "2/.metadata").exists()
+    again = Ranks(tmp_path, "fsdp_dcp")
+    assert 0 not in again.ends(PATIENCE)
+    assert ".metadata" in again.logs(), again.logs()
+
+
+def test_save_state_of_accelerate_keeps_one_position_of_two(tmp_path):
+    ranks = Ranks(tmp_path, "accelerate_loop")
+    assert ranks.ends(PATIENCE) == [0, 0], ranks.logs()
+    names = os.listdir(tmp_path / "state")
+    assert len([name for name in names if name.startswith("random_states")]) == 2
+    assert len([name for name in names if name.startswith("dl_state_dict")]) == 1, names
+
+
+def test_keras_restores_the_epoch_alone(tmp_path):
+    Ranks(tmp_path, "keras_fit", 1).ends(PATIENCE)
+    again = Ranks(tmp_path, "keras_fit", 1)
+    assert again.ends(PATIENCE) == [0], again.logs()
+    updates = len((tmp_path / "updates").read_text())
+    assert updates == UPDATES + 20
+
+
+def test_orbax_hears_one_notice(tmp_path):
+    ranks = Ranks(tmp_path, "jax_orbax")
+    try:
+        ranks.await_files("step-*-20")
+        ranks.processes[1].send_signal(signal.SIGTERM)
+        ranks.await_files("step-*-250")
+        ranks.processes[1].send_signal(signal.SIGTERM)
+    finally:
+        ends = ranks.ends(PATIENCE)
+    assert ends == [0, 0], ranks.logs()
+    saved = sorted(int(path.name) for path in (tmp_path / "checkpoints").iterdir())
+    print(f"saved: {saved} of 400")
+    assert max(saved) < 250, saved
