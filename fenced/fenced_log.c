@@ -457,8 +457,8 @@ enum muster_status fenced_log_snapshot_end(struct fenced_log *log, uint64_t seq,
 }
 
 /* Rows that are large are few a question: it has POSTGRES_WAIT_MS. */
-static enum muster_status sweep_one(struct fenced_log *log, const char *sql, int *ret_rows,
-                                    struct muster_error *err)
+static enum muster_status fenced_log_sweep_one(struct fenced_log *log, const char *sql,
+                                               int *ret_rows, struct muster_error *err)
 {
     struct question ask = {.sql = sql,
                            .count = 1,
@@ -473,20 +473,21 @@ enum muster_status fenced_log_sweep(struct fenced_log *log, bool *ret_more,
 {
     int batches = 0, parts = 0;
     enum muster_status status =
-        sweep_one(log,
-                  "DELETE FROM muster_batch WHERE seq IN (SELECT seq FROM muster_batch, "
-                  "(SELECT snapshot FROM muster_lease WHERE epoch = $1) lease "
-                  "WHERE seq <= snapshot ORDER BY seq LIMIT 256) RETURNING seq",
-                  &batches, err);
+        fenced_log_sweep_one(log,
+                             "DELETE FROM muster_batch WHERE seq IN (SELECT seq FROM muster_batch, "
+                             "(SELECT snapshot FROM muster_lease WHERE epoch = $1) lease "
+                             "WHERE seq <= snapshot ORDER BY seq LIMIT 256) RETURNING seq",
+                             &batches, err);
 
     if (status == MUSTER_OK)
-        status = sweep_one(log,
-                           "DELETE FROM muster_snapshot WHERE (epoch, seq, part) IN (SELECT "
-                           "s.epoch, s.seq, s.part FROM muster_snapshot s, (SELECT "
-                           "snapshot_epoch, snapshot FROM muster_lease WHERE epoch = $1) lease "
-                           "WHERE (s.epoch, s.seq) < (snapshot_epoch, snapshot) "
-                           "ORDER BY s.epoch, s.seq LIMIT 32) RETURNING epoch",
-                           &parts, err);
+        status = fenced_log_sweep_one(
+            log,
+            "DELETE FROM muster_snapshot WHERE (epoch, seq, part) IN (SELECT "
+            "s.epoch, s.seq, s.part FROM muster_snapshot s, (SELECT "
+            "snapshot_epoch, snapshot FROM muster_lease WHERE epoch = $1) lease "
+            "WHERE (s.epoch, s.seq) < (snapshot_epoch, snapshot) "
+            "ORDER BY s.epoch, s.seq LIMIT 32) RETURNING epoch",
+            &parts, err);
     if (status == MUSTER_OK)
         *ret_more = batches > 0 || parts > 0;
     return status;

@@ -18,7 +18,7 @@
 #define HOST_WAIT_MS 1000   /* an attempt at one of several hosts */
 #define WORDS_MAX 300
 
-static int64_t boot_ms(void)
+static int64_t postgres_boot_ms(void)
 {
     struct timespec now;
 
@@ -86,7 +86,7 @@ static bool postgres_wait(PGconn *conn, short events, int64_t until_ms)
     int64_t left;
 
     do {
-        left = until_ms - boot_ms();
+        left = until_ms - postgres_boot_ms();
         if (left <= 0)
             return false;
     } while (poll(&fd, 1, (int)left) < 0 && errno == EINTR);
@@ -104,7 +104,7 @@ static bool postgres_progress(PGconn *conn, short events, struct patience *patie
 
     if (!postgres_wait(conn, events, patience->until_ms))
         return false;
-    until = boot_ms() + POSTGRES_WAIT_MS;
+    until = postgres_boot_ms() + POSTGRES_WAIT_MS;
     patience->until_ms = until < patience->most_ms ? until : patience->most_ms;
     return true;
 }
@@ -190,7 +190,7 @@ static const char *postgres_await(struct postgres *postgres, struct patience *pa
 static enum muster_status postgres_exchange(struct postgres *postgres, const struct question *ask,
                                             PGresult **ret_result, struct muster_error *err)
 {
-    int64_t now = boot_ms();
+    int64_t now = postgres_boot_ms();
     struct patience patience = {now + POSTGRES_WAIT_MS, now + POSTGRES_MOST_MS};
     PGresult *result = NULL, *next;
     const char *why;
@@ -318,7 +318,7 @@ static bool postgres_lookup(struct host *host, int64_t until_ms, const char **re
     }
     const struct gaicb *const list[] = {host->lookup};
     while (gai_error(host->lookup) == EAI_INPROGRESS) {
-        if (boot_ms() >= until_ms)
+        if (postgres_boot_ms() >= until_ms)
             return false;
         gai_suspend(list, 1, &left);
     }
@@ -440,7 +440,7 @@ static enum attempt postgres_attempt(struct postgres *postgres, int64_t until_ms
 
     if (postgres->try_until_ms == 0)
         postgres->try_until_ms =
-            boot_ms() +
+            postgres_boot_ms() +
             (postgres->host_count > 1 || host->found != NULL ? HOST_WAIT_MS : POSTGRES_WAIT_MS);
     if (until_ms > postgres->try_until_ms)
         until_ms = postgres->try_until_ms;
@@ -456,7 +456,7 @@ static enum attempt postgres_attempt(struct postgres *postgres, int64_t until_ms
     }
     if (postgres->conn != NULL && PQstatus(postgres->conn) == CONNECTION_BAD)
         why = PQerrorMessage(postgres->conn);
-    if (why == NULL && boot_ms() < postgres->try_until_ms)
+    if (why == NULL && postgres_boot_ms() < postgres->try_until_ms)
         return ATTEMPT_WAITS;
     char text[WORDS_MAX];
     snprintf(text, sizeof text, "%.100s: %.180s", host->name == NULL ? "its host" : host->name,
@@ -469,7 +469,7 @@ static enum muster_status postgres_connect(struct postgres *postgres, const char
                                            struct muster_error *err)
 {
     int64_t until =
-        boot_ms() + (postgres->use.read_ms > 0 ? postgres->use.read_ms : CONNECT_WAIT_MS);
+        postgres_boot_ms() + (postgres->use.read_ms > 0 ? postgres->use.read_ms : CONNECT_WAIT_MS);
     enum attempt attempt;
 
     if (postgres->conn != NULL && postgres->ready && PQstatus(postgres->conn) == CONNECTION_OK)
@@ -479,7 +479,7 @@ static enum muster_status postgres_connect(struct postgres *postgres, const char
     do {
         attempt = postgres_attempt(postgres, until);
     } while (attempt == ATTEMPT_FAILED && postgres->failed < postgres->host_count &&
-             boot_ms() < until);
+             postgres_boot_ms() < until);
     if (attempt == ATTEMPT_DONE)
         return MUSTER_OK;
     bool final = !postgres->use.known && postgres->refused >= postgres->host_count;

@@ -103,7 +103,7 @@ void job_tick(struct core *core, struct job *job)
 /* How much of the time since the last pass is nobody's. A loop that is away again and again does
  * not stand still: it hears and tells between. Were all that time nobody's, no bound would ever
  * end. */
-static int64_t time_away(struct core *core, int64_t gap_ms)
+static int64_t core_time_away(struct core *core, int64_t gap_ms)
 {
     if (gap_ms <= LOOP_GAP_MS) {
         if (core->now_boot - core->gap_boot_ms >= (GAPS_FORGIVEN * LOOP_GAP_MS))
@@ -119,7 +119,7 @@ static int64_t time_away(struct core *core, int64_t gap_ms)
 
 /* Moves the loop's clock. Messages of a pass come before its tick, and what they begin has the time
  * that the tick will have. If the loop was away, the clock does not count that gap. */
-static void clock_move(struct core *core, const struct input *in)
+static void core_clock_move(struct core *core, const struct input *in)
 {
     int64_t since_tick = in->now_boot_ms - (core->ticked_ms + core->away_ms);
     int64_t now = core->ticked_ms + since_tick;
@@ -129,7 +129,7 @@ static void clock_move(struct core *core, const struct input *in)
     if (in->kind == INPUT_START)
         core->now = core->ticked_ms = now;
     else if (in->kind == INPUT_TICK)
-        now -= time_away(core, since_tick);
+        now -= core_time_away(core, since_tick);
     else if (since_tick > LOOP_GAP_MS) /* as the tick of this pass will count it */
         now = core->ticked_ms + (core->gaps == GAPS_FORGIVEN ? LOOP_GAP_MS : 0);
     if (now > core->now)
@@ -140,7 +140,7 @@ static void clock_move(struct core *core, const struct input *in)
     core->away_ms = core->now_boot - core->now;
 }
 
-static void on_tick(struct core *core)
+static void core_on_tick(struct core *core)
 {
     bool away = core->away_ms != core->timers_away_ms; /* deadlines came nearer on the clock */
 
@@ -158,7 +158,7 @@ void core_step(struct core *core, const struct input *in, struct actions *out)
     struct job *job;
     struct peer *peer;
 
-    clock_move(core, in);
+    core_clock_move(core, in);
     core->steps++;
     core->out = out;
     switch (in->kind) {
@@ -169,7 +169,7 @@ void core_step(struct core *core, const struct input *in, struct actions *out)
         dispatch_message(core, in);
         break;
     case INPUT_TICK:
-        on_tick(core);
+        core_on_tick(core);
         break;
     case INPUT_JOB:
         job = job_find(core, in->job);

@@ -67,7 +67,7 @@ DISPATCH_TAKES(forget, asleep_take(core, s->job, s->in->by))
 DISPATCH_TAKES(cancel, notice_cancel(core, s->job, s->m->u.cancel.id,
                                      s->peer != NULL ? s->peer->incarnation : 0))
 
-static struct answer take_report(struct core *core, const struct said *s)
+static struct answer dispatch_report(struct core *core, const struct said *s)
 {
     round_report(core, s->peer, &s->m->u.report);
     job_settle(core, s->job);
@@ -89,7 +89,7 @@ static struct answer dispatch_take_notice(struct core *core, const struct said *
     return answer;
 }
 
-static struct answer take_heartbeat(struct core *core, const struct said *s)
+static struct answer dispatch_heartbeat(struct core *core, const struct said *s)
 {
     if (s->peer != NULL)
         roster_heartbeat(core, s->peer, &s->m->u.heartbeat);
@@ -98,7 +98,7 @@ static struct answer take_heartbeat(struct core *core, const struct said *s)
     return dispatched;
 }
 
-static struct answer take_probe_get(struct core *core, const struct said *s)
+static struct answer dispatch_probe_get(struct core *core, const struct said *s)
 {
     struct action *action = action_add(core, ACTION_PUBLISH);
 
@@ -110,7 +110,7 @@ static struct answer take_probe_get(struct core *core, const struct said *s)
     return dispatched;
 }
 
-static struct answer take_events_get(struct core *core, const struct said *s)
+static struct answer dispatch_events_get(struct core *core, const struct said *s)
 {
     if (s->m->u.events_get.from_seq > s->job->seq)
         return dispatched;
@@ -124,7 +124,7 @@ static struct answer take_events_get(struct core *core, const struct said *s)
     return dispatched;
 }
 
-static struct answer take_manifest_get(struct core *core, const struct said *s)
+static struct answer dispatch_manifest_get(struct core *core, const struct said *s)
 {
     struct action *action = action_add(core, ACTION_SEND_MANIFEST);
 
@@ -135,7 +135,7 @@ static struct answer take_manifest_get(struct core *core, const struct said *s)
     return dispatched;
 }
 
-static struct answer take_query(struct core *core, const struct said *s)
+static struct answer dispatch_query(struct core *core, const struct said *s)
 {
     struct action *action = action_add(core, ACTION_SEND_ROWS);
 
@@ -146,7 +146,7 @@ static struct answer take_query(struct core *core, const struct said *s)
 }
 
 /* A job may begin with its hosts. */
-static struct answer take_host(struct core *core, const struct said *s)
+static struct answer dispatch_host(struct core *core, const struct said *s)
 {
     struct job *job = s->job;
     struct answer answer = hosts_refusal(core, s->in, job);
@@ -161,7 +161,7 @@ static struct answer take_host(struct core *core, const struct said *s)
 }
 
 /* A large one is answered behind its last file: see import_tick. */
-static struct answer take_import(struct core *core, const struct said *s)
+static struct answer dispatch_import(struct core *core, const struct said *s)
 {
     struct answer answer;
 
@@ -191,7 +191,7 @@ static const struct message messages[] = {
     [WIRE_UNPIN] = {MEMBERS | TOOLS, take_unpin, ACKED, false},
     [WIRE_DROP] = {MEMBERS | TOOLS, take_drop, ACKED, false},
 
-    [WIRE_REPORT] = {RANKS, take_report, OTHERWISE, false},
+    [WIRE_REPORT] = {RANKS, dispatch_report, OTHERWISE, false},
     [WIRE_AT_STEP] = {RANKS, take_at_step, ACKED, false},
     [WIRE_FILES] = {RANKS, take_files, ACKED, false},
     [WIRE_SAVED] = {RANKS, take_saved, ACKED, false},
@@ -207,14 +207,14 @@ static const struct message messages[] = {
     [WIRE_SAVE_NOW] = {TOOLS, take_save_now, ACKED, false},
     [WIRE_GONE] = {TOOLS, take_gone, ACKED, false},
     [WIRE_FORGET] = {TOOLS, take_forget, ACKED, false},
-    [WIRE_IMPORT] = {TOOLS, take_import, WITHOUT_JOB, false},
-    [WIRE_HOST] = {TOOLS, take_host, WITHOUT_JOB, false},
-    [WIRE_QUERY] = {TOOLS, take_query, WITHOUT_JOB, true},
+    [WIRE_IMPORT] = {TOOLS, dispatch_import, WITHOUT_JOB, false},
+    [WIRE_HOST] = {TOOLS, dispatch_host, WITHOUT_JOB, false},
+    [WIRE_QUERY] = {TOOLS, dispatch_query, WITHOUT_JOB, true},
 
-    [WIRE_HEARTBEAT] = {MEMBERS | TOOLS, take_heartbeat, WITHOUT_JOB, true},
-    [WIRE_PROBE_GET] = {MEMBERS, take_probe_get, OTHERWISE, true},
-    [WIRE_EVENTS_GET] = {MEMBERS, take_events_get, OTHERWISE, true},
-    [WIRE_MANIFEST_GET] = {MEMBERS, take_manifest_get, OTHERWISE, true},
+    [WIRE_HEARTBEAT] = {MEMBERS | TOOLS, dispatch_heartbeat, WITHOUT_JOB, true},
+    [WIRE_PROBE_GET] = {MEMBERS, dispatch_probe_get, OTHERWISE, true},
+    [WIRE_EVENTS_GET] = {MEMBERS, dispatch_events_get, OTHERWISE, true},
+    [WIRE_MANIFEST_GET] = {MEMBERS, dispatch_manifest_get, OTHERWISE, true},
 };
 
 static const struct message *dispatch_find(unsigned type, enum wire_role role)
@@ -342,26 +342,26 @@ static void dispatch_of_member(struct core *core, const struct input *in)
 }
 
 /* NULL: nothing of it is on record. */
-static const struct job *recorded(const struct core *core, const char *name)
+static const struct job *dispatch_recorded(const struct core *core, const char *name)
 {
     const struct job *job = job_find(core, name);
 
     return job != NULL && job_has_row(job) ? job : NULL;
 }
 
-static bool may_begin_job(const struct core *core, const struct input *in)
+static bool dispatch_may_begin_job(const struct core *core, const struct input *in)
 {
     const enum wire_type type = in->message->type;
 
     return (type == WIRE_HELLO || type == WIRE_HOST || type == WIRE_IMPORT) &&
-           key_is_bounded(in->key_jobs) && recorded(core, in->message->up.job) == NULL;
+           key_is_bounded(in->key_jobs) && dispatch_recorded(core, in->message->up.job) == NULL;
 }
 
 void dispatch_message(struct core *core, const struct input *in)
 {
     const struct wire_msg *m = in->message;
     const struct job *begun;
-    bool may_begin = may_begin_job(core, in);
+    bool may_begin = dispatch_may_begin_job(core, in);
 
     if (m->type == WIRE_HELLO)
         hello_take(core, in);
@@ -371,6 +371,6 @@ void dispatch_message(struct core *core, const struct input *in)
         dispatch_of_tool(core, in);
     else
         dispatch_of_member(core, in);
-    if (may_begin && (begun = recorded(core, m->up.job)) != NULL)
+    if (may_begin && (begun = dispatch_recorded(core, m->up.job)) != NULL)
         asleep_make_room(core, begun, in->key_jobs);
 }

@@ -144,7 +144,7 @@ static void load_notice(struct core *core, const struct record_notice *row)
     job->notices = notice;
 }
 
-static void fill_round(struct job *job, struct round *round, const struct record_round *row)
+static void load_fill_round(struct job *job, struct round *round, const struct record_round *row)
 {
     memset(round, 0, sizeof *round);
     round->used = true;
@@ -184,20 +184,20 @@ static void load_round(struct core *core, const struct record_round *row)
     import_load_round(job, row);
     if (!active) {
         struct round ended;
-        fill_round(job, &ended, row);
+        load_fill_round(job, &ended, row);
         round_remember(job, &ended);
         return;
     }
     for (size_t i = 0; i < ROUNDS_ACTIVE_MAX; i++) {
         if (job->rounds[i].used)
             continue;
-        fill_round(job, &job->rounds[i], row);
+        load_fill_round(job, &job->rounds[i], row);
         return;
     }
 }
 
 /* A rank's report, or its being at S, may be newer than the progress that is kept now and then. */
-static void stands_at(struct peer *peer, int64_t begun, int64_t done)
+static void load_stands_at(struct peer *peer, int64_t begun, int64_t done)
 {
     if (peer == NULL || peer->done >= done)
         return;
@@ -229,9 +229,9 @@ static void load_participant(struct core *core, const struct record_participant 
                              .captured_ms = row->captured_ms,
                              .saved_ms = row->saved_ms,
                              .save_ms = row->save_ms};
-    stands_at(parts[round->count - 1].peer, row->begun, row->done);
+    load_stands_at(parts[round->count - 1].peer, row->begun, row->done);
     if (row->at_step_ms >= 0)
-        stands_at(parts[round->count - 1].peer, round->step, round->step);
+        load_stands_at(parts[round->count - 1].peer, round->step, round->step);
 }
 
 static void load_checkpoint(struct core *core, const struct record_checkpoint *row)

@@ -3,7 +3,7 @@
 
 /* Members' times count from the opening. After a reboot that moment is put where the last thing
  * that is known of the round happened just now, so that no time of it becomes negative. */
-static void place_opening(const struct core *core, struct round *round)
+static void start_place_opening(const struct core *core, struct round *round)
 {
     int64_t last = 0;
 
@@ -38,7 +38,7 @@ static void start_give_up(struct core *core, struct job *job, struct round *roun
 /* Which of a termination's attempts were those of the cause that it joined is in no row. Its own
  * are the rounds right before, one after another; what a start aborted was tried again under its
  * number. */
-static uint64_t attempts_of_others(struct job *job, uint64_t round, uint64_t attempt)
+static uint64_t start_attempts_of_others(struct job *job, uint64_t round, uint64_t attempt)
 {
     uint64_t own = 1;
 
@@ -55,24 +55,24 @@ static uint64_t attempts_of_others(struct job *job, uint64_t round, uint64_t att
     return attempt > own ? attempt - own : 0;
 }
 
-static void want_as_before(struct job *job)
+static void start_want_as_before(struct job *job)
 {
     if (job->want.cause == CAUSE_TERMINATION)
-        job->want_before = attempts_of_others(job, job->round + 1, job->want.attempt);
+        job->want_before = start_attempts_of_others(job, job->round + 1, job->want.attempt);
 }
 
 /* An undecided round dies with the broker that led it; a decided one goes on with new bounds,
  * unless this database may have forgotten its end. */
-static void restart_rounds(struct core *core, struct job *job)
+static void start_restart_rounds(struct core *core, struct job *job)
 {
     for (size_t i = 0; i < ROUNDS_ACTIVE_MAX; i++) {
         struct round *round = &job->rounds[i];
         if (!round->used)
             continue;
-        place_opening(core, round);
+        start_place_opening(core, round);
         round->nonce = round_nonce(round);
         if (round->cause == CAUSE_TERMINATION)
-            round->attempts_before = attempts_of_others(job, round->round, round->attempt);
+            round->attempts_before = start_attempts_of_others(job, round->round, round->attempt);
         if (round->deadline_boot_ms > 0 &&
             round->deadline_boot_ms < core->now_boot + PLAN_FREEZE_MS + MARGIN_MS)
             round->deadline_boot_ms = notice_deadline(job);
@@ -124,8 +124,8 @@ void start_job(struct core *core, struct job *job)
         first->failed = true;
     hosts_take_for_heard(core, job);
     notices_let_pass(core, job);
-    want_as_before(job);
-    restart_rounds(core, job);
+    start_want_as_before(job);
+    start_restart_rounds(core, job);
     keep_start(core, job);
     save_policy_start(core, job);
     if (job->want.cause == CAUSE_NONE)

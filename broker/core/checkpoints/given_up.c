@@ -41,7 +41,8 @@ void given_up_add(struct job *job, const struct record_checkpoint *row)
 }
 
 /* A later launch has saved as far, or is done: what it made stands for the job. */
-static bool is_made_up_for(const struct job *job, const struct record_checkpoint *row, bool closing)
+static bool given_up_is_made_up_for(const struct job *job, const struct record_checkpoint *row,
+                                    bool closing)
 {
     const struct checkpoint *whole = registry_newest_whole(job);
 
@@ -57,7 +58,7 @@ void given_up_consider(struct core *core, struct job *job, bool closing)
         return; /* a job that keeps all keeps these, too */
     for (size_t i = job->keep.given_up_count; i-- > 0;) {
         const struct record_checkpoint *row = &job->keep.given_up[i].row;
-        if (!is_made_up_for(job, row, closing) || pins_hold(job, row->round) ||
+        if (!given_up_is_made_up_for(job, row, closing) || pins_hold(job, row->round) ||
             keep_is_being_restored(job, row->round))
             continue;
         keep_delete(core, job, row);

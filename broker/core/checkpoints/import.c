@@ -37,7 +37,7 @@ static struct answer import_refuse(unsigned code, const char *text)
 }
 
 /* For who says its last part again. */
-static void keep_answer(struct import *import, const struct answer *answer)
+static void import_keep_answer(struct import *import, const struct answer *answer)
 {
     import->code = answer->code;
     import->done = answer->value;
@@ -77,7 +77,7 @@ static bool import_take_part(struct core *core, const struct input *in)
 
 /* --- rows ------------------------------------------------------------------------------------- */
 
-static enum wire_cause cause_of(const char *name)
+static enum wire_cause import_cause_of(const char *name)
 {
     for (unsigned cause = 1; cause < CAUSE_COUNT; cause++)
         if (strcmp(wire_cause_name(cause), name) == 0)
@@ -95,7 +95,7 @@ static struct record *import_persist(struct core *core, enum record_kind kind)
 
 /* Where it was written: its writer died before it could give it its name. The launch that resumes
  * from it does. NULL: it has one, in a directory of whatever name. */
-static const char *unnamed(const struct manifest *m, const char *path)
+static const char *import_unnamed(const struct manifest *m, const char *path)
 {
     const char *under_way = paths_under_way(path);
     char name[48];
@@ -108,7 +108,8 @@ static const char *unnamed(const struct manifest *m, const char *path)
 /* The directory that the checkpoint's is in. */
 static void import_parent_of(const struct manifest *m, const char *path, char *ret_dir, size_t size)
 {
-    const char *slash = unnamed(m, path) != NULL ? unnamed(m, path) : strrchr(path, '/');
+    const char *slash =
+        import_unnamed(m, path) != NULL ? import_unnamed(m, path) : strrchr(path, '/');
 
     snprintf(ret_dir, size, "%.*s", slash != NULL ? (int)(slash - path) : 0, path);
 }
@@ -121,8 +122,8 @@ static void import_tell(struct core *core, struct job *job, const struct manifes
     order_import(core, job, core->import.by, dir);
 }
 
-static void add_generation(struct core *core, struct job *job, const struct manifest *m,
-                           const char *path)
+static void import_add_generation(struct core *core, struct job *job, const struct manifest *m,
+                                  const char *path)
 {
     struct record_generation row = {.job = out_text(core, job->name),
                                     .generation = m->generation,
@@ -162,15 +163,15 @@ static void add_generation(struct core *core, struct job *job, const struct mani
     persist_generation(core, job);
 }
 
-static void add_round(struct core *core, const struct job *job, const struct manifest *m,
-                      bool whole)
+static void import_add_round(struct core *core, const struct job *job, const struct manifest *m,
+                             bool whole)
 {
     import_persist(core, RECORD_ROUND)->u.round =
         (struct record_round){.job = out_text(core, job->name),
                               .round = m->round,
                               .generation = m->generation,
                               .attempt = 1,
-                              .cause = cause_of(m->cause),
+                              .cause = import_cause_of(m->cause),
                               .state = whole ? ROUND_COMMITTED : ROUND_ABORTED,
                               .step = m->step,
                               .culprit_rank = -1,
@@ -219,8 +220,8 @@ static void import_add_file(struct core *core, const char *job, const struct man
 }
 
 /* From (*shard, *file) on, which it advances. */
-static void add_files(struct core *core, const struct manifest *m, size_t *shard, size_t *file,
-                      size_t max)
+static void import_add_files(struct core *core, const struct manifest *m, size_t *shard,
+                             size_t *file, size_t max)
 {
     const char *name = out_text(core, m->job);
 
@@ -239,7 +240,7 @@ static void add_files(struct core *core, const struct manifest *m, size_t *shard
     }
 }
 
-static size_t files_of(const struct manifest *m)
+static size_t import_files_of(const struct manifest *m)
 {
     size_t files = 0;
 
@@ -248,8 +249,8 @@ static size_t files_of(const struct manifest *m)
     return files;
 }
 
-static struct record_checkpoint row_of(const struct job *job, const struct manifest *m,
-                                       const char *path, enum wire_checkpoint_state state)
+static struct record_checkpoint import_row_of(const struct job *job, const struct manifest *m,
+                                              const char *path, enum wire_checkpoint_state state)
 {
     const bool measured = m->metrics != NULL && metrics_ok(m->metrics);
     struct record_checkpoint row = {.job = job->name,
@@ -257,11 +258,11 @@ static struct record_checkpoint row_of(const struct job *job, const struct manif
                                     .generation = m->generation,
                                     .step = m->step,
                                     .state = state,
-                                    .cause = cause_of(m->cause),
+                                    .cause = import_cause_of(m->cause),
                                     .layout = m->layout,
                                     .world_size = m->world_size,
                                     .shards_required = m->shard_count,
-                                    .path = unnamed(m, path) != NULL ? "" : path,
+                                    .path = import_unnamed(m, path) != NULL ? "" : path,
                                     .epoch = m->epoch,
                                     .step_in_epoch = m->step_in_epoch,
                                     .data_position = m->data_position,
@@ -276,10 +277,10 @@ static struct record_checkpoint row_of(const struct job *job, const struct manif
 }
 
 /* False: a later launch went back behind it. */
-static bool add_checkpoint(struct core *core, struct job *job, const struct manifest *m,
-                           const char *path)
+static bool import_add_checkpoint(struct core *core, struct job *job, const struct manifest *m,
+                                  const char *path)
 {
-    const struct record_checkpoint row = row_of(job, m, path, CHECKPOINT_COMMITTED);
+    const struct record_checkpoint row = import_row_of(job, m, path, CHECKPOINT_COMMITTED);
 
     persist_checkpoint(core, &row);
     if (m->custom != NULL && m->custom[0] != '\0' && custom_ok(m->custom))
@@ -290,7 +291,7 @@ static bool add_checkpoint(struct core *core, struct job *job, const struct mani
 
 /* --- what was cut short ----------------------------------------------------------------------- */
 
-static size_t partly_at(const struct job *job, uint64_t round)
+static size_t import_part_at(const struct job *job, uint64_t round)
 {
     size_t i = 0;
 
@@ -299,16 +300,16 @@ static size_t partly_at(const struct job *job, uint64_t round)
     return i;
 }
 
-static bool is_partly(const struct job *job, uint64_t round)
+static bool import_is_in_parts(const struct job *job, uint64_t round)
 {
-    return partly_at(job, round) < job->partly_count;
+    return import_part_at(job, round) < job->partly_count;
 }
 
-static void partly_add(struct job *job, uint64_t round)
+static void import_part_add(struct job *job, uint64_t round)
 {
     uint64_t *room;
 
-    if (is_partly(job, round))
+    if (import_is_in_parts(job, round))
         return;
     room =
         room_for_one(job->partly, job->partly_count, &job->partly_capacity, 4, sizeof *job->partly);
@@ -317,10 +318,10 @@ static void partly_add(struct job *job, uint64_t round)
     job->partly[job->partly_count++] = round;
 }
 
-static void partly_end(struct job *job, uint64_t round)
+static void import_part_end(struct job *job, uint64_t round)
 {
-    if (is_partly(job, round))
-        job->partly[partly_at(job, round)] = job->partly[--job->partly_count];
+    if (import_is_in_parts(job, round))
+        job->partly[import_part_at(job, round)] = job->partly[--job->partly_count];
 }
 
 /* --- a whole manifest ------------------------------------------------------------------------- */
@@ -330,7 +331,7 @@ static const struct answer running = {
 
 /* No step was agreed on, or none was to be saved: its number stands for nothing that could be on
  * disk. A launch that was refused for what is to be imported may have had such a round. */
-static bool left_nothing(const struct outcome *here)
+static bool import_left_nothing(const struct outcome *here)
 {
     return here->state == ROUND_UNCHANGED || (here->state == ROUND_ABORTED && here->step < 0);
 }
@@ -338,35 +339,36 @@ static bool left_nothing(const struct outcome *here)
 /* Its number is another round's here. One that was jumped over (by nodes that knew more than this
  * database) is nobody's. An aborted round may be the same one, and this database forgot its end: a
  * manifest is written only after a commit. */
-static bool is_taken(struct job *job, const struct manifest *m)
+static bool import_is_taken(struct job *job, const struct manifest *m)
 {
     const struct outcome here = round_outcome(job, m->round);
 
-    if (job->seq == 0 || m->round > job->round || is_partly(job, m->round))
+    if (job->seq == 0 || m->round > job->round || import_is_in_parts(job, m->round))
         return false;
     if (here.cause == CAUSE_NONE) /* nobody knows it */
         return m->round <= round_known_above(job);
-    if (left_nothing(&here))
+    if (import_left_nothing(&here))
         return false;
     return here.state != ROUND_ABORTED || here.generation != m->generation || here.step != m->step;
 }
 
 /* Such a launch took no step, so it decided nothing. Its rank 0 may be the one that imports. */
-static bool ends_unstarted(const struct job *job)
+static bool import_ends_unstarted(const struct job *job)
 {
     return job->gen.state == GENERATION_ENDING && job->gen.started_unix_ms == 0;
 }
 
 /* MUSTER_OK and 1: it is to be added. */
-static struct answer judge(struct core *core, struct job *job, const struct manifest *m)
+static struct answer import_judge(struct core *core, struct job *job, const struct manifest *m)
 {
     const struct checkpoint *known = registry_find(job, m->round);
 
-    if (job->gen.generation > 0 && job->gen.state != GENERATION_ENDED && !ends_unstarted(job))
+    if (job->gen.generation > 0 && job->gen.state != GENERATION_ENDED &&
+        !import_ends_unstarted(job))
         return running;
     if (known != NULL && known->row.generation == m->generation && known->row.step == m->step)
         return (struct answer){MUSTER_OK, "", 0};
-    if (known != NULL || is_taken(job, m))
+    if (known != NULL || import_is_taken(job, m))
         return import_refuse(
             MUSTER_E_EXISTS,
             out_printf(core,
@@ -376,20 +378,20 @@ static struct answer judge(struct core *core, struct job *job, const struct mani
     return (struct answer){MUSTER_OK, "", 1};
 }
 
-static void add_frame(struct core *core, struct job *job, const struct manifest *m,
-                      const char *path, bool whole)
+static void import_add_frame(struct core *core, struct job *job, const struct manifest *m,
+                             const char *path, bool whole)
 {
     if (m->round > job->round)
         job->round = m->round;
     if (job->gen.generation == 0)
         job->state_unix_ms = core->now_unix;
     persist_job(core, job);
-    add_generation(core, job, m, path);
+    import_add_generation(core, job, m, path);
     registry_launched(core, job, m->generation, counts_began(m));
-    add_round(core, job, m, whole);
+    import_add_round(core, job, m, whole);
     round_imported(job, &(struct outcome){.round = m->round,
                                           .state = whole ? ROUND_COMMITTED : ROUND_ABORTED,
-                                          .cause = cause_of(m->cause),
+                                          .cause = import_cause_of(m->cause),
                                           .step = m->step,
                                           .generation = m->generation,
                                           .attempt = 1,
@@ -398,7 +400,7 @@ static void add_frame(struct core *core, struct job *job, const struct manifest 
 
 /* Of another manifest of that round, which was cut short or given up: it may have other ranks and
  * other files. */
-static void forget_shards(struct core *core, const struct job *job, const struct manifest *m)
+static void import_forget_shards(struct core *core, const struct job *job, const struct manifest *m)
 {
     import_persist(core, RECORD_SHARDS_GONE)->u.shards_gone =
         (struct record_shards_gone){out_text(core, job->name), m->round};
@@ -429,27 +431,27 @@ static bool import_add(struct core *core, struct manifest **manifest, const char
                 : import_refuse(MUSTER_E_BUSY, TOO_MANY_JOBS);
         return true;
     }
-    *ret_answer = judge(core, job, m);
+    *ret_answer = import_judge(core, job, m);
     if (ret_answer->code != MUSTER_OK && !job_has_row(job))
         job_drop(core, job);
     if (ret_answer->code != MUSTER_OK || ret_answer->value == 0)
         return true;
     if (m->round <= job->round)
-        forget_shards(core, job, m);
-    if (files_of(m) > IMPORT_SLICE) {
-        const struct record_checkpoint row = row_of(job, m, path, CHECKPOINT_FAILED);
-        add_frame(core, job, m, path, false);
+        import_forget_shards(core, job, m);
+    if (import_files_of(m) > IMPORT_SLICE) {
+        const struct record_checkpoint row = import_row_of(job, m, path, CHECKPOINT_FAILED);
+        import_add_frame(core, job, m, path, false);
         persist_checkpoint(core, &row);
-        partly_add(job, m->round);
+        import_part_add(job, m->round);
         core->import.manifest = *manifest;
         *manifest = NULL;
         return false;
     }
-    add_frame(core, job, m, path, true);
-    partly_end(job, m->round);
-    ret_answer->value = add_checkpoint(core, job, m, path);
+    import_add_frame(core, job, m, path, true);
+    import_part_end(job, m->round);
+    ret_answer->value = import_add_checkpoint(core, job, m, path);
     import_tell(core, job, m);
-    add_files(core, m, &shard, &file, IMPORT_SLICE + m->shard_count);
+    import_add_files(core, m, &shard, &file, IMPORT_SLICE + m->shard_count);
     return true;
 }
 
@@ -463,24 +465,24 @@ bool import_is_due(const struct core *core)
 void import_load_round(struct job *job, const struct record_round *row)
 {
     if (row->state == ROUND_ABORTED && strcmp(row->reason, ROUND_FOUND_IN_PART) == 0)
-        partly_add(job, row->round);
+        import_part_add(job, row->round);
 }
 
 /* All its files are rows: now it counts. */
-static struct answer complete(struct core *core, const struct manifest *m)
+static struct answer import_complete(struct core *core, const struct manifest *m)
 {
     struct job *job = job_find(core, m->job);
     struct answer answer;
 
     if (job == NULL)
         return running;
-    answer = judge(core, job, m);
+    answer = import_judge(core, job, m);
     if (answer.code != MUSTER_OK || answer.value == 0)
         return answer;
-    add_frame(core, job, m, core->import.path, true);
-    answer.value = add_checkpoint(core, job, m, core->import.path);
+    import_add_frame(core, job, m, core->import.path, true);
+    answer.value = import_add_checkpoint(core, job, m, core->import.path);
     import_tell(core, job, m);
-    partly_end(job, m->round);
+    import_part_end(job, m->round);
     return answer;
 }
 
@@ -492,19 +494,19 @@ void import_tick(struct core *core)
     if (m == NULL)
         return;
     if (import->shard < m->shard_count) {
-        add_files(core, m, &import->shard, &import->file, IMPORT_SLICE);
+        import_add_files(core, m, &import->shard, &import->file, IMPORT_SLICE);
         return;
     }
-    struct answer answer = complete(core, m);
+    struct answer answer = import_complete(core, m);
     send_ack(core, import->route, m->job, import->request, answer.code, answer.text, answer.value);
-    keep_answer(import, &answer);
+    import_keep_answer(import, &answer);
     import->shard = import->file = 0;
     manifest_destroy(&import->manifest);
 }
 
 /* --- what a tool says ------------------------------------------------------------------------- */
 
-static bool is_repeat(const struct import *import, const struct wire_msg *order)
+static bool import_is_repeat(const struct import *import, const struct wire_msg *order)
 {
     const struct wire_import *m = &order->u.import;
 
@@ -547,7 +549,7 @@ static bool import_take_whole(struct core *core, const struct input *in, struct 
         *ret_answer =
             import_refuse(err.status == MUSTER_E_NOMEM ? MUSTER_E_NOMEM : MUSTER_E_CORRUPT,
                           out_text(core, err.text));
-        keep_answer(import, ret_answer);
+        import_keep_answer(import, ret_answer);
         return true;
     }
     import->route = in->route;
@@ -563,7 +565,8 @@ static bool import_take_whole(struct core *core, const struct input *in, struct 
         answered = import_add(core, &manifest, in->key_jobs, ret_answer);
     }
     if (answered)
-        keep_answer(import, ret_answer); /* path and counts stay: the last part may be repeated */
+        import_keep_answer(import,
+                           ret_answer); /* path and counts stay: the last part may be repeated */
     manifest_destroy(&manifest);
     return answered;
 }
@@ -577,7 +580,7 @@ bool import_take(struct core *core, const struct input *in, struct answer *ret_a
     if (m->path[0] != '/' || m->total == 0 || m->bytes.size == 0) {
         *ret_answer =
             import_refuse(MUSTER_E_ARGUMENT, "an import needs an absolute path and a manifest");
-    } else if (is_repeat(import, in->message)) {
+    } else if (import_is_repeat(import, in->message)) {
         *ret_answer = (struct answer){import->code, out_text(core, import->text), import->done};
         if (import->manifest == NULL || m->offset + m->bytes.size < m->total)
             return true;

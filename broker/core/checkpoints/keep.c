@@ -18,7 +18,7 @@ const struct job_policies *keep_policies_of(const struct job *job)
     return policies != NULL && policies->generation == job->gen.generation ? policies : NULL;
 }
 
-static void deletion_drop(struct job *job, size_t index)
+static void keep_deletion_drop(struct job *job, size_t index)
 {
     struct keep_state *keep = &job->keep;
 
@@ -32,8 +32,8 @@ static void deletion_drop(struct job *job, size_t index)
 
 /* --- policies --------------------------------------------------------------------------------- */
 
-static void policies_set(struct job *job, uint64_t generation, const char *keep_text,
-                         const char *save_text, const char *trash)
+static void keep_policies_set(struct job *job, uint64_t generation, const char *keep_text,
+                              const char *save_text, const char *trash)
 {
     struct job_policies *policies = calloc(1, sizeof *policies);
 
@@ -53,7 +53,7 @@ static void policies_set(struct job *job, uint64_t generation, const char *keep_
     job->keep.changed = true;
 }
 
-static void persist_policies(struct core *core, const struct job *job)
+static void keep_persist_policies(struct core *core, const struct job *job)
 {
     const struct job_policies *policies = job->keep.policies;
     struct action *action = action_add(core, ACTION_PERSIST);
@@ -66,7 +66,7 @@ static void persist_policies(struct core *core, const struct job *job)
                                                      .trash = out_text(core, policies->trash)};
 }
 
-static bool is_as_told(const struct job *job, const struct wire_policies *m)
+static bool keep_is_as_told(const struct job *job, const struct wire_policies *m)
 {
     const struct job_policies *policies = keep_policies_of(job);
 
@@ -91,10 +91,10 @@ struct answer keep_policies_take(struct core *core, struct peer *peer,
     if (m->trash[0] != '\0' && !policy_trash_ok(m->trash))
         return (struct answer){MUSTER_E_ARGUMENT,
                                "the trash folder is to be one name that begins with a letter", 0};
-    if (is_as_told(job, m))
+    if (keep_is_as_told(job, m))
         return ok; /* a node tells them again to each start of the broker */
-    policies_set(job, job->gen.generation, m->keep, m->save, m->trash);
-    persist_policies(core, job);
+    keep_policies_set(job, job->gen.generation, m->keep, m->save, m->trash);
+    keep_persist_policies(core, job);
     job_timer(job, core->now); /* a save may be due by the new ones */
     return ok;
 }
@@ -115,8 +115,8 @@ bool keep_is_being_restored(const struct job *job, uint64_t checkpoint)
 }
 
 /* NULL: it may be deleted; else why not. */
-static const char *held_by(const struct job *job, const struct checkpoint *checkpoint,
-                           bool newest_too)
+static const char *keep_held_by(const struct job *job, const struct checkpoint *checkpoint,
+                                bool newest_too)
 {
     if (pins_hold(job, checkpoint->row.round))
         return "it is pinned";
@@ -131,8 +131,8 @@ static const char *held_by(const struct job *job, const struct checkpoint *check
     return NULL;
 }
 
-static struct deletion *deletion_add(struct job *job, const struct record_checkpoint *row,
-                                     const char *trash)
+static struct deletion *keep_deletion_add(struct job *job, const struct record_checkpoint *row,
+                                          const char *trash)
 {
     struct keep_state *keep = &job->keep;
 
@@ -158,7 +158,8 @@ static struct deletion *deletion_add(struct job *job, const struct record_checkp
 void keep_delete(struct core *core, struct job *job, const struct record_checkpoint *row)
 {
     const struct job_policies *policies = keep_policies_of(job);
-    struct deletion *deletion = deletion_add(job, row, policies != NULL ? policies->trash : "");
+    struct deletion *deletion =
+        keep_deletion_add(job, row, policies != NULL ? policies->trash : "");
 
     deletion->row.state = CHECKPOINT_DELETING;
     persist_checkpoint(core, &deletion->row);
@@ -168,7 +169,7 @@ void keep_delete(struct core *core, struct job *job, const struct record_checkpo
 }
 
 /* A job that ended goes on here: the last manifest comes after the save that ended it. */
-static bool has_started(const struct job *job)
+static bool keep_has_started(const struct job *job)
 {
     return job->gen.state == GENERATION_RUNNING ||
            (job->gen.state == GENERATION_ENDING && job->gen.started_unix_ms > 0);
@@ -176,7 +177,7 @@ static bool has_started(const struct job *job)
 
 enum others { OTHERS_FINISHED, OTHERS_TRAIN, OTHERS_FAILED };
 
-static enum others other_rank(const struct job *job, uint64_t rank)
+static enum others keep_other_rank(const struct job *job, uint64_t rank)
 {
     const struct peer *held = job->trainers[rank];
 
@@ -187,12 +188,13 @@ static enum others other_rank(const struct job *job, uint64_t rank)
 
 /* The chief is done. If a rank fails after that, or is to end, the job goes on from the newest: it
  * stays until all have finished. */
-static enum others others_of(const struct job *job)
+static enum others keep_others_of(const struct job *job)
 {
     enum others others = OTHERS_FINISHED;
 
     for (uint64_t rank = 0; job->trainers != NULL && rank < job->gen.world_size; rank++) {
-        enum others one = rank == job->keep.final_rank ? OTHERS_FINISHED : other_rank(job, rank);
+        enum others one =
+            rank == job->keep.final_rank ? OTHERS_FINISHED : keep_other_rank(job, rank);
         if (one > others)
             others = one;
     }
@@ -201,7 +203,7 @@ static enum others others_of(const struct job *job)
 
 bool keep_is_over(const struct job *job)
 {
-    return job->keep.final && others_of(job) == OTHERS_FINISHED;
+    return job->keep.final && keep_others_of(job) == OTHERS_FINISHED;
 }
 
 /* Which checkpoints the policies want, as booleans beside job->checkpoints; owned. NULL: all, or no
@@ -228,7 +230,7 @@ static bool *keep_wanted_of(const struct job *job)
     return NULL;
 }
 
-static bool newest_is_unwanted(const struct job *job)
+static bool keep_newest_is_unwanted(const struct job *job)
 {
     const struct checkpoint *newest = registry_newest(job);
     bool *wanted = newest != NULL ? keep_wanted_of(job) : NULL;
@@ -240,13 +242,13 @@ static bool newest_is_unwanted(const struct job *job)
 
 void keep_settle(struct core *core, struct job *job)
 {
-    if (!job->keep.changed || !has_started(job))
+    if (!job->keep.changed || !keep_has_started(job))
         return;
     bool *wanted = keep_wanted_of(job);
 
     for (size_t i = job->checkpoints_count; wanted != NULL && i-- > 0;)
         /* from the end: a decision moves what is behind it */
-        if (!wanted[i] && held_by(job, &job->checkpoints[i], keep_is_over(job)) == NULL)
+        if (!wanted[i] && keep_held_by(job, &job->checkpoints[i], keep_is_over(job)) == NULL)
             keep_delete(core, job, &job->checkpoints[i].row);
     free(wanted); /* without memory nothing goes now: the next commit asks again */
     given_up_consider(core, job, keep_is_over(job));
@@ -254,7 +256,7 @@ void keep_settle(struct core *core, struct job *job)
 }
 
 /* Another process may be able to, or the end has come. */
-static void try_again(struct core *core, struct job *job)
+static void keep_try_again(struct core *core, struct job *job)
 {
     for (size_t i = 0; i < job->keep.deletions_count; i++)
         if (job->keep.deletions[i].failed && job->keep.deletions[i].send_boot_ms > core->now)
@@ -265,7 +267,7 @@ static void try_again(struct core *core, struct job *job)
 void keep_launched(struct core *core, struct job *job)
 {
     job->keep.failure[0] = '\0';
-    try_again(core, job);
+    keep_try_again(core, job);
 }
 
 struct answer keep_sweep(struct core *core, struct peer *peer, const struct wire_sweep *m)
@@ -273,7 +275,7 @@ struct answer keep_sweep(struct core *core, struct peer *peer, const struct wire
     struct job *job = peer->job;
 
     if (m->final && !job->keep.final)
-        try_again(core, job);
+        keep_try_again(core, job);
     if (m->final) {
         job->keep.final = true;
         job->keep.final_rank = peer->rank;
@@ -281,7 +283,7 @@ struct answer keep_sweep(struct core *core, struct peer *peer, const struct wire
     job->keep.changed = true;
     keep_settle(core, job); /* the answer counts what is left */
     uint64_t left = job->keep.deletions_count;
-    left += m->final && others_of(job) == OTHERS_TRAIN && newest_is_unwanted(job);
+    left += m->final && keep_others_of(job) == OTHERS_TRAIN && keep_newest_is_unwanted(job);
     for (size_t i = 0; i < job->checkpoints_count; i++) /* what may go once its manifest is there */
         left += job->checkpoints[i].path[0] == '\0' && !job->checkpoints[i].given_up &&
                 job->checkpoints[i].row.generation == job->gen.generation;
@@ -300,7 +302,7 @@ struct answer keep_drop(struct core *core, struct job *job, const struct wire_dr
                                out_printf(core, "job '%s' has no committed checkpoint %llu",
                                           job->name, (unsigned long long)m->checkpoint),
                                0};
-    const char *why = held_by(job, checkpoint, m->newest);
+    const char *why = keep_held_by(job, checkpoint, m->newest);
     const char *pinned = pins_told(core, job, m->checkpoint);
     if (why != NULL)
         return (struct answer){MUSTER_E_BUSY,
@@ -315,7 +317,7 @@ struct answer keep_drop(struct core *core, struct job *job, const struct wire_dr
 
 /* --- the chief's hand ------------------------------------------------------------------------- */
 
-static struct peer *hand_of(const struct job *job)
+static struct peer *keep_hand_of(const struct job *job)
 {
     for (uint64_t rank = 0; job->trainers != NULL && rank < job->gen.world_size; rank++)
         if (job->trainers[rank] != NULL && job->trainers[rank]->mapped &&
@@ -324,8 +326,8 @@ static struct peer *hand_of(const struct job *job)
     return NULL;
 }
 
-static void send_delete(struct core *core, struct job *job, const struct peer *hand,
-                        struct deletion *deletion)
+static void keep_send_delete(struct core *core, struct job *job, const struct peer *hand,
+                             struct deletion *deletion)
 {
     struct wire_msg *message = send_to(core, hand->route, job->name, WIRE_DELETE);
 
@@ -338,7 +340,7 @@ static void send_delete(struct core *core, struct job *job, const struct peer *h
 }
 
 /* Nothing whole would be left that is as new: the newest has no manifest yet. */
-static bool is_withheld(const struct job *job, const struct deletion *deletion)
+static bool keep_is_withheld(const struct job *job, const struct deletion *deletion)
 {
     const struct checkpoint *newest = registry_newest(job);
     const struct checkpoint *whole = registry_newest_whole(job);
@@ -348,16 +350,16 @@ static bool is_withheld(const struct job *job, const struct deletion *deletion)
 
 void keep_tick(struct core *core, struct job *job)
 {
-    struct peer *hand = job->keep.deletions_count > 0 ? hand_of(job) : NULL;
+    struct peer *hand = job->keep.deletions_count > 0 ? keep_hand_of(job) : NULL;
 
     pins_tick(core, job);
     for (size_t i = 0; hand != NULL && i < job->keep.deletions_count && i < DELETES_IN_FLIGHT_MAX;
          i++) {
         struct deletion *deletion = &job->keep.deletions[i];
-        if (is_withheld(job, deletion))
+        if (keep_is_withheld(job, deletion))
             continue; /* its MANIFEST_DONE sets the timer */
         if (core->now >= deletion->send_boot_ms)
-            send_delete(core, job, hand, deletion);
+            keep_send_delete(core, job, hand, deletion);
         job_timer(job, deletion->send_boot_ms);
     }
 }
@@ -383,7 +385,7 @@ struct answer keep_deleted(struct core *core, struct peer *peer, const struct wi
         deletion->row.state = CHECKPOINT_DELETED;
         persist_checkpoint(core, &deletion->row);
         pins_forget(core, job, m->checkpoint);
-        deletion_drop(job, i);
+        keep_deletion_drop(job, i);
         break;
     }
     job_timer(job, core->now); /* the next may go */
@@ -400,11 +402,11 @@ void keep_load(struct core *core, const struct record *row)
         const struct record_policy *policy = &row->u.policy;
         job = job_find(core, policy->job);
         if (job != NULL)
-            policies_set(job, policy->generation, policy->keep, policy->save, policy->trash);
+            keep_policies_set(job, policy->generation, policy->keep, policy->save, policy->trash);
     } else if (row->kind == RECORD_CHECKPOINT) {
         job = job_find(core, row->u.checkpoint.job);
         if (job != NULL)
-            deletion_add(job, &row->u.checkpoint, row->u.checkpoint.trash);
+            keep_deletion_add(job, &row->u.checkpoint, row->u.checkpoint.trash);
     }
 }
 

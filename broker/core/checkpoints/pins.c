@@ -37,7 +37,7 @@ const char *pins_told(struct core *core, const struct job *job, uint64_t checkpo
                       found->id, (unsigned long long)checkpoint, job->name, found->id);
 }
 
-static void persist_pin(struct core *core, const struct job *job, const struct pin *pin, bool gone)
+static void pins_persist(struct core *core, const struct job *job, const struct pin *pin, bool gone)
 {
     struct action *action = action_add(core, ACTION_PERSIST);
 
@@ -65,7 +65,7 @@ static void pins_drop(struct core *core, struct job *job, size_t index)
 
     job->keep.pins[index] = job->keep.pins[--job->keep.pins_count];
     job->keep.changed = true;
-    persist_pin(core, job, &pin, true);
+    pins_persist(core, job, &pin, true);
     pins_show(core, job, pin.checkpoint);
 }
 
@@ -121,7 +121,7 @@ struct answer pins_take(struct core *core, struct job *job, const struct wire_pi
                         .until_unix_ms = lease > 0 ? core->now_unix + lease : 0,
                         .until_boot_ms = lease > 0 ? core->now + lease : 0};
     snprintf(pin->id, sizeof pin->id, "%s", m->id);
-    persist_pin(core, job, pin, false);
+    pins_persist(core, job, pin, false);
     pins_show(core, job, number);
     if (lease > 0)
         job_timer(job, pin->until_boot_ms);

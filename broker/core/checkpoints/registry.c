@@ -16,7 +16,7 @@ static void registry_drop_at(struct job *job, size_t index)
     job->checkpoints_count--;
 }
 
-static void point_to_own(struct job *job, struct checkpoint *checkpoint)
+static void registry_point_to_own(struct job *job, struct checkpoint *checkpoint)
 {
     checkpoint->row.job = job->name;
     checkpoint->row.path = checkpoint->path;
@@ -56,7 +56,7 @@ void registry_add(struct job *job, const struct record_checkpoint *row)
     checkpoint->path = strdup(row->path);
     checkpoint->metrics = strdup(row->metrics);
     MUST(checkpoint->path != NULL && checkpoint->metrics != NULL);
-    point_to_own(job, checkpoint);
+    registry_point_to_own(job, checkpoint);
 }
 
 void registry_drop(struct job *job, uint64_t round)
@@ -169,7 +169,7 @@ struct answer registry_manifest_done(struct core *core, struct peer *peer,
     free(checkpoint->path);
     checkpoint->path = strdup(m->path);
     MUST(checkpoint->path != NULL);
-    point_to_own(job, checkpoint);
+    registry_point_to_own(job, checkpoint);
     persist_checkpoint(core, &checkpoint->row);
     struct wire_event event = event_make(job, EVENT_MANIFEST);
     event.checkpoint = m->checkpoint;

@@ -67,13 +67,13 @@ static const uint8_t may[] = {
     [WIRE_QUERY] = ALL,
 };
 
-static bool role_may(enum key_role role, enum wire_type type)
+static bool authority_role_may(enum key_role role, enum wire_type type)
 {
     return type < sizeof may / sizeof may[0] && (may[type] & 1U << role) != 0;
 }
 
 /* The broker's own state concerns all jobs, whatever job the question names. */
-static bool asks_for_broker(const struct wire_msg *message)
+static bool authority_asks_for_broker(const struct wire_msg *message)
 {
     return message->type == WIRE_QUERY && message->u.query.name != NULL &&
            strcmp(message->u.query.name, QUERY_BROKER) == 0;
@@ -89,11 +89,11 @@ enum muster_status authority_check(const struct key_grant *grant, const struct w
             err, MUSTER_E_AUTH, "key %s %s: ask whoever runs the broker for a new one%s",
             grant->name, trouble,
             grant->revoked_unix_ms != 0 ? "" : ", or to set its host's clock if that is wrong");
-    if (!role_may(grant->role, message->type))
+    if (!authority_role_may(grant->role, message->type))
         return error_set(err, MUSTER_E_AUTH, "key %s is for a%s %s, who may not send %s",
                          grant->name, grant->role == KEY_OPERATOR ? "n" : "",
                          key_role_name(grant->role), wire_type_name(message->type));
-    if (asks_for_broker(message) && !key_covers(grant->jobs, ""))
+    if (authority_asks_for_broker(message) && !key_covers(grant->jobs, ""))
         return error_set(err, MUSTER_E_AUTH,
                          "key %s is for jobs %s only: the broker tells of itself to keys for all "
                          "jobs",

@@ -28,7 +28,7 @@ static bool asleep_is_over(const struct core *core, const struct job *job)
 }
 
 /* ... and no lease of it is to fall, which its rows show. */
-static bool is_idle(const struct core *core, const struct job *job)
+static bool asleep_is_idle(const struct core *core, const struct job *job)
 {
     for (size_t i = 0; i < job->keep.pins_count; i++)
         if (job->keep.pins[i].until_unix_ms > 0)
@@ -37,7 +37,7 @@ static bool is_idle(const struct core *core, const struct job *job)
 }
 
 /* Where some are to be forgotten all sleep, so that the choice is among all. */
-static size_t held_max(const struct core *core, size_t idle)
+static size_t asleep_held_max(const struct core *core, size_t idle)
 {
     size_t asleep = core->asleep != NULL ? core->asleep->count : 0;
 
@@ -47,7 +47,7 @@ static size_t held_max(const struct core *core, size_t idle)
     return core->options.ended_held > 0 ? (size_t)core->options.ended_held : CORE_ENDED_MAX;
 }
 
-static bool is_pinned(const struct job *job)
+static bool asleep_is_pinned(const struct job *job)
 {
     for (size_t i = 0; i < job->keep.pins_count; i++)
         if (job->keep.pins[i].until_unix_ms == 0)
@@ -55,7 +55,7 @@ static bool is_pinned(const struct job *job)
     return false;
 }
 
-static void sleep_now(struct core *core, struct job *job)
+static void asleep_sleep_now(struct core *core, struct job *job)
 {
     for (size_t i = 0; i < job->peers_count; i++)
         if (job->peers[i]->progress_dirty)
@@ -64,23 +64,23 @@ static void sleep_now(struct core *core, struct job *job)
         asleep_add(core, &(struct record_job_asleep){.job = job->name,
                                                      .since_unix_ms = job->state_unix_ms,
                                                      .saved = job->checkpoints_count > 0,
-                                                     .pinned = is_pinned(job)});
+                                                     .pinned = asleep_is_pinned(job)});
     job_drop(core, job);
 }
 
-static bool is_old(const struct core *core, int64_t since_unix_ms)
+static bool asleep_is_old(const struct core *core, int64_t since_unix_ms)
 {
     return core->options.keep_jobs_days > 0 &&
            core->now_unix - since_unix_ms > core->options.keep_jobs_days * DAY_MS;
 }
 
-static struct job *oldest_idle(const struct core *core, size_t *ret_count)
+static struct job *asleep_oldest_idle(const struct core *core, size_t *ret_count)
 {
     struct job *oldest = NULL;
 
     *ret_count = 0;
     for (struct job *job = core->jobs; job != NULL; job = job->next) {
-        if (!is_idle(core, job))
+        if (!asleep_is_idle(core, job))
             continue;
         ++*ret_count;
         if (oldest == NULL || job->state_unix_ms < oldest->state_unix_ms)
@@ -91,36 +91,37 @@ static struct job *oldest_idle(const struct core *core, size_t *ret_count)
 
 static bool asleep_too_many(const struct core *core, size_t idle)
 {
-    return idle > held_max(core, idle) || core->peers_count > CORE_NODES_MAX / 4 * 3;
+    return idle > asleep_held_max(core, idle) || core->peers_count > CORE_NODES_MAX / 4 * 3;
 }
 
-static void put_to_sleep(struct core *core)
+static void asleep_put_to_sleep(struct core *core)
 {
     size_t idle;
-    struct job *job = oldest_idle(core, &idle);
+    struct job *job = asleep_oldest_idle(core, &idle);
 
-    while (job != NULL && (asleep_too_many(core, idle) || is_old(core, job->state_unix_ms))) {
-        sleep_now(core, job);
-        job = oldest_idle(core, &idle);
+    while (job != NULL &&
+           (asleep_too_many(core, idle) || asleep_is_old(core, job->state_unix_ms))) {
+        asleep_sleep_now(core, job);
+        job = asleep_oldest_idle(core, &idle);
     }
 }
 
 /* --- forgetting ------------------------------------------------------------------------------- */
 
-static int by_worth(const void *a, const void *b)
+static int asleep_compare_worth(const void *a, const void *b)
 {
     return asleep_compare(*(const struct asleep_job *const *)a,
                           *(const struct asleep_job *const *)b);
 }
 
-static size_t beyond(const struct core *core)
+static size_t asleep_beyond(const struct core *core)
 {
     size_t keep = core->options.keep_jobs;
 
     return keep > 0 && core->asleep->count > keep ? core->asleep->count - keep : 0;
 }
 
-static void forget_some(struct core *core, size_t too_many_by)
+static void asleep_forget_some(struct core *core, size_t too_many_by)
 {
     struct asleep_job **all = calloc(core->asleep->count, sizeof *all);
     size_t count = 0, forgotten = 0;
@@ -130,9 +131,9 @@ static void forget_some(struct core *core, size_t too_many_by)
         for (struct asleep_job *job = core->asleep->jobs[i]; job != NULL; job = job->next)
             if (!job->pinned)
                 all[count++] = job;
-    qsort(all, count, sizeof *all, by_worth);
+    qsort(all, count, sizeof *all, asleep_compare_worth);
     for (size_t i = 0; i < count && forgotten < FORGET_TICK_MAX; i++) {
-        if (forgotten >= too_many_by && !is_old(core, all[i]->since_unix_ms))
+        if (forgotten >= too_many_by && !asleep_is_old(core, all[i]->since_unix_ms))
             continue;
         asleep_forget(core, all[i]->name, "");
         forgotten++;
@@ -142,40 +143,40 @@ static void forget_some(struct core *core, size_t too_many_by)
 
 void asleep_tick(struct core *core)
 {
-    put_to_sleep(core);
+    asleep_put_to_sleep(core);
     if (core->asleep == NULL || core->asleep->count == 0)
         return;
-    if (beyond(core) == 0 && core->now < core->asleep->look_boot_ms)
+    if (asleep_beyond(core) == 0 && core->now < core->asleep->look_boot_ms)
         return;
     core->asleep->look_boot_ms = core->now + 60000;
-    forget_some(core, beyond(core));
+    asleep_forget_some(core, asleep_beyond(core));
 }
 
-static struct asleep_job worth_of(const struct job *job)
+static struct asleep_job asleep_worth_of(const struct job *job)
 {
     struct asleep_job worth = {.since_unix_ms = job->state_unix_ms,
                                .saved = job->checkpoints_count > 0,
-                               .pinned = is_pinned(job)};
+                               .pinned = asleep_is_pinned(job)};
 
     snprintf(worth.name, sizeof worth.name, "%s", job->name);
     return worth;
 }
 
 /* Of the key's jobs that have ended and are in memory, but for this one. Adds to *own and *all. */
-static struct job *first_awake(const struct core *core, const struct job *begun,
-                               const char *key_jobs, size_t *own, size_t *all)
+static struct job *asleep_first_awake(const struct core *core, const struct job *begun,
+                                      const char *key_jobs, size_t *own, size_t *all)
 {
     struct asleep_job worth, first_worth = {.name = ""};
     struct job *first = NULL;
 
     for (struct job *job = core->jobs; job != NULL; job = job->next) {
-        if (job == begun || !is_idle(core, job))
+        if (job == begun || !asleep_is_idle(core, job))
             continue;
         ++*all;
         if (!key_covers(key_jobs, job->name))
             continue;
         ++*own;
-        worth = worth_of(job);
+        worth = asleep_worth_of(job);
         if (!worth.pinned && (first == NULL || asleep_compare(&worth, &first_worth) < 0)) {
             first = job;
             first_worth = worth;
@@ -195,12 +196,12 @@ void asleep_make_room(struct core *core, const struct job *begun, const char *ke
 
     if (core->options.keep_jobs == 0 || all + core->jobs_count < core->options.keep_jobs / 2)
         return; /* below half of the places no share can be used up */
-    awake = first_awake(core, begun, key_jobs, &own, &all);
+    awake = asleep_first_awake(core, begun, key_jobs, &own, &all);
     asleep = asleep_first_of(core->asleep, key_jobs, &slept);
     if (share_is_left(own + slept.count, all, core->options.keep_jobs))
         return;
     if (awake != NULL)
-        worth = worth_of(awake);
+        worth = asleep_worth_of(awake);
     if (awake != NULL && (asleep == NULL || asleep_compare(&worth, asleep) < 0)) {
         asleep_forget(core, awake->name, "");
         job_drop(core, awake);
@@ -212,7 +213,7 @@ void asleep_make_room(struct core *core, const struct job *begun, const char *ke
 /* --- waking ----------------------------------------------------------------------------------- */
 
 /* Any other sender has said HELLO, or is told to. */
-static bool is_about_its_job(const struct wire_msg *message)
+static bool asleep_is_about_its_job(const struct wire_msg *message)
 {
     return message->type == WIRE_HELLO ||
            (message->up.role == ROLE_TOOL && wire_is_request(message->type));
@@ -220,7 +221,7 @@ static bool is_about_its_job(const struct wire_msg *message)
 
 const char *core_lacks(const struct core *core, const struct wire_msg *message)
 {
-    if (!is_about_its_job(message) || core->jobs_count >= CORE_JOBS_MAX ||
+    if (!asleep_is_about_its_job(message) || core->jobs_count >= CORE_JOBS_MAX ||
         !asleep_holds(core, message->up.job))
         return NULL;
     return message->up.job;

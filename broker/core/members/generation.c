@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-static void reset(struct core *core, struct job *job)
+static void generation_reset(struct core *core, struct job *job)
 {
     servers_keep(core, job);
     peers_forget(core, job);
@@ -23,8 +23,8 @@ static void reset(struct core *core, struct job *job)
     job->keep.final = false;
 }
 
-static void set_facts(struct core *core, struct job *job, uint64_t number,
-                      const struct wire_hello *hello)
+static void generation_set_facts(struct core *core, struct job *job, uint64_t number,
+                                 const struct wire_hello *hello)
 {
     struct generation *gen = &job->gen;
 
@@ -45,7 +45,7 @@ static void set_facts(struct core *core, struct job *job, uint64_t number,
 }
 
 /* Rounds of the past cannot commit any more: their writers belong to a generation that is over. */
-static void close_old_rounds(struct core *core, struct job *job)
+static void generation_close_old_rounds(struct core *core, struct job *job)
 {
     for (size_t i = 0; i < ROUNDS_ACTIVE_MAX; i++)
         if (job->rounds[i].used)
@@ -53,9 +53,9 @@ static void close_old_rounds(struct core *core, struct job *job)
                         "the next generation was opened before it was committed", ABORT_OVER);
 }
 
-static void fence_old(struct core *core, struct job *job)
+static void generation_fence_old(struct core *core, struct job *job)
 {
-    close_old_rounds(core, job);
+    generation_close_old_rounds(core, job);
     if (job->gen.generation == 0 || job->gen.state == GENERATION_ENDED)
         return;
     for (size_t i = 0; i < job->peers_count; i++) {
@@ -70,7 +70,7 @@ static void fence_old(struct core *core, struct job *job)
     persist_generation(core, job);
 }
 
-static const struct checkpoint *choose(struct job *job)
+static const struct checkpoint *generation_choose(struct job *job)
 {
     const struct checkpoint *newest = registry_newest(job);
 
@@ -86,11 +86,11 @@ void generation_open(struct core *core, struct job *job, const struct wire_hello
     for (size_t i = 0; i < job->launches_count; i++) /* an imported one may be greater */
         if (job->launches[i].generation >= number)
             number = job->launches[i].generation + 1;
-    fence_old(core, job);
-    reset(core, job);
-    set_facts(core, job, number, hello);
+    generation_fence_old(core, job);
+    generation_reset(core, job);
+    generation_set_facts(core, job, number, hello);
 
-    const struct checkpoint *newest = choose(job);
+    const struct checkpoint *newest = generation_choose(job);
     persist_job(core, job);
     persist_generation(core, job);
     servers_kept(core, job);
@@ -107,11 +107,11 @@ void generation_open(struct core *core, struct job *job, const struct wire_hello
 void generation_ahead(struct core *core, struct job *job, uint64_t generation,
                       const struct wire_hello *hello, const char *text)
 {
-    fence_old(core, job);
-    reset(core, job);
-    set_facts(core, job, generation, hello);
+    generation_fence_old(core, job);
+    generation_reset(core, job);
+    generation_set_facts(core, job, generation, hello);
     job->gen.opened_unix_ms = 0; /* no manifest tells where it began */
-    (void)choose(job);
+    (void)generation_choose(job);
     persist_job(core, job);
     persist_generation(core, job);
     servers_kept(core, job);
@@ -123,7 +123,7 @@ void generation_ahead(struct core *core, struct job *job, uint64_t generation,
 
 /* A rank that had nothing left to do came and went before the others. These are still to come, and
  * need not wait for it. Bounded by the join timeout. */
-static bool others_are_to_come(const struct job *job)
+static bool generation_others_are_to_come(const struct job *job)
 {
     uint64_t finished = 0;
 
@@ -156,11 +156,11 @@ void generation_check_ended(struct core *core, struct job *job)
     enum wire_generation_state state = job->gen.state;
 
     if (state != GENERATION_NONE && state != GENERATION_ENDED && generation_live_count(job) == 0 &&
-        !others_are_to_come(job))
+        !generation_others_are_to_come(job))
         generation_end(core, job);
 }
 
-static bool rank_is_ready(const struct job *job, uint64_t rank)
+static bool generation_rank_is_ready(const struct job *job, uint64_t rank)
 {
     const struct peer *peer = job->trainers[rank];
 
@@ -172,7 +172,7 @@ void generation_check_started(struct core *core, struct job *job)
     if (job->gen.state != GENERATION_JOINING)
         return;
     for (uint64_t rank = 0; rank < job->gen.world_size; rank++)
-        if (!rank_is_ready(job, rank))
+        if (!generation_rank_is_ready(job, rank))
             return;
     registry_launched(core, job, job->gen.generation, job->gen.resume_step);
     generation_move(&job->gen, GENERATION_RUNNING);
@@ -185,14 +185,14 @@ void generation_check_started(struct core *core, struct job *job)
 }
 
 /* "1, 3 to 7 and 12" would be nicer; a bounded list is what fits into a line. */
-static void missing_ranks(const struct job *job, char *text, size_t size)
+static void generation_missing_ranks(const struct job *job, char *text, size_t size)
 {
     size_t used = 0, shown = 0, missing = 0;
 
     text[0] = '\0';
     for (uint64_t rank = 0; rank < job->gen.world_size; rank++) {
         const struct peer *peer = job->trainers[rank];
-        if (rank_is_ready(job, rank))
+        if (generation_rank_is_ready(job, rank))
             continue;
         missing++;
         if (shown == 16)
@@ -228,7 +228,7 @@ void generation_tick(struct core *core, struct job *job)
         job_timer(job, job->gen.join_until_boot_ms);
         return;
     }
-    missing_ranks(job, missing, sizeof missing);
+    generation_missing_ranks(job, missing, sizeof missing);
     snprintf(text, sizeof text, "these ranks did not join and restore in time: %s", missing);
     struct wire_event event = event_make(job, EVENT_JOIN_FAILED);
     event.code = MUSTER_E_JOIN;

@@ -20,7 +20,7 @@ static void hello_refuse(struct core *core, const struct input *in, unsigned cod
 
 /* --- WELCOME and SNAPSHOT --------------------------------------------------------------------- */
 
-static bool asked_to_repair(const struct peer *peer)
+static bool hello_asked_to_repair(const struct peer *peer)
 {
     const struct generation *gen = &peer->job->gen;
 
@@ -79,7 +79,7 @@ void hello_snapshot(struct core *core, struct peer *peer)
                               : gen->resume_step,
         .resume_ready = gen->resume_ready,
         .resume_path = out_text(core, resume ? resume->path : ""),
-        .resume_repair = asked_to_repair(peer),
+        .resume_repair = hello_asked_to_repair(peer),
         .round_step = -1,
         .newest_checkpoint = newest ? newest->row.round : 0,
         .newest_step = newest ? newest->row.step : 0,
@@ -123,7 +123,7 @@ static void hello_welcome(struct core *core, const struct input *in, struct peer
 
 /* A database that was restored from a copy knows less than the nodes: jump above what they saw
  * before anything is answered, so that no number is ever used twice. */
-static void jump_above(struct core *core, struct job *job, const struct wire_msg *m)
+static void hello_jump_above(struct core *core, struct job *job, const struct wire_msg *m)
 {
     if (m->up.broker_epoch > core->epoch) {
         core->epoch = m->up.broker_epoch + 1;
@@ -146,7 +146,7 @@ static void jump_above(struct core *core, struct job *job, const struct wire_msg
         persist_job(core, job);
 }
 
-static void take_facts(struct core *core, const struct input *in, struct peer *peer)
+static void hello_take_facts(struct core *core, const struct input *in, struct peer *peer)
 {
     const struct wire_hello *hello = &in->message->u.hello;
     struct generation *gen = &peer->job->gen;
@@ -215,7 +215,7 @@ static struct peer *hello_holder_of(const struct job *job, enum wire_role role, 
 }
 
 /* A save that is under way is not given up for a process that came back: it ends by its bounds. */
-static bool saves_are_open(const struct job *job)
+static bool hello_saves_are_open(const struct job *job)
 {
     for (size_t i = 0; i < ROUNDS_ACTIVE_MAX; i++)
         if (job->rounds[i].used)
@@ -224,12 +224,12 @@ static bool saves_are_open(const struct job *job)
 }
 
 /* All ranks had restored before steps were taken, so a process that comes now restarts its rank. */
-static bool comes_back(const struct job *job, enum wire_role role)
+static bool hello_comes_back(const struct job *job, enum wire_role role)
 {
     return job->gen.state == GENERATION_RUNNING && role_is_trainer(role);
 }
 
-static void rank_restarted(struct core *core, struct job *job, uint64_t rank)
+static void hello_rank_restarted(struct core *core, struct job *job, uint64_t rank)
 {
     char text[256];
 
@@ -240,7 +240,7 @@ static void rank_restarted(struct core *core, struct job *job, uint64_t rank)
 }
 
 /* True when the holder is gone and the rank is free. */
-static bool takeover(struct core *core, const struct input *in, struct peer *holder)
+static bool hello_takeover(struct core *core, const struct input *in, struct peer *holder)
 {
     if (holder->pinged_boot_ms > 0 && core_passed_ms(core, holder->pinged_boot_ms) >= TAKEOVER_MS) {
         roster_lost(core, holder,
@@ -267,7 +267,7 @@ static bool takeover(struct core *core, const struct input *in, struct peer *hol
     return false;
 }
 
-static bool same_launch(const struct wire_hello *hello, const struct generation *gen)
+static bool hello_same_launch(const struct wire_hello *hello, const struct generation *gen)
 {
     return hello->world_size == gen->world_size && hello->layout == gen->layout &&
            strcmp(hello->checkpoint_dir, gen->checkpoint_dir) == 0 &&
@@ -277,7 +277,7 @@ static bool same_launch(const struct wire_hello *hello, const struct generation 
 
 /* Once a rank has answered a ping, this launch lives for certain. The ranks of a launch that was
  * killed may not be lost yet; once they are, they bind nobody. */
-static bool launch_answers(struct core *core, struct job *job)
+static bool hello_launch_answers(struct core *core, struct job *job)
 {
     bool asked = job->asked_boot_ms > 0 && core_passed_ms(core, job->asked_boot_ms) < TAKEOVER_MS;
 
@@ -295,7 +295,7 @@ static bool launch_answers(struct core *core, struct job *job)
     return false;
 }
 
-static bool facts_agree(struct core *core, const struct input *in, struct job *job)
+static bool hello_facts_agree(struct core *core, const struct input *in, struct job *job)
 {
     const struct wire_hello *hello = &in->message->u.hello;
     const struct generation *gen = &job->gen;
@@ -310,7 +310,7 @@ static bool facts_agree(struct core *core, const struct input *in, struct job *j
                  "launch with one world size",
                  job->name, (unsigned long long)gen->world_size,
                  (unsigned long long)hello->world_size);
-        hello_refuse(core, in, MUSTER_E_WORLD_SIZE, !launch_answers(core, job), text);
+        hello_refuse(core, in, MUSTER_E_WORLD_SIZE, !hello_launch_answers(core, job), text);
         return false;
     }
     if (hello->layout != gen->layout || strcmp(hello->checkpoint_dir, gen->checkpoint_dir) != 0) {
@@ -320,7 +320,7 @@ static bool facts_agree(struct core *core, const struct input *in, struct job *j
             "in '%s'; use the same on all ranks",
             job->name, wire_layout_name(gen->layout), gen->checkpoint_dir,
             wire_layout_name((unsigned)hello->layout), hello->checkpoint_dir);
-        hello_refuse(core, in, MUSTER_E_LAYOUT, !launch_answers(core, job), text);
+        hello_refuse(core, in, MUSTER_E_LAYOUT, !hello_launch_answers(core, job), text);
         return false;
     }
     return true;
@@ -328,7 +328,7 @@ static bool facts_agree(struct core *core, const struct input *in, struct job *j
 
 /* Two hosts that see different directories under one path: what one saves the other does not find.
  * Told again while the ranks join, as below. */
-static bool directory_agrees(struct core *core, const struct input *in, const struct job *job)
+static bool hello_directory_agrees(struct core *core, const struct input *in, const struct job *job)
 {
     const struct wire_hello *hello = &in->message->u.hello;
     const struct generation *gen = &job->gen;
@@ -349,7 +349,7 @@ static bool directory_agrees(struct core *core, const struct input *in, const st
 /* While the ranks restore, what each may take is one choice: who takes nothing but the newest would
  * begin at another step than those who go back. Told again, since the others may be of a launch
  * that was killed and is not known to be lost. */
-static bool wishes_agree(struct core *core, const struct input *in, const struct job *job)
+static bool hello_wishes_agree(struct core *core, const struct input *in, const struct job *job)
 {
     const bool older = in->message->u.hello.restore_fallback;
 
@@ -369,45 +369,46 @@ static bool wishes_agree(struct core *core, const struct input *in, const struct
 }
 
 /* A new process for the present generation. NULL: it was refused. */
-static struct peer *join_present(struct core *core, const struct input *in, struct job *job)
+static struct peer *hello_join_present(struct core *core, const struct input *in, struct job *job)
 {
     enum wire_role role = (enum wire_role)in->message->up.role;
     uint64_t rank = in->message->up.rank;
 
     if (role_is_trainer(role) && generation_live_count(job) == 0 &&
-        !same_launch(&in->message->u.hello, &job->gen)) {
+        !hello_same_launch(&in->message->u.hello, &job->gen)) {
         generation_end(core, job); /* a launch of which nobody lives binds no other */
         return NULL;
     }
-    if (!facts_agree(core, in, job))
+    if (!hello_facts_agree(core, in, job))
         return NULL;
     struct peer *holder = hello_holder_of(job, role, rank);
-    if (holder != NULL && !takeover(core, in, holder))
+    if (holder != NULL && !hello_takeover(core, in, holder))
         return NULL;
-    if (holder == NULL && !wishes_agree(core, in, job))
+    if (holder == NULL && !hello_wishes_agree(core, in, job))
         return NULL;
-    if (!generation_is_over(job) && !directory_agrees(core, in, job))
+    if (!generation_is_over(job) && !hello_directory_agrees(core, in, job))
         return NULL;
-    if (comes_back(job, role) && saves_are_open(job)) {
+    if (hello_comes_back(job, role) && hello_saves_are_open(job)) {
         hello_refuse(core, in, MUSTER_E_ENDING, true,
                      out_printf(core,
                                 "job '%s' is saving; rank %llu may come back when that is over",
                                 job->name, (unsigned long long)rank));
         return NULL;
     }
-    if (comes_back(job, role))
-        rank_restarted(core, job, rank);
+    if (hello_comes_back(job, role))
+        hello_rank_restarted(core, job, rank);
     if (generation_is_over(job))
         return NULL; /* the caller goes on with that */
     return hello_join(core, in, job);
 }
 
-static bool ending_is_over(struct core *core, const struct job *job)
+static bool hello_ending_is_over(struct core *core, const struct job *job)
 {
     return job->gen.state == GENERATION_ENDED ||
            (job->gen.state == GENERATION_ENDING &&
             (generation_live_count(job) == 0 ||
-             (core_passed_ms(core, job->gen.ending_boot_ms) >= ENDING_MS && !saves_are_open(job))));
+             (core_passed_ms(core, job->gen.ending_boot_ms) >= ENDING_MS &&
+              !hello_saves_are_open(job))));
 }
 
 #define RANKS_FIRST "the job has no running generation yet; its ranks come first"
@@ -415,7 +416,7 @@ static bool ending_is_over(struct core *core, const struct job *job)
 /* A live rank that this broker start has heard. Rows alone may come from a copy of the database, so
  * they do not prove that this launch still runs: a newer one may have replaced it. Nor does a ps or
  * an evaluator, which may live on or be new. */
-static bool a_rank_speaks(const struct job *job)
+static bool hello_rank_speaks(const struct job *job)
 {
     for (uint64_t rank = 0; rank < job->gen.world_size; rank++)
         if (job->trainers[rank] != NULL && job->trainers[rank]->mapped)
@@ -424,7 +425,7 @@ static bool a_rank_speaks(const struct job *job)
 }
 
 /* It opens no generation: its peers have left, and it would wait for them in vain. */
-static void refuse_late(struct core *core, const struct input *in, const struct job *job)
+static void hello_refuse_late(struct core *core, const struct input *in, const struct job *job)
 {
     const struct generation *gen = &job->gen;
     unsigned code = gen->end_status == MUSTER_E_NOT_SAVED ? MUSTER_PREEMPTED : gen->end_status;
@@ -447,21 +448,21 @@ static void hello_new(struct core *core, const struct input *in, struct job *job
     struct peer *peer = NULL;
 
     if (trainer && generation_rank_is_late(core, job, m->up.rank, m->u.hello.age_ms)) {
-        refuse_late(core, in, job);
+        hello_refuse_late(core, in, job);
         return;
     }
-    if (!trainer && !generation_is_over(job) && !a_rank_speaks(job)) {
+    if (!trainer && !generation_is_over(job) && !hello_rank_speaks(job)) {
         hello_refuse(core, in, MUSTER_E_ENDING, true, RANKS_FIRST);
         return; /* the launch that this database knows may be over, and another run */
     }
     if (state == GENERATION_JOINING || state == GENERATION_RUNNING) {
         size_t before = core->out->count;
-        peer = join_present(core, in, job);
+        peer = hello_join_present(core, in, job);
         if (peer == NULL && job->gen.state == state && core->out->count > before)
             return; /* refused, with the reason */
     }
     if (peer == NULL) {
-        if (job->gen.generation > 0 && !ending_is_over(core, job)) {
+        if (job->gen.generation > 0 && !hello_ending_is_over(core, job)) {
             hello_refuse(
                 core, in, MUSTER_E_ENDING, true,
                 out_printf(
@@ -480,14 +481,14 @@ static void hello_new(struct core *core, const struct input *in, struct job *job
     }
     if (peer == NULL)
         return;
-    take_facts(core, in, peer);
+    hello_take_facts(core, in, peer);
     persist_peer(core, peer);
     hello_welcome(core, in, peer, true);
     notice_facts(core, peer, &m->u.hello);
 }
 
 /* The launch's options are in no row: after a start of the broker its processes say them again */
-static void join_timeout_again(struct job *job, const struct wire_hello *hello)
+static void hello_join_timeout_again(struct job *job, const struct wire_hello *hello)
 {
     int64_t more_ms = (int64_t)hello->join_timeout_ms - job->gen.join_ms;
 
@@ -499,7 +500,7 @@ static void join_timeout_again(struct job *job, const struct wire_hello *hello)
 
 /* This process is in none of the rows, or heard or was answered more than they tell. Nobody is told
  * before that is written: the database was restored from an older copy. */
-static bool is_ahead(const struct job *job, const struct peer *peer, const struct wire_msg *m)
+static bool hello_is_ahead(const struct job *job, const struct peer *peer, const struct wire_msg *m)
 {
     const struct wire_hello *hello = &m->u.hello;
 
@@ -510,15 +511,15 @@ static bool is_ahead(const struct job *job, const struct peer *peer, const struc
 
 /* A process that is in no row, while ranks that are in one speak, or hold its rank: another broker
  * had let it in. */
-static bool is_a_stranger(const struct job *job, const struct wire_msg *m)
+static bool hello_is_a_stranger(const struct job *job, const struct wire_msg *m)
 {
-    return a_rank_speaks(job) ||
+    return hello_rank_speaks(job) ||
            (m->up.generation == job->gen.generation && !generation_is_over(job) &&
             hello_holder_of(job, (enum wire_role)m->up.role, m->up.rank) != NULL);
 }
 
 /* The process's launch ends. The next one finds on disk what it saved. */
-static void end_ahead(struct core *core, struct job *job, const struct wire_msg *m)
+static void hello_end_ahead(struct core *core, struct job *job, const struct wire_msg *m)
 {
     struct peer *peer;
 
@@ -552,21 +553,21 @@ static void hello_again(struct core *core, const struct input *in, struct job *j
                        (unsigned long long)job->gen.generation));
         return;
     }
-    bool stranger = peer == NULL && is_a_stranger(job, m);
+    bool stranger = peer == NULL && hello_is_a_stranger(job, m);
     if (!stranger)
-        jump_above(core, job, m);
-    if (is_ahead(job, peer, m)) {
+        hello_jump_above(core, job, m);
+    if (hello_is_ahead(job, peer, m)) {
         if (!stranger && (peer == NULL || peer_is_live(peer))) /* a LEFT one ends nobody else */
-            end_ahead(core, job, m);
+            hello_end_ahead(core, job, m);
         hello_refuse(core, in, MUSTER_PREEMPTED, false, DATABASE_OLDER);
         return;
     }
     uint64_t named = m->u.hello.round;
     bool unknown = named > 0 && round_outcome(job, named).cause == CAUSE_NONE;
-    bool jumped = m->up.applied_seq == 0 || unknown || asked_to_repair(peer);
+    bool jumped = m->up.applied_seq == 0 || unknown || hello_asked_to_repair(peer);
     if (!peer->mapped)
-        join_timeout_again(job, &m->u.hello);
-    take_facts(core, in, peer);
+        hello_join_timeout_again(job, &m->u.hello);
+    hello_take_facts(core, in, peer);
     persist_peer(core, peer);
     hello_welcome(core, in, peer, jumped);
     notice_facts(core, peer, &m->u.hello);
@@ -574,7 +575,7 @@ static void hello_again(struct core *core, const struct input *in, struct job *j
 
 /* The database keeps signed numbers, and a jump goes above what a node has seen. The epoch is one
  * of all jobs: what one claims must not take it to where no HELLO of the others may follow. */
-static bool numbers_ok(const struct core *core, const struct wire_msg *m)
+static bool hello_numbers_ok(const struct core *core, const struct wire_msg *m)
 {
     const uint64_t max = (uint64_t)1 << 62;
 
@@ -583,7 +584,7 @@ static bool numbers_ok(const struct core *core, const struct wire_msg *m)
            m->u.hello.saved_round < max && step_ok(m->u.hello.begun) && step_ok(m->u.hello.done);
 }
 
-static bool speaks_alike(struct core *core, const struct input *in)
+static bool hello_speaks_alike(struct core *core, const struct input *in)
 {
     if (in->message->u.hello.speaks >= WIRE_SPEAKS)
         return true;
@@ -599,10 +600,10 @@ void hello_take(struct core *core, const struct input *in)
     const struct wire_msg *m = in->message;
     bool trainer = role_is_trainer((enum wire_role)m->up.role);
 
-    if (!speaks_alike(core, in))
+    if (!hello_speaks_alike(core, in))
         return;
 
-    if (!numbers_ok(core, m)) {
+    if (!hello_numbers_ok(core, m)) {
         hello_refuse(core, in, MUSTER_E_ARGUMENT, false,
                      "a number of HELLO is negative or beyond what a broker has reached");
         return;
@@ -635,7 +636,7 @@ void hello_take(struct core *core, const struct input *in)
         }
         job->state_unix_ms = core->now_unix;
     }
-    jump_above(core, NULL, m);
+    hello_jump_above(core, NULL, m);
     struct peer *peer = peer_find(core, m->up.incarnation);
     if (peer != NULL && peer->job != job) {
         hello_refuse(core, in, MUSTER_E_ARGUMENT, false,

@@ -3,8 +3,8 @@
 #include "broker/core/members/members.h"
 #include "schema/error.h"
 
-static struct answer wrong_restore(struct core *core, struct peer *peer, uint64_t checkpoint,
-                                   int64_t step)
+static struct answer restore_refuse(struct core *core, struct peer *peer, uint64_t checkpoint,
+                                    int64_t step)
 {
     struct job *job = peer->job;
     struct wire_event event = event_make(job, EVENT_RESTORE_FAILED);
@@ -23,7 +23,7 @@ static struct answer wrong_restore(struct core *core, struct peer *peer, uint64_
     return (struct answer){MUSTER_E_RESTORE, text, 0};
 }
 
-static bool is_at_step(struct job *job, uint64_t checkpoint, int64_t step)
+static bool restore_is_at_step(struct job *job, uint64_t checkpoint, int64_t step)
 {
     const struct checkpoint *found = registry_find(job, checkpoint);
 
@@ -46,13 +46,13 @@ struct answer restore_take_done(struct core *core, struct peer *peer, const stru
         wrong = false;
     if (!role_is_trainer(peer->role) && m->checkpoint > 0 && m->checkpoint == peer->told_resume)
         wrong = false; /* the launch's choice was deleted meanwhile: it was told another */
-    if (peer->reads_any && is_at_step(job, m->checkpoint, m->step))
+    if (peer->reads_any && restore_is_at_step(job, m->checkpoint, m->step))
         wrong = false; /* by the broker's start before this one */
     if (wrong && !role_is_trainer(peer->role))
         return observer_restore_failed(core, peer, m->step,
                                        "it restored another checkpoint than the job's");
     if (wrong)
-        return wrong_restore(core, peer, m->checkpoint, m->step);
+        return restore_refuse(core, peer, m->checkpoint, m->step);
     peer_move(peer, NODE_RESTORED);
     peer->begun = peer->done = m->step;
     persist_peer(core, peer);
@@ -61,7 +61,7 @@ struct answer restore_take_done(struct core *core, struct peer *peer, const stru
 
 /* The whole generation goes back to the next older one. Newer checkpoints count until all have
  * restored: the older ones may be worse, and the next launch may find the newest mended. */
-static bool fall_back(struct core *core, struct job *job, uint64_t from)
+static bool restore_fall_back(struct core *core, struct job *job, uint64_t from)
 {
     const struct checkpoint *failed = registry_find(job, from);
     const struct checkpoint *older = NULL;
@@ -104,7 +104,7 @@ struct answer restore_take_failed(struct core *core, struct peer *peer,
     event.step = m->step;
     event.code = MUSTER_E_RESTORE;
     bool may = job->gen.fallback && !m->final && !m->imports;
-    bool again = may && fall_back(core, job, m->checkpoint);
+    bool again = may && restore_fall_back(core, job, m->checkpoint);
     event.text =
         may && !again ? out_printf(core, "%.3900s; " ERROR_SAYS_NONE_OLDER, m->text) : m->text;
     event.flags = again ? EVENT_FLAG_RETRY : m->imports ? EVENT_FLAG_IMPORTS : 0;

@@ -14,7 +14,7 @@ unsigned roster_phase_known(uint64_t phase)
 /* --- while it lives --------------------------------------------------------------------------- */
 
 /* However long it takes: whoever waits for its verdict knows that it is bounded here. */
-static uint64_t awaited_by(struct peer *peer, uint64_t number)
+static uint64_t roster_awaited_by(struct peer *peer, uint64_t number)
 {
     struct round *round = number > 0 ? round_find(peer->job, number) : NULL;
     bool decided =
@@ -25,7 +25,7 @@ static uint64_t awaited_by(struct peer *peer, uint64_t number)
 
 /* A save that begins, ends or writes is no hang. A save behind the training thread says nothing of
  * that. */
-static bool saves_on(const struct peer *peer, const struct wire_heartbeat *beat)
+static bool roster_saves_on(const struct peer *peer, const struct wire_heartbeat *beat)
 {
     bool saves = beat->phase == PHASE_SAVING;
 
@@ -37,11 +37,11 @@ void roster_heartbeat(struct core *core, struct peer *peer, const struct wire_he
 {
     struct wire_msg *alive = send_to(core, peer->route, peer->job->name, WIRE_ALIVE);
 
-    alive->u.alive.awaited_round = awaited_by(peer, beat->round);
+    alive->u.alive.awaited_round = roster_awaited_by(peer, beat->round);
     notice_announce(core, peer->job, &alive->u.alive);
     if (!step_ok(beat->begun) || !step_ok(beat->done))
         return;
-    if (beat->begun != peer->begun || beat->done != peer->done || saves_on(peer, beat)) {
+    if (beat->begun != peer->begun || beat->done != peer->done || roster_saves_on(peer, beat)) {
         peer->advanced_boot_ms = core->now;
         peer->stuck_said = false;
     }
@@ -86,7 +86,7 @@ static void roster_gone(struct core *core, struct peer *peer, enum wire_node_sta
 
 /* A plan waits: the save is still wanted, and who is left can make it now. (A sharded job cannot.)
  */
-static bool plan_can_be_kept(const struct job *job)
+static bool roster_plan_can_be_kept(const struct job *job)
 {
     return job->plan.why == PLAN_AHEAD && notice_any_active(job) && grace_has_trained(job) &&
            job->gen.layout == LAYOUT_REPLICATED;
@@ -94,7 +94,7 @@ static bool plan_can_be_kept(const struct job *job)
 
 /* The round that is saved without this rank. True: a round, which the others serve before they end
  * for its error. Its number, if it is open and no other one comes after it. */
-static bool round_follows(struct job *job, const struct peer *peer, uint64_t *ret_number)
+static bool roster_round_follows(struct job *job, const struct peer *peer, uint64_t *ret_number)
 {
     struct round *round = round_awaited(job);
     const struct participant *part = round != NULL ? round_part(round, peer) : NULL;
@@ -110,7 +110,7 @@ static bool round_follows(struct job *job, const struct peer *peer, uint64_t *re
         return true;
     }
     round_want_nothing(job);
-    if (job->gen.state != GENERATION_RUNNING || !plan_can_be_kept(job))
+    if (job->gen.state != GENERATION_RUNNING || !roster_plan_can_be_kept(job))
         return false;
     job->plan.why = PLAN_DUE;
     job->plan.freeze_unix_ms = 0;
@@ -122,19 +122,19 @@ static bool round_follows(struct job *job, const struct peer *peer, uint64_t *re
 }
 
 /* The error comes before the retry's freeze: everybody knows why its step is broken off. */
-static void tell_error(struct core *core, const struct peer *peer, struct wire_event event,
-                       int64_t code)
+static void roster_tell_error(struct core *core, const struct peer *peer, struct wire_event event,
+                              int64_t code)
 {
     struct job *job = peer->job;
 
     generation_set_first_error(core, job, (int64_t)peer->rank, code, event.text);
     event.rank = (int64_t)peer->rank;
-    event.flags = round_follows(job, peer, &event.round) ? EVENT_FLAG_ROUND_FOLLOWS : 0;
+    event.flags = roster_round_follows(job, peer, &event.round) ? EVENT_FLAG_ROUND_FOLLOWS : 0;
     event_emit(core, job, event, 0);
 }
 
 /* Without it the others cannot go on together, and nobody told them yet. */
-static void left_early(struct core *core, struct peer *peer, bool failed)
+static void roster_left_early(struct core *core, struct peer *peer, bool failed)
 {
     struct wire_error error = {.code = peer->exit_code, .step = peer->done};
 
@@ -177,7 +177,7 @@ struct answer roster_leave(struct core *core, struct peer *peer, const struct wi
     persist_peer(core, peer);
     persist_progress(core, peer);
     if (role_is_trainer(peer->role) && peer->leave_why != LEAVE_FINISHED)
-        left_early(core, peer, peer->leave_why == LEAVE_FAILED);
+        roster_left_early(core, peer, peer->leave_why == LEAVE_FAILED);
     if (!role_is_trainer(peer->role) && leave->why == LEAVE_FAILED && !peer->failed)
         observer_failed(core, peer, leave->done,
                         out_printf(core, "it left with exit code %lld", (long long)leave->code));
@@ -202,7 +202,7 @@ struct answer roster_error(struct core *core, struct peer *peer, const struct wi
     event.left_ms = error->code;
     event.step = error->step;
     event.text = error->text;
-    tell_error(core, peer, event, error->code);
+    roster_tell_error(core, peer, event, error->code);
     return (struct answer){MUSTER_OK, "", 0};
 }
 
@@ -227,7 +227,7 @@ void roster_lost(struct core *core, struct peer *peer, const char *why)
         event.step = peer->done;
         event.left_ms = core->now - peer->heard_boot_ms;
         event.text = text;
-        tell_error(core, peer, event, 0);
+        roster_tell_error(core, peer, event, 0);
     }
 }
 
@@ -236,7 +236,7 @@ void roster_lost(struct core *core, struct peer *peer, const char *why)
 /* After a start everybody has START_GRACE_MS to come back. A rank that missed a freeze since then
  * has less if a deadline passes in that time: its peers may wait for it in the step that is to be
  * saved. */
-static bool has_grace(const struct core *core, const struct peer *peer)
+static bool roster_has_grace(const struct core *core, const struct peer *peer)
 {
     int64_t until = core->start_boot_ms + START_GRACE_MS;
     int64_t deadline = notice_deadline(peer->job);
@@ -246,13 +246,13 @@ static bool has_grace(const struct core *core, const struct peer *peer)
     return core->epoch > 1 && core->now < until && !peer->mapped && !forced;
 }
 
-static void judge_silence(struct core *core, struct peer *peer)
+static void roster_judge_silence(struct core *core, struct peer *peer)
 {
     int64_t silent = core->now - peer->heard_boot_ms;
     bool pinged_in_vain = peer->pinged_boot_ms > 0 && core->now - peer->pinged_boot_ms >= LOST_MS;
     char why[128];
 
-    if (silent < LOST_MS || (has_grace(core, peer) && !pinged_in_vain)) {
+    if (silent < LOST_MS || (roster_has_grace(core, peer) && !pinged_in_vain)) {
         if (silent >= 2 * HEARTBEAT_MS && peer->mapped && peer->pinged_boot_ms == 0) {
             peer->pinged_boot_ms = core->now;
             send_to(core, peer->route, peer->job->name, WIRE_PING);
@@ -271,7 +271,7 @@ static void judge_silence(struct core *core, struct peer *peer)
 }
 
 /* Events that were published and not acknowledged go once more, to this node alone. */
-static void repeat_events(struct core *core, struct peer *peer)
+static void roster_repeat_events(struct core *core, struct peer *peer)
 {
     struct job *job = peer->job;
 
@@ -291,7 +291,7 @@ static void repeat_events(struct core *core, struct peer *peer)
 /* Where a node makes no progress; NULL: nothing says that it should. A loop that muster does not
  * step shows begun = done also in its steps: then only the time tells. Before a launch's first step
  * a program may set up for long. */
-static const char *stands_in(const struct peer *peer)
+static const char *roster_stands_in(const struct peer *peer)
 {
     if (peer->begun > peer->done)
         return "step";
@@ -303,11 +303,11 @@ static const char *stands_in(const struct peer *peer)
     return NULL;
 }
 
-static void judge_stuck(struct core *core, struct peer *peer)
+static void roster_judge_stuck(struct core *core, struct peer *peer)
 {
     int64_t limit = 10 * (int64_t)peer->step_p95_ms;
     int64_t still = core->now - peer->advanced_boot_ms;
-    const char *where = stands_in(peer);
+    const char *where = roster_stands_in(peer);
     char text[256];
 
     if (limit < STUCK_MS)
@@ -337,14 +337,14 @@ void roster_tick(struct core *core, struct job *job)
         struct peer *peer = job->peers[i];
         if (!peer_is_live(peer))
             continue;
-        judge_silence(core, peer);
+        roster_judge_silence(core, peer);
         if (peer_is_live(peer))
             gone_tick(core, peer);
         if (!peer_is_live(peer))
             continue;
         live++;
-        judge_stuck(core, peer);
-        repeat_events(core, peer);
+        roster_judge_stuck(core, peer);
+        roster_repeat_events(core, peer);
         if (peer->mapped && peer->applied_seq < job->seq)
             job_timer(job, peer->repeat_boot_ms);
     }

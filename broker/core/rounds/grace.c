@@ -27,7 +27,7 @@ int64_t grace_step_p95(struct job *job)
     return slowest;
 }
 
-static bool has_told(const struct peer *peer)
+static bool grace_has_told(const struct peer *peer)
 {
     return peer != NULL && peer->state == NODE_RESTORED && peer->told_boot_ms > 0;
 }
@@ -35,18 +35,18 @@ static bool has_told(const struct peer *peer)
 /* Steps between the first and the last rank. Heartbeats are not of one moment: who told its count
  * before the first one did is taken to have gone on at its own pace until then. (A rank that begins
  * a step just after its heartbeat is not a step behind.) */
-static int64_t lag_now(const struct job *job)
+static int64_t grace_lag_now(const struct job *job)
 {
     const struct peer *first = NULL;
     int64_t lag = 0;
 
     for (uint64_t rank = 0; rank < job->gen.world_size; rank++)
-        if (has_told(job->trainers[rank]) &&
+        if (grace_has_told(job->trainers[rank]) &&
             (first == NULL || job->trainers[rank]->begun > first->begun))
             first = job->trainers[rank];
     for (uint64_t rank = 0; first != NULL && rank < job->gen.world_size; rank++) {
         const struct peer *peer = job->trainers[rank];
-        if (!has_told(peer))
+        if (!grace_has_told(peer))
             continue;
         int64_t at = peer->begun, since = first->told_boot_ms - peer->told_boot_ms;
         if (since > 0 && peer->step_p95_ms > 0)
@@ -65,18 +65,18 @@ bool grace_has_trained(const struct job *job)
     return false;
 }
 
-static struct plan_facts facts_of(const struct core *core, struct job *job)
+static struct plan_facts grace_facts_of(const struct core *core, struct job *job)
 {
     return (struct plan_facts){.now_boot_ms = core->now_boot,
                                .step_p95_ms = grace_step_p95(job),
                                .save_p95_ms = plan_saves_p95(&job->saves),
                                .trained = grace_has_trained(job),
-                               .lag = lag_now(job)};
+                               .lag = grace_lag_now(job)};
 }
 
 int64_t grace_least_ms(const struct core *core, struct job *job)
 {
-    struct plan_facts facts = facts_of(core, job);
+    struct plan_facts facts = grace_facts_of(core, job);
 
     return plan_least_ms(&facts);
 }
@@ -163,7 +163,7 @@ static void grace_show(const struct core *core, struct job *job, const struct pl
 /* A sharded job saves no more once a rank has done all its steps, and any job once all ranks have.
  * The ranks that are left finish too, or run into the margin. A freeze would only keep them from
  * that. */
-static bool finishes(const struct job *job)
+static bool grace_finishes(const struct job *job)
 {
     bool finished = false, live = false;
 
@@ -179,7 +179,7 @@ static bool finishes(const struct job *job)
 
 bool grace_is_due(const struct core *core, struct job *job)
 {
-    struct plan_facts facts = facts_of(core, job), of_best = facts;
+    struct plan_facts facts = grace_facts_of(core, job), of_best = facts;
     struct plan best = {.why = PLAN_NONE, .freeze_boot_ms = INT64_MAX};
     const struct notice *earliest = NULL;
 
@@ -203,7 +203,7 @@ bool grace_is_due(const struct core *core, struct job *job)
     grace_show(core, job, &best, &of_best, earliest);
     int64_t last =
         of_best.deadline_boot_ms - 2 * MARGIN_MS; /* then a round names who had finished */
-    if (best.why == PLAN_DUE && core->now_boot < last && finishes(job)) {
+    if (best.why == PLAN_DUE && core->now_boot < last && grace_finishes(job)) {
         job_timer(job, core_clock_ms(core, last));
         return false;
     }
@@ -215,14 +215,14 @@ bool grace_is_due(const struct core *core, struct job *job)
 
 /* It measures what a save takes, or the job asked for two saves; also the newest one since the
  * notices came will do. Not once all have done their steps: what they saved may be deleted then. */
-static bool early_save_is_due(const struct job *job)
+static bool grace_early_save_is_due(const struct job *job)
 {
     const struct checkpoint *newest = registry_newest(job);
     bool asked = false, since = false;
 
     if (job->plan.why != PLAN_AHEAD || job->plan.early_asked || !grace_has_trained(job) ||
-        job->gen.state != GENERATION_RUNNING || job->want.cause != CAUSE_NONE || finishes(job) ||
-        keep_is_over(job))
+        job->gen.state != GENERATION_RUNNING || job->want.cause != CAUSE_NONE ||
+        grace_finishes(job) || keep_is_over(job))
         return false;
     for (const struct notice *notice = job->notices; notice != NULL; notice = notice->next) {
         if (!notice_counts(notice))
@@ -247,7 +247,7 @@ void grace_consider(struct core *core, struct job *job)
             round_want(job, CAUSE_TERMINATION);
         else
             notices_join(core, job, round);
-    } else if (round == NULL && early_save_is_due(job)) {
+    } else if (round == NULL && grace_early_save_is_due(job)) {
         job->plan.early_asked = true;
         round_want(job, CAUSE_NOTICE);
     }

@@ -13,14 +13,14 @@ static struct notice *notice_of_id(const struct job *job, const char *id)
 }
 
 /* Does it end a process that the job needs? */
-static bool ends(const struct notice *notice)
+static bool notice_ends(const struct notice *notice)
 {
     return wire_notice_ends(notice->kind) && !notice->of_evaluator;
 }
 
 bool notice_counts(const struct notice *notice)
 {
-    return notice->state == RECORD_NOTICE_ACTIVE && ends(notice);
+    return notice->state == RECORD_NOTICE_ACTIVE && notice_ends(notice);
 }
 
 int64_t notice_deadline(const struct job *job)
@@ -35,7 +35,7 @@ int64_t notice_deadline(const struct job *job)
 }
 
 /* The end that comes first; of those whose time is not known, any. */
-static const struct notice *first_of(const struct job *job)
+static const struct notice *notice_first_of(const struct job *job)
 {
     const struct notice *first = NULL;
 
@@ -49,7 +49,7 @@ static const struct notice *first_of(const struct job *job)
 
 void notice_announce(const struct core *core, const struct job *job, struct wire_alive *alive)
 {
-    const struct notice *first = first_of(job);
+    const struct notice *first = notice_first_of(job);
     int64_t freeze = job->plan.freeze_boot_ms;
 
     if (first == NULL)
@@ -107,7 +107,7 @@ void notices_served(struct core *core, struct job *job, uint64_t round)
     }
 }
 
-static int64_t deadline_told(const struct core *core, const struct wire_notice *m)
+static int64_t notice_deadline_told(const struct core *core, const struct wire_notice *m)
 {
     return core->now_boot + (m->left_ms >= 0 ? m->left_ms : GRACE_DEFAULT_MS);
 }
@@ -129,14 +129,14 @@ static void notice_fill_in(const struct core *core, const struct job *job, struc
     notice->cancellable = m->cancellable;
     notice->left_ms = m->left_ms;
     notice->flags = m->flags & ~(uint64_t)NOTICE_FLAG_TAKEN_BACK;
-    notice->deadline_boot_ms = deadline_told(core, m);
+    notice->deadline_boot_ms = notice_deadline_told(core, m);
     notice->received_unix_ms = core->now_unix;
 }
 
 /* A known id counts again if its source withdrew it and issues it again, if it has become a kind
  * that ends a process, or if its deadline is earlier. A later deadline postpones nothing. */
-static bool is_news(const struct core *core, const struct notice *known,
-                    const struct wire_notice *m)
+static bool notice_is_news(const struct core *core, const struct notice *known,
+                           const struct wire_notice *m)
 {
     if (known->state == RECORD_NOTICE_SERVED)
         return false;
@@ -144,8 +144,8 @@ static bool is_news(const struct core *core, const struct notice *known,
         return true;
     if (wire_notice_ends(m->kind) != wire_notice_ends(known->kind))
         return wire_notice_ends(m->kind);
-    return m->left_ms >= 0 &&
-           (known->deadline_boot_ms == 0 || deadline_told(core, m) < known->deadline_boot_ms);
+    return m->left_ms >= 0 && (known->deadline_boot_ms == 0 ||
+                               notice_deadline_told(core, m) < known->deadline_boot_ms);
 }
 
 /* A withdrawn notice may be forgotten here (the database has it); an active one may not. */
@@ -186,7 +186,7 @@ static struct answer notice_too_many(struct core *core, const struct job *job, b
 }
 
 /* Show and plan only: no seq, not waiting for the commit. */
-static void hint(struct core *core, struct job *job, const struct notice *notice)
+static void notice_hint(struct core *core, struct job *job, const struct notice *notice)
 {
     struct action *action = action_add(core, ACTION_HINT);
 
@@ -202,8 +202,8 @@ static void hint(struct core *core, struct job *job, const struct notice *notice
                            .left_ms = notice->deadline_boot_ms - core->now_boot};
 }
 
-static void emit_termination(struct core *core, struct job *job, const struct notice *notice,
-                             const struct round *round)
+static void notice_emit_termination(struct core *core, struct job *job, const struct notice *notice,
+                                    const struct round *round)
 {
     struct wire_event event = event_make(job, EVENT_TERMINATION);
 
@@ -213,7 +213,7 @@ static void emit_termination(struct core *core, struct job *job, const struct no
     event.left_ms = notice->left_ms;
     event.text = notice->id;
     event.round = round != NULL ? round->round : 0;
-    event.flags = ends(notice) ? 0 : EVENT_FLAG_RETRY; /* shown, nobody leaves */
+    event.flags = notice_ends(notice) ? 0 : EVENT_FLAG_RETRY; /* shown, nobody leaves */
     event_emit(core, job, event, notice->deadline_boot_ms);
 }
 
@@ -232,23 +232,23 @@ void notices_join(struct core *core, struct job *job, struct round *round)
     for (struct notice *notice = job->notices; notice != NULL; notice = notice->next) {
         if (!notice_counts(notice))
             continue;
-        emit_termination(core, job, notice, round);
+        notice_emit_termination(core, job, notice, round);
         notice_join(core, job, notice, round);
     }
 }
 
 /* A round that is a termination's already it joins; one of another cause only if its own moment has
  * come. */
-static void announce(struct core *core, struct job *job, struct notice *notice)
+static void notice_emit_and_join(struct core *core, struct job *job, struct notice *notice)
 {
     struct round *round = round_awaited(job);
     bool ending = generation_is_over(job);
-    bool joins = ends(notice) && round != NULL;
+    bool joins = notice_ends(notice) && round != NULL;
 
     if (joins && !ending && round->cause != CAUSE_TERMINATION)
         joins = grace_is_due(core, job);
-    emit_termination(core, job, notice, joins ? round : NULL);
-    if (!ends(notice) || ending)
+    notice_emit_termination(core, job, notice, joins ? round : NULL);
+    if (!notice_ends(notice) || ending)
         return;
     if (joins)
         notice_join(core, job, notice, round);
@@ -262,7 +262,7 @@ bool notice_is_of_evaluator(const struct core *core, uint64_t incarnation)
 }
 
 /* Of a tool: what a node's source told it has looked at itself, by the same rule. */
-static void doubt(struct core *core, struct wire_notice *m)
+static void notice_doubt(struct core *core, struct wire_notice *m)
 {
     char note[96];
     char *text;
@@ -311,7 +311,7 @@ static bool notice_is_refused(struct core *core, const struct job *job, const st
 
 /* Nobody needs the machine of a rank that has finished, and the others would save and leave for
  * nothing. (Its own node tells nothing more: whoever has left is not heard.) */
-static struct answer answer_finished(struct core *core, const struct job *job, int64_t rank)
+static struct answer notice_answer_finished(struct core *core, const struct job *job, int64_t rank)
 {
     return (struct answer){
         MUSTER_E_NOT_FOUND,
@@ -345,11 +345,11 @@ struct answer notice_take(struct core *core, struct job *job, const struct wire_
     if (notice_is_refused(core, job, m, rank, incarnation == 0, &refusal))
         return refusal;
     if (incarnation == 0)
-        doubt(core, m);
-    if (notice != NULL && !is_news(core, notice, m))
+        notice_doubt(core, m);
+    if (notice != NULL && !notice_is_news(core, notice, m))
         return (struct answer){MUSTER_OK, "", notice->round};
     if (incarnation == 0 && generation_rank_finished(job, (uint64_t)rank))
-        return answer_finished(core, job, rank);
+        return notice_answer_finished(core, job, rank);
     if (notice == NULL) {
         if (!notice_make_room(job, incarnation == 0))
             return notice_too_many(core, job, incarnation == 0);
@@ -364,9 +364,9 @@ struct answer notice_take(struct core *core, struct job *job, const struct wire_
     }
     notice_fill_in(core, job, notice, m);
     if (!notice->of_evaluator)
-        hint(core, job, notice);
+        notice_hint(core, job, notice);
     persist_notice(core, job, notice);
-    announce(core, job, notice);
+    notice_emit_and_join(core, job, notice);
     job->moved = true; /* it may be of a rank that has finished */
     return (struct answer){MUSTER_OK, "", notice->round};
 }
@@ -380,7 +380,7 @@ uint64_t notice_round(const struct job *job, const char *id)
 
 /* Frozen for, or the job ends anyway. (Between two attempts of a round a notice may still be
  * withdrawn.) */
-static bool is_too_late(struct job *job, const struct notice *notice)
+static bool notice_is_too_late(struct job *job, const struct notice *notice)
 {
     const struct round *round = round_find(job, notice->round);
     bool in_time = notice->state == RECORD_NOTICE_CANCELLED && notice->round == 0;
@@ -447,7 +447,7 @@ struct answer notice_cancel(struct core *core, struct job *job, const char *id,
                                           "`muster events --job %s` tells of all that there were",
                                           job->name, id, job->name),
                                0};
-    bool late = is_too_late(job, notice);
+    bool late = notice_is_too_late(job, notice);
     if (notice->state == RECORD_NOTICE_ACTIVE)
         notice_withdraw(core, job, notice, incarnation);
     if (late && incarnation == 0)

@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-static void skip_policy(struct core *core, struct job *job, int64_t step, enum muster_status code,
+static void policy_skip(struct core *core, struct job *job, int64_t step, enum muster_status code,
                         const char *why)
 {
     struct wire_event event = event_make(job, EVENT_SAVE_SKIPPED);
@@ -17,26 +17,26 @@ static void skip_policy(struct core *core, struct job *job, int64_t step, enum m
     event_emit(core, job, event, 0);
 }
 
-static void open_policy(struct core *core, struct job *job, int64_t step)
+static void policy_open_round(struct core *core, struct job *job, int64_t step)
 {
     char text[256];
     struct round *round;
 
     if (round_is_committed(job, step)) {
-        skip_policy(core, job, step, MUSTER_E_EXISTS, "this step is committed already");
+        policy_skip(core, job, step, MUSTER_E_EXISTS, "this step is committed already");
         return;
     }
     if (round_is_being_written(job, step)) {
-        skip_policy(core, job, step, MUSTER_OK, "this step is being written already");
+        policy_skip(core, job, step, MUSTER_OK, "this step is being written already");
         return;
     }
     if (round_awaited(job) != NULL) {
-        skip_policy(core, job, step, MUSTER_E_ENDING,
+        policy_skip(core, job, step, MUSTER_E_ENDING,
                     "the job ends with the checkpoint that is being written");
         return;
     }
     if (job->gen.layout == LAYOUT_SHARDED && round_missing_rank(job, text, sizeof text) >= 0) {
-        skip_policy(core, job, step, MUSTER_OK, text);
+        policy_skip(core, job, step, MUSTER_OK, text);
         return;
     }
     for (uint64_t rank = 0; rank < job->gen.world_size; rank++) {
@@ -45,7 +45,7 @@ static void open_policy(struct core *core, struct job *job, int64_t step)
             continue; /* it waited for another round: that one took all beyond this step */
         snprintf(text, sizeof text, "rank %llu is past this step already",
                  (unsigned long long)rank);
-        skip_policy(core, job, step, MUSTER_OK, text);
+        policy_skip(core, job, step, MUSTER_OK, text);
         return;
     }
     round = round_new(core, job, CAUSE_POLICY, 1);
@@ -56,7 +56,7 @@ static void open_policy(struct core *core, struct job *job, int64_t step)
             job->round--; /* nobody heard of it */
             round_free(round);
         }
-        skip_policy(core, job, step, MUSTER_E_ABORTED,
+        policy_skip(core, job, step, MUSTER_E_ABORTED,
                     "earlier checkpoints are still being written");
         return;
     }
@@ -75,7 +75,7 @@ void policy_pending(struct core *core, struct job *job)
         return;
     job->policy_pending = -1;
     if (step > job->policy_step)
-        open_policy(core, job, step);
+        policy_open_round(core, job, step);
 }
 
 /* A rank that comes late to the newest policy save: only an open round is still to be waited for.

@@ -34,7 +34,7 @@ struct round *round_new(struct core *core, struct job *job, enum wire_cause caus
     return round;
 }
 
-static bool may_be_member(const struct job *job, const struct peer *peer)
+static bool round_may_be_member(const struct job *job, const struct peer *peer)
 {
     bool skipped = peer != NULL && peer->left_out && job->gen.layout == LAYOUT_REPLICATED;
 
@@ -42,17 +42,17 @@ static bool may_be_member(const struct job *job, const struct peer *peer)
 }
 
 /* A rank that missed a freeze is left out of the next, unless nobody would be left. */
-static void ask_all_again(struct job *job)
+static void round_ask_all_again(struct job *job)
 {
     for (uint64_t rank = 0; rank < job->gen.world_size; rank++)
-        if (may_be_member(job, job->trainers[rank]))
+        if (round_may_be_member(job, job->trainers[rank]))
             return;
     for (uint64_t rank = 0; rank < job->gen.world_size; rank++)
         if (job->trainers[rank] != NULL)
             job->trainers[rank]->left_out = false;
 }
 
-static struct participant part_of(struct peer *peer)
+static struct participant round_part_of(struct peer *peer)
 {
     return (struct participant){.peer = peer,
                                 .rank = peer->rank,
@@ -68,18 +68,18 @@ static struct participant part_of(struct peer *peer)
 
 void round_add_members(struct job *job, struct round *round)
 {
-    ask_all_again(job);
+    round_ask_all_again(job);
     round->parts = calloc(job->gen.world_size + 1, sizeof *round->parts);
     MUST(round->parts != NULL);
     for (uint64_t rank = 0; rank < job->gen.world_size; rank++)
-        if (may_be_member(job, job->trainers[rank]))
-            round->parts[round->count++] = part_of(job->trainers[rank]);
+        if (round_may_be_member(job, job->trainers[rank]))
+            round->parts[round->count++] = round_part_of(job->trainers[rank]);
     for (uint64_t rank = 0; rank < job->gen.world_size; rank++)
         if (job->trainers[rank] != NULL)
             job->trainers[rank]->left_out = false;
 }
 
-static const char *how_absent(const struct peer *peer)
+static const char *round_how_absent(const struct peer *peer)
 {
     if (peer->state == NODE_LOST)
         return "was lost";
@@ -91,18 +91,18 @@ static const char *how_absent(const struct peer *peer)
 }
 
 /* The lowest rank that cannot take part; writes who it is and why, and what comes of it. */
-static int64_t absent_rank(const struct job *job, const char *so, char *text, size_t size)
+static int64_t round_absent_rank(const struct job *job, const char *so, char *text, size_t size)
 {
     const char *how = "left";
     uint64_t rank = 0;
 
-    while (rank < job->gen.world_size && may_be_member(job, job->trainers[rank]))
+    while (rank < job->gen.world_size && round_may_be_member(job, job->trainers[rank]))
         rank++;
     if (rank == job->gen.world_size)
         return -1;
     for (size_t i = 0; i < job->peers_count; i++)
         if (role_is_trainer(job->peers[i]->role) && job->peers[i]->rank == rank)
-            how = how_absent(job->peers[i]);
+            how = round_how_absent(job->peers[i]);
     snprintf(text, size, "rank %llu %s, and %s", (unsigned long long)rank, how, so);
     return (int64_t)rank;
 }
@@ -110,11 +110,11 @@ static int64_t absent_rank(const struct job *job, const char *so, char *text, si
 /* sharded: without one rank there is no checkpoint. */
 int64_t round_missing_rank(const struct job *job, char *text, size_t size)
 {
-    return absent_rank(job, "a sharded checkpoint needs every rank", text, size);
+    return round_absent_rank(job, "a sharded checkpoint needs every rank", text, size);
 }
 
-static void list_members(const struct round *round, struct wire_event *event,
-                         struct wire_member *members)
+static void round_list_members(const struct round *round, struct wire_event *event,
+                               struct wire_member *members)
 {
     for (size_t i = 0; i < round->count; i++)
         members[i] = (struct wire_member){round->parts[i].rank, round->parts[i].incarnation,
@@ -125,8 +125,8 @@ static void list_members(const struct round *round, struct wire_event *event,
 
 /* All lives of ranks that this launch let in and that take no part: whoever hears the event was let
  * in before it. False: they are more than those who take part. */
-static bool list_others(const struct job *job, struct round *round, struct wire_event *event,
-                        struct wire_member *members)
+static bool round_list_others(const struct job *job, struct round *round, struct wire_event *event,
+                              struct wire_member *members)
 {
     size_t count = 0;
 
@@ -173,13 +173,13 @@ void round_emit(struct core *core, struct job *job, struct round *round, enum wi
     event.flags = round->aborted_steps ? EVENT_FLAG_ABORT : 0;
     if (kind == EVENT_DECISION)
         event.nonce = round->nonce;
-    if (!list_others(job, round, &event, members))
-        list_members(round, &event, members);
+    if (!round_list_others(job, round, &event, members))
+        round_list_members(round, &event, members);
     event_emit(core, job, event, round->deadline_boot_ms);
 }
 
 /* Of a freeze that is told now. */
-static int64_t freeze_until(const struct core *core, const struct round *round)
+static int64_t round_freeze_until(const struct core *core, const struct round *round)
 {
     int64_t until = core->now + (round->aborted_steps ? STUCK_MS : FREEZE_MS);
 
@@ -188,10 +188,10 @@ static int64_t freeze_until(const struct core *core, const struct round *round)
     return round->deadline_boot_ms > 0 && until > last ? last : until;
 }
 
-static void freeze(struct core *core, struct job *job, struct round *round)
+static void round_begin_freeze(struct core *core, struct job *job, struct round *round)
 {
     round_move(round, ROUND_FREEZING);
-    round->freeze_until_boot_ms = freeze_until(core, round);
+    round->freeze_until_boot_ms = round_freeze_until(core, round);
     round->show_boot_ms = core->now + FREEZE_MS / 4;
     job_timer(job, round->show_boot_ms);
     persist_job(core, job);
@@ -204,7 +204,7 @@ static void freeze(struct core *core, struct job *job, struct round *round)
 
 /* Nothing has been done since the resume checkpoint, or nothing may begin yet: the state on disk is
  * the state. */
-static void unchanged_at_once(struct core *core, struct job *job)
+static void round_unchanged_at_once(struct core *core, struct job *job)
 {
     struct round *round = round_new(core, job, job->want.cause, job->want.attempt);
 
@@ -215,7 +215,7 @@ static void unchanged_at_once(struct core *core, struct job *job)
     round_unchanged(core, job, round, job->gen.resume_step);
 }
 
-static bool generation_is_back(const struct job *job)
+static bool round_generation_is_back(const struct job *job)
 {
     for (uint64_t rank = 0; rank < job->gen.world_size; rank++)
         if (job->trainers[rank] != NULL && !job->trainers[rank]->mapped)
@@ -223,19 +223,19 @@ static bool generation_is_back(const struct job *job)
     return true;
 }
 
-static bool plan_forces(const struct core *core, struct job *job)
+static bool round_plan_forces(const struct core *core, struct job *job)
 {
     int64_t deadline = notice_deadline(job);
 
     return deadline > 0 && core->now_boot + grace_least_ms(core, job) >= deadline;
 }
 
-static bool may_open(struct core *core, struct job *job)
+static bool round_may_open(struct core *core, struct job *job)
 {
     if (job->want.cause == CAUSE_NONE || round_awaited(job) != NULL)
         return false;
-    if (core->now < job->want_not_before_boot_ms && !generation_is_back(job) &&
-        !plan_forces(core, job)) {
+    if (core->now < job->want_not_before_boot_ms && !round_generation_is_back(job) &&
+        !round_plan_forces(core, job)) {
         job_timer(job, job->want_not_before_boot_ms);
         return false;
     }
@@ -247,11 +247,11 @@ void round_try_open(struct core *core, struct job *job)
     char text[256] = "no memory for the members of a round";
     struct round *round;
 
-    if (!may_open(core, job))
+    if (!round_may_open(core, job))
         return;
     if (job->gen.state == GENERATION_JOINING) {
         if (job->want.cause == CAUSE_TERMINATION)
-            unchanged_at_once(core, job);
+            round_unchanged_at_once(core, job);
         return; /* other causes wait for the first step */
     }
     round = round_new(core, job, job->want.cause, job->want.attempt);
@@ -264,14 +264,14 @@ void round_try_open(struct core *core, struct job *job)
         job->gen.layout == LAYOUT_SHARDED ? round_missing_rank(job, text, sizeof text) : -1;
     round_add_members(job, round);
     if (round->count == 0 && missing < 0)
-        missing = absent_rank(job, "no rank is left that could save", text, sizeof text);
+        missing = round_absent_rank(job, "no rank is left that could save", text, sizeof text);
     if (missing >= 0 || round->count == 0) {
         persist_job(core, job);
         persist_round(core, job, round);
         round_abort(core, job, round, missing, MUSTER_E_ABORTED, text, ABORT_FINAL);
         return;
     }
-    freeze(core, job, round);
+    round_begin_freeze(core, job, round);
 }
 
 void round_want(struct job *job, enum wire_cause cause)
@@ -289,14 +289,14 @@ void round_want(struct job *job, enum wire_cause cause)
 
 /* A termination's save is the job's last, an operator's is promised; another cause comes again by
  * itself. */
-static int weight_of(enum wire_cause cause)
+static int round_weight_of(enum wire_cause cause)
 {
     return cause == CAUSE_TERMINATION ? 3 : cause == CAUSE_OPERATOR ? 2 : cause != CAUSE_NONE;
 }
 
 void round_want_again(struct job *job, struct want want, uint64_t attempts_before)
 {
-    if (weight_of(want.cause) < weight_of(job->want.cause))
+    if (round_weight_of(want.cause) < round_weight_of(job->want.cause))
         return;
     job->want = want;
     job->want_before = attempts_before;
@@ -304,8 +304,8 @@ void round_want_again(struct job *job, struct want want, uint64_t attempts_befor
 
 /* Could it be an attempt at the save that `muster save` was answered with last? A policy's is none.
  */
-static bool may_be_for_operator(const struct job *job, uint64_t generation, uint64_t round,
-                                enum wire_cause cause)
+static bool round_may_be_for_operator(const struct job *job, uint64_t generation, uint64_t round,
+                                      enum wire_cause cause)
 {
     return generation == job->gen.generation && round >= job->save_now_round && round > 0 &&
            cause != CAUSE_POLICY;
@@ -313,30 +313,30 @@ static bool may_be_for_operator(const struct job *job, uint64_t generation, uint
 
 /* One that was aborted for good ends the operator's wait if it was theirs. Between their attempts a
  * manager's or a notice's may come to nothing. */
-static bool settles(const struct job *job, const struct outcome *at)
+static bool round_settles(const struct job *job, const struct outcome *at)
 {
     return at->state != ROUND_ABORTED ||
-           (at->final && (at->round == job->save_now_round || weight_of(at->cause) > 1));
+           (at->final && (at->round == job->save_now_round || round_weight_of(at->cause) > 1));
 }
 
 /* The last attempt at the operator's save, if that is still owed. It was accepted, so it is tried
  * again whatever became of its round and of those after it. Their rows say so over any number of
  * starts, also where a notice joined one of them or came before the next. */
-static const struct outcome *owed_since(const struct job *job)
+static const struct outcome *round_owed_since(const struct job *job)
 {
     const struct outcome *last = NULL;
     bool answered = false;
 
     for (size_t i = 0; i < ROUNDS_ACTIVE_MAX; i++) {
         const struct round *at = &job->rounds[i];
-        if (at->used && may_be_for_operator(job, at->generation, at->round, at->cause))
+        if (at->used && round_may_be_for_operator(job, at->generation, at->round, at->cause))
             return NULL;
     }
     for (size_t i = 0; i < OUTCOMES_MAX; i++) {
         const struct outcome *at = &job->outcomes[i];
-        if (!may_be_for_operator(job, at->generation, at->round, at->cause))
+        if (!round_may_be_for_operator(job, at->generation, at->round, at->cause))
             continue;
-        if (settles(job, at))
+        if (round_settles(job, at))
             return NULL;
         if (at->final)
             continue;
@@ -348,7 +348,7 @@ static const struct outcome *owed_since(const struct job *job)
 
 void round_want_owed(struct job *job)
 {
-    const struct outcome *last = job->gen.error_rank < 0 ? owed_since(job) : NULL;
+    const struct outcome *last = job->gen.error_rank < 0 ? round_owed_since(job) : NULL;
 
     round_want_nothing(job);
     if (last == NULL)
@@ -358,7 +358,7 @@ void round_want_owed(struct job *job)
 }
 
 /* The plan of a round that a notice finds open. */
-static const char *opened_for(enum wire_cause cause)
+static const char *round_opened_for(enum wire_cause cause)
 {
     switch (cause) {
     case CAUSE_OPERATOR:
@@ -379,7 +379,7 @@ void round_join_termination(struct core *core, struct job *job, struct round *ro
 
     if (round->cause != CAUSE_TERMINATION) {
         round->attempts_before = round->attempt - 1;
-        snprintf(round->plan, sizeof round->plan, "%s", opened_for(round->cause));
+        snprintf(round->plan, sizeof round->plan, "%s", round_opened_for(round->cause));
     }
     round->cause = CAUSE_TERMINATION;
     if (deadline > 0 && (round->deadline_boot_ms == 0 || deadline < round->deadline_boot_ms))
@@ -443,7 +443,7 @@ struct answer round_save_now(struct core *core, struct job *job, const char *id)
 /* --- time ------------------------------------------------------------------------------------- */
 
 /* The lowest rank whose report or save is lacking; -1: none is. */
-static int64_t laggard(const struct job *job, const struct round *round)
+static int64_t round_laggard(const struct job *job, const struct round *round)
 {
     for (size_t i = 0; i < round->count; i++)
         if (round->state == ROUND_FREEZING ? round->parts[i].reported_ms < 0
@@ -454,7 +454,7 @@ static int64_t laggard(const struct job *job, const struct round *round)
 
 /* All have reported, and they wait for another round's save of the same step: no later one is being
  * written. That round lacks a member's save, or it would be committed. */
-static int64_t writing_laggard(const struct job *job)
+static int64_t round_writing_laggard(const struct job *job)
 {
     const struct round *newest = NULL;
 
@@ -463,7 +463,7 @@ static int64_t writing_laggard(const struct job *job)
         if (at->used && at->state == ROUND_WRITING && (newest == NULL || at->step > newest->step))
             newest = at;
     }
-    return newest != NULL ? laggard(job, newest) : -1;
+    return newest != NULL ? round_laggard(job, newest) : -1;
 }
 
 /* Everybody leaves with what was committed before. */
@@ -479,17 +479,17 @@ void round_margin_reached(struct core *core, struct job *job)
                         "the deadline's margin was reached before the commit");
         return;
     }
-    int64_t rank = laggard(job, round);
+    int64_t rank = round_laggard(job, round);
     bool reports = round->state == ROUND_FREEZING && rank >= 0;
     if (rank < 0)
-        rank = writing_laggard(job);
+        rank = round_writing_laggard(job);
     snprintf(text, sizeof text, "the deadline's margin was reached while rank %lld had not %s",
              (long long)rank, reports ? "reported" : "saved");
     round_abort(core, job, round, rank, MUSTER_E_NOT_SAVED, text, ABORT_FINAL);
 }
 
 /* deadline - margin without a commit. */
-static void margin_over(struct core *core, struct job *job)
+static void round_margin_over(struct core *core, struct job *job)
 {
     int64_t deadline = notice_deadline(job);
 
@@ -503,7 +503,7 @@ static void margin_over(struct core *core, struct job *job)
 
 /* Whom it waits for is asked by people: a freeze that lasts has the rows that tell. One that does
  * not costs none. */
-static void freeze_show(struct core *core, struct job *job, struct round *round)
+static void round_freeze_show(struct core *core, struct job *job, struct round *round)
 {
     if (round->shown)
         return;
@@ -516,13 +516,13 @@ static void freeze_show(struct core *core, struct job *job, struct round *round)
         persist_participant(core, job, round, &round->parts[i]);
 }
 
-static void freeze_tick(struct core *core, struct job *job, struct round *round)
+static void round_freeze_tick(struct core *core, struct job *job, struct round *round)
 {
     if (core->now >= round->freeze_until_boot_ms) {
         round_freeze_over(core, job, round);
         return;
     }
-    freeze_show(core, job, round);
+    round_freeze_show(core, job, round);
     job_timer(job, round->freeze_until_boot_ms);
 }
 
@@ -533,9 +533,9 @@ void round_tick(struct core *core, struct job *job)
         if (!round->used)
             continue;
         if (round->state == ROUND_FREEZING)
-            freeze_tick(core, job, round);
+            round_freeze_tick(core, job, round);
         else
             save_tick(core, job, round);
     }
-    margin_over(core, job);
+    round_margin_over(core, job);
 }

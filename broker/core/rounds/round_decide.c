@@ -5,12 +5,12 @@
 
 #include <stdio.h>
 
-static bool all_reported(const struct round *round)
+static bool decide_all_reported(const struct round *round)
 {
     return round->reported == round->count;
 }
 
-static void set_writers(const struct job *job, struct round *round)
+static void decide_set_writers(const struct job *job, struct round *round)
 {
     bool sharded = job->gen.layout == LAYOUT_SHARDED;
 
@@ -56,7 +56,7 @@ void round_decide(struct core *core, struct job *job, struct round *round, int64
     uint64_t writers = 0;
 
     round->step = step;
-    set_writers(job, round);
+    decide_set_writers(job, round);
     for (size_t i = 0; i < round->count; i++)
         writers += round->parts[i].writer;
     round->nonce = round_nonce(round);
@@ -129,7 +129,7 @@ void round_settle(struct core *core, struct job *job)
 {
     struct round *round = round_open_one(job);
 
-    if (round != NULL && round->state == ROUND_FREEZING && all_reported(round))
+    if (round != NULL && round->state == ROUND_FREEZING && decide_all_reported(round))
         decide_from_reports(core, job, round);
 }
 
@@ -151,20 +151,20 @@ void round_report(struct core *core, struct peer *peer, const struct wire_report
 }
 
 /* A deadline that leaves less than a freeze is nobody's fault: the rank is named, not blamed. */
-static bool is_cut_short(const struct round *round, int64_t took_ms)
+static bool decide_is_cut_short(const struct round *round, int64_t took_ms)
 {
     return round->deadline_boot_ms > 0 && took_ms < (round->aborted_steps ? STUCK_MS : FREEZE_MS);
 }
 
-static void freeze_text(const struct core *core, const struct round *round, uint64_t rank,
-                        const char *others, char text[256])
+static void decide_freeze_text(const struct core *core, const struct round *round, uint64_t rank,
+                               const char *others, char text[256])
 {
     int64_t took_ms = core->now_boot - round->opened_boot_ms;
     char took[32];
 
     snprintf(took, sizeof took, "%lld.%lld s", (long long)(took_ms / 1000),
              (long long)(took_ms % 1000 / 100));
-    if (is_cut_short(round, took_ms))
+    if (decide_is_cut_short(round, took_ms))
         snprintf(text, 256,
                  ERROR_SAYS_NOTICE_LEFT "%s: rank %llu did not answer the freeze in that time%s",
                  took, (unsigned long long)rank, others);
@@ -179,7 +179,7 @@ void round_freeze_over(struct core *core, struct job *job, struct round *round)
     size_t missing = 0;
     const struct participant *first = NULL;
 
-    if (all_reported(round))
+    if (decide_all_reported(round))
         return; /* it waits for what is written of its step */
     for (size_t i = 0; i < round->count; i++) {
         struct participant *part = &round->parts[i];
@@ -192,7 +192,8 @@ void round_freeze_over(struct core *core, struct job *job, struct round *round)
             part->peer->left_out = part->peer->missed_freeze = true;
     }
     MUST(first != NULL);
-    freeze_text(core, round, first->rank, missing > 1 ? ", and it was not the only one" : "", text);
+    decide_freeze_text(core, round, first->rank, missing > 1 ? ", and it was not the only one" : "",
+                       text);
     round_abort(core, job, round, (int64_t)first->rank, MUSTER_E_TIMEOUT, text,
                 round->aborted_steps ? ABORT_RETRY_ABORTED_STEPS : ABORT_RETRY);
 }

@@ -2,7 +2,8 @@
  *
  * The commit rule: a checkpoint is committed if and only if every required shard came from the
  * decided incarnations of this round at this S. Both halves are tested here and nowhere else:
- * round, step and incarnation of each SAVED in accept(), the count of shards in try_commit(). */
+ * round, step and incarnation of each SAVED in save_accept(), the count of shards in
+ * save_try_commit(). */
 #include "broker/core/rounds/rounds.h"
 #include "schema/manifest/metrics.h"
 
@@ -45,13 +46,14 @@ void round_not_saved(struct core *core, struct job *job, uint64_t round, int64_t
     generation_ending(core, job, MUSTER_E_NOT_SAVED, text);
 }
 
-static bool time_fits(const struct core *core, const struct round *round)
+static bool save_time_fits(const struct core *core, const struct round *round)
 {
     return round->deadline_boot_ms == 0 ||
            core->now_boot + FREEZE_MS + MARGIN_MS < round->deadline_boot_ms;
 }
 
-static void emit_abort(struct core *core, struct job *job, const struct round *round, bool again)
+static void save_emit_abort(struct core *core, struct job *job, const struct round *round,
+                            bool again)
 {
     struct wire_event event = event_make(job, EVENT_ABORT);
 
@@ -66,7 +68,7 @@ static void emit_abort(struct core *core, struct job *job, const struct round *r
     event_emit(core, job, event, 0);
 }
 
-static void fail_checkpoint(struct core *core, struct round *round)
+static void save_fail_checkpoint(struct core *core, struct round *round)
 {
     if (round->checkpoint.round == 0)
         return; /* never decided */
@@ -82,7 +84,7 @@ void round_abort(struct core *core, struct job *job, struct round *round, int64_
     bool outranked = job->want.cause == CAUSE_TERMINATION && cause != CAUSE_TERMINATION;
     bool may = !outranked && (retry == ABORT_RETRY || retry == ABORT_RETRY_ABORTED_STEPS);
     bool left = round->attempt - round->attempts_before < ROUND_ATTEMPTS_MAX;
-    bool again = retry == ABORT_LATER || (may && wanted && left && time_fits(core, round) &&
+    bool again = retry == ABORT_LATER || (may && wanted && left && save_time_fits(core, round) &&
                                           job->gen.state == GENERATION_RUNNING);
     uint64_t number = round->round;
     char why[sizeof round->reason];
@@ -97,8 +99,8 @@ void round_abort(struct core *core, struct job *job, struct round *round, int64_
     round->final = !again;
     round->ended_unix_ms = core->now_unix;
     persist_round(core, job, round);
-    fail_checkpoint(core, round);
-    emit_abort(core, job, round, again);
+    save_fail_checkpoint(core, round);
+    save_emit_abort(core, job, round, again);
     if (again && retry != ABORT_LATER)
         round_want_again(
             job, (struct want){cause, round->attempt + 1, retry == ABORT_RETRY_ABORTED_STEPS},
@@ -134,7 +136,7 @@ void round_unchanged(struct core *core, struct job *job, struct round *round, in
     save_finish(job, round);
 }
 
-static const struct participant *manifest_writer(const struct round *round)
+static const struct participant *save_manifest_writer(const struct round *round)
 {
     for (size_t i = 0; i < round->count; i++)
         if (round->parts[i].writer && round->parts[i].peer != NULL &&
@@ -145,7 +147,7 @@ static const struct participant *manifest_writer(const struct round *round)
 
 /* A rank whose thread waits for the commit stood still since it came to the step, and one that
  * stood there since the freeze. */
-static int64_t held_ms(const struct core *core, const struct round *round)
+static int64_t save_held_ms(const struct core *core, const struct round *round)
 {
     int64_t now = core->now_boot - round->opened_boot_ms, longest = -1;
 
@@ -163,7 +165,7 @@ static int64_t held_ms(const struct core *core, const struct round *round)
 static void save_commit(struct core *core, struct job *job, struct round *round)
 {
     struct wire_event event = event_make(job, EVENT_COMMIT);
-    const struct participant *writer = manifest_writer(round);
+    const struct participant *writer = save_manifest_writer(round);
     bool termination = round->cause == CAUSE_TERMINATION;
 
     round_move(round, ROUND_COMMITTED);
@@ -174,8 +176,8 @@ static void save_commit(struct core *core, struct job *job, struct round *round)
     round->checkpoint.state = CHECKPOINT_COMMITTED;
     round->checkpoint.committed_unix_ms = core->now_unix;
     round->checkpoint.total_ms = core->now_unix - round->decided_unix_ms;
-    if (round->held && held_ms(core, round) > round->checkpoint.blocked_ms)
-        round->checkpoint.blocked_ms = held_ms(core, round);
+    if (round->held && save_held_ms(core, round) > round->checkpoint.blocked_ms)
+        round->checkpoint.blocked_ms = save_held_ms(core, round);
     persist_round(core, job, round);
     persist_checkpoint(core, &round->checkpoint);
     registry_add(job, &round->checkpoint);
@@ -195,7 +197,7 @@ static void save_commit(struct core *core, struct job *job, struct round *round)
     save_finish(job, round);
 }
 
-static void try_commit(struct core *core, struct job *job, struct round *round)
+static void save_try_commit(struct core *core, struct job *job, struct round *round)
 {
     uint64_t shards = 0;
     bool captured = true;
@@ -217,7 +219,8 @@ static void try_commit(struct core *core, struct job *job, struct round *round)
 /* --- who comes no more ------------------------------------------------------------------------ */
 
 /* NULL: it may come. A save behind a failed step may still be whole. */
-static const char *gone_how(const struct round *round, const struct peer *peer, unsigned *ret_code)
+static const char *save_gone_how(const struct round *round, const struct peer *peer,
+                                 unsigned *ret_code)
 {
     bool live = peer != NULL && peer_is_live(peer);
 
@@ -236,8 +239,8 @@ static const char *gone_how(const struct round *round, const struct peer *peer, 
 
 /* A rank that finishes breaks off nobody's step. In a sharded job nothing is saved without it, nor
  * once the launch ends. */
-static enum abort_retry retry_without(const struct job *job, const struct round *round,
-                                      bool finished)
+static enum abort_retry save_retry_without(const struct job *job, const struct round *round,
+                                           bool finished)
 {
     if (job->gen.state != GENERATION_RUNNING || job->gen.layout != LAYOUT_REPLICATED ||
         (round->cause != CAUSE_TERMINATION && !finished))
@@ -245,19 +248,19 @@ static enum abort_retry retry_without(const struct job *job, const struct round 
     return finished ? ABORT_RETRY : ABORT_RETRY_ABORTED_STEPS;
 }
 
-static void settle_members(struct core *core, struct job *job, struct round *round)
+static void save_settle_members(struct core *core, struct job *job, struct round *round)
 {
     char text[256];
     unsigned code = MUSTER_OK;
 
     for (size_t i = 0; i < round->count; i++) {
         const struct participant *part = &round->parts[i];
-        const char *how = gone_how(round, part->peer, &code);
+        const char *how = save_gone_how(round, part->peer, &code);
         if (how == NULL || !save_is_needed(job, round, part))
             continue;
         snprintf(text, sizeof text, "rank %llu %s", (unsigned long long)part->rank, how);
         round_abort(core, job, round, (int64_t)part->rank, code, text,
-                    retry_without(job, round, peer_has_finished(part->peer)));
+                    save_retry_without(job, round, peer_has_finished(part->peer)));
         return;
     }
 }
@@ -266,14 +269,14 @@ void save_settle(struct core *core, struct job *job)
 {
     for (size_t i = 0; i < ROUNDS_ACTIVE_MAX; i++)
         if (job->rounds[i].used)
-            settle_members(core, job, &job->rounds[i]);
+            save_settle_members(core, job, &job->rounds[i]);
 }
 
 /* --- what members say ------------------------------------------------------------------------- */
 
 /* The round's own members at its own step; anything else changes nothing. */
-static struct participant *accept(struct peer *peer, uint64_t number, int64_t step,
-                                  struct round **ret_round)
+static struct participant *save_accept(struct peer *peer, uint64_t number, int64_t step,
+                                       struct round **ret_round)
 {
     struct round *round = round_find(peer->job, number);
     struct participant *part;
@@ -293,7 +296,7 @@ static const struct answer too_late = {MUSTER_E_ABORTED, "the round is over", 0}
 struct answer save_at_step(struct core *core, struct peer *peer, const struct wire_at_step *m)
 {
     struct round *round = NULL;
-    struct participant *part = accept(peer, m->round, m->step, &round);
+    struct participant *part = save_accept(peer, m->round, m->step, &round);
 
     if (part == NULL)
         return too_late;
@@ -307,14 +310,14 @@ struct answer save_at_step(struct core *core, struct peer *peer, const struct wi
         part->captured_ms = core->now_boot - round->opened_boot_ms;
     round_way_left(core, round);
     persist_participant(core, peer->job, round, part);
-    try_commit(core, peer->job, round);
+    save_try_commit(core, peer->job, round);
     job_timer(peer->job, core->now + STUCK_MS);
     return taken;
 }
 
 /* A checkpoint of which no manifest can be made could never be restored: it is not saved, and whose
  * files are too many hears it. Another try would bring the same. */
-static struct answer too_many_files(struct core *core, struct peer *peer, struct round *round)
+static struct answer save_too_many_files(struct core *core, struct peer *peer, struct round *round)
 {
     char text[256];
 
@@ -329,7 +332,7 @@ static struct answer too_many_files(struct core *core, struct peer *peer, struct
 struct answer save_files(struct core *core, struct peer *peer, const struct wire_files *m)
 {
     struct round *round = NULL;
-    struct participant *part = accept(peer, m->round, m->step, &round);
+    struct participant *part = save_accept(peer, m->round, m->step, &round);
     uint64_t files = m->files.count;
 
     if (part == NULL || !part->writer || part->saved_ms >= 0)
@@ -337,7 +340,7 @@ struct answer save_files(struct core *core, struct peer *peer, const struct wire
     for (size_t i = 0; i < round->count; i++)
         files += round->parts[i].files_taken;
     if (files > CHECKPOINT_FILES_MAX)
-        return too_many_files(core, peer, round);
+        return save_too_many_files(core, peer, round);
     for (size_t i = 0; i < m->files.count; i++) {
         struct action *action = action_add(core, ACTION_PERSIST);
         action->record.kind = RECORD_FILE;
@@ -355,7 +358,7 @@ struct answer save_files(struct core *core, struct peer *peer, const struct wire
 
 /* Of the lowest writer. A text that is no JSON is left out, and the save counts: its sender has
  * checked it. */
-static void take_metrics(struct round *round, const struct wire_saved *m)
+static void save_take_metrics(struct round *round, const struct wire_saved *m)
 {
     if (m->metrics[0] == '\0' || !metrics_ok(m->metrics))
         return;
@@ -404,7 +407,7 @@ static void save_take_shard(struct core *core, struct peer *peer, struct round *
         round->checkpoint.epoch = m->epoch;
         round->checkpoint.step_in_epoch = m->step_in_epoch;
         round->checkpoint.data_position = m->data_position;
-        take_metrics(round, m);
+        save_take_metrics(round, m);
     }
     persist_checkpoint(core, &round->checkpoint);
     if (lowest && m->custom[0] != '\0' && custom_ok(m->custom)) {
@@ -418,8 +421,8 @@ static void save_take_shard(struct core *core, struct peer *peer, struct round *
 
 /* Of a node that forgot some, or of a database that did: restored from a copy that is older than
  * they are. They are not told again, so the shard stays incomplete. */
-static struct answer misses_files(struct core *core, struct peer *peer, struct round *round,
-                                  const struct participant *part, uint64_t told)
+static struct answer save_misses_files(struct core *core, struct peer *peer, struct round *round,
+                                       const struct participant *part, uint64_t told)
 {
     char text[256];
 
@@ -434,23 +437,23 @@ static struct answer misses_files(struct core *core, struct peer *peer, struct r
 struct answer save_saved(struct core *core, struct peer *peer, const struct wire_saved *m)
 {
     struct round *round = NULL;
-    struct participant *part = accept(peer, m->round, m->step, &round);
+    struct participant *part = save_accept(peer, m->round, m->step, &round);
 
     if (part == NULL || !part->writer)
         return too_late;
     if (part->saved_ms >= 0)
         return taken;
     if (m->files_count != part->files_taken)
-        return misses_files(core, peer, round, part, m->files_count);
+        return save_misses_files(core, peer, round, part, m->files_count);
     save_take_shard(core, peer, round, part, m);
-    try_commit(core, peer->job, round);
+    save_try_commit(core, peer->job, round);
     return taken;
 }
 
 struct answer save_failed(struct core *core, struct peer *peer, const struct wire_save_failed *m)
 {
     struct round *round = NULL;
-    struct participant *part = accept(peer, m->round, m->step, &round);
+    struct participant *part = save_accept(peer, m->round, m->step, &round);
     char text[512];
 
     if (part == NULL || !part->writer)
@@ -467,7 +470,7 @@ struct answer save_failed(struct core *core, struct peer *peer, const struct wir
 
 /* Its step towards S was broken off, because one that is no member was lost or failed: nobody comes
  * to S any more, but all may stand at one done. */
-static void broken_off(struct core *core, struct peer *peer, struct round *round)
+static void save_broken_off(struct core *core, struct peer *peer, struct round *round)
 {
     struct job *job = peer->job;
     bool again = round->cause == CAUSE_TERMINATION && job->gen.layout == LAYOUT_REPLICATED;
@@ -492,7 +495,7 @@ struct answer save_past(struct core *core, struct peer *peer, const struct wire_
     if (m->begun <= round->step) {
         if (peer->job->gen.error_rank < 0)
             return too_late; /* nothing breaks its step off */
-        broken_off(core, peer, round);
+        save_broken_off(core, peer, round);
         return taken;
     }
     snprintf(text, sizeof text, "rank %llu had begun step %lld already, past the save step %lld",
@@ -504,8 +507,8 @@ struct answer save_past(struct core *core, struct peer *peer, const struct wire_
 
 /* --- time ------------------------------------------------------------------------------------- */
 
-static void way_over(struct core *core, struct job *job, struct round *round,
-                     const struct participant *part)
+static void save_way_over(struct core *core, struct job *job, struct round *round,
+                          const struct participant *part)
 {
     char text[256];
     const struct peer *peer = part->peer;
@@ -570,7 +573,7 @@ void save_tick(struct core *core, struct job *job, struct round *round)
             continue;
         if (part->at_step_ms < 0) {
             if (core->now >= round->way_until_boot_ms) {
-                way_over(core, job, round, part);
+                save_way_over(core, job, round, part);
                 return;
             }
             job_timer(job, round->way_until_boot_ms);

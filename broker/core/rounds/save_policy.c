@@ -23,7 +23,7 @@ static const struct answer none_opened = {MUSTER_OK, "", 0};
 /* --- numbers ---------------------------------------------------------------------------------- */
 
 /* -1 = not known. */
-static int64_t mean_cost_ms(const struct job *job, bool terminations)
+static int64_t save_policy_mean_cost_ms(const struct job *job, bool terminations)
 {
     int64_t sum = 0, count = 0;
 
@@ -39,11 +39,11 @@ static int64_t mean_cost_ms(const struct job *job, bool terminations)
     return sum / count > 0 ? sum / count : 1; /* no save costs nothing: an interval would be 0 */
 }
 
-static int64_t cost_ms(const struct job *job)
+static int64_t save_policy_cost_ms(const struct job *job)
 {
-    int64_t cost = mean_cost_ms(job, false);
+    int64_t cost = save_policy_mean_cost_ms(job, false);
 
-    return cost >= 0 ? cost : mean_cost_ms(job, true);
+    return cost >= 0 ? cost : save_policy_mean_cost_ms(job, true);
 }
 
 int64_t save_policy_between_ms(const struct job *job, int64_t now_unix_ms)
@@ -56,7 +56,7 @@ int64_t save_policy_between_ms(const struct job *job, int64_t now_unix_ms)
     return (run + DAY_MS) / ((int64_t)job->keep.interruptions + 1);
 }
 
-static bool is_writing(const struct job *job)
+static bool save_policy_is_writing(const struct job *job)
 {
     for (size_t i = 0; i < ROUNDS_ACTIVE_MAX; i++)
         if (job->rounds[i].used)
@@ -66,7 +66,7 @@ static bool is_writing(const struct job *job)
 
 /* The first step is saved by what its ranks compute. It was not if one of them is beyond it, and
  * there is nothing. */
-static bool first_is_missing(const struct job *job)
+static bool save_policy_first_is_missing(const struct job *job)
 {
     if (job->keep.committed || job->gen.resume_step > 0 || registry_newest(job) != NULL)
         return false;
@@ -79,13 +79,14 @@ static bool first_is_missing(const struct job *job)
 }
 
 /* Boot ms; INT64_MAX: not before something else happens. */
-static int64_t due_at(const struct core *core, const struct job *job, const struct save_rule *rule)
+static int64_t save_policy_due_at(const struct core *core, const struct job *job,
+                                  const struct save_rule *rule)
 {
-    int64_t cost = cost_ms(job);
+    int64_t cost = save_policy_cost_ms(job);
     int64_t last = job->keep.saved_boot_ms;
     int64_t number = rule->number < LEFT_MAX_MS ? rule->number : LEFT_MAX_MS;
 
-    if (rule->kind != SAVE_RULE_PERIOD_MS && is_writing(job))
+    if (rule->kind != SAVE_RULE_PERIOD_MS && save_policy_is_writing(job))
         return INT64_MAX; /* training would stand still until that is written */
     switch (rule->kind) {
     case SAVE_RULE_PERIOD_MS:
@@ -99,14 +100,14 @@ static int64_t due_at(const struct core *core, const struct job *job, const stru
                         : last + cost +
                               daly_interval_ms(cost, save_policy_between_ms(job, core->now_unix));
     case SAVE_RULE_FIRST:
-        return first_is_missing(job) ? core->now : INT64_MAX;
+        return save_policy_first_is_missing(job) ? core->now : INT64_MAX;
     default:
         return INT64_MAX;
     }
 }
 
 /* Is there a step that no checkpoint has? As far as heartbeats tell. */
-static bool has_advanced(const struct job *job)
+static bool save_policy_has_advanced(const struct job *job)
 {
     const struct checkpoint *newest = registry_newest(job);
     int64_t saved = job->gen.resume_step;
@@ -122,18 +123,18 @@ static bool has_advanced(const struct job *job)
 /* --- opening ---------------------------------------------------------------------------------- */
 
 /* A save that is still being written has not. */
-static bool last_came_to_nothing(struct job *job)
+static bool save_policy_last_came_to_nothing(struct job *job)
 {
     unsigned state = round_outcome(job, job->keep.policy_round).state;
 
     return job->keep.policy_round > 0 && state != ROUND_COMMITTED && state != ROUND_WRITING;
 }
 
-static struct answer open_one(struct core *core, struct job *job)
+static struct answer save_policy_open_one(struct core *core, struct job *job)
 {
     uint64_t before = job->round;
 
-    job->keep.retry_every_ms = last_came_to_nothing(job)
+    job->keep.retry_every_ms = save_policy_last_came_to_nothing(job)
                                    ? 2 * job->keep.retry_every_ms
                                    : HEARTBEAT_MS; /* a full disk stays full */
     if (job->keep.retry_every_ms > STUCK_MS)
@@ -148,7 +149,7 @@ static struct answer open_one(struct core *core, struct job *job)
     return job->round > before ? (struct answer){MUSTER_OK, "", job->round} : none_opened;
 }
 
-static bool may_save(struct job *job)
+static bool save_policy_may_save(struct job *job)
 {
     char text[256];
 
@@ -166,7 +167,7 @@ void save_policy_tick(struct core *core, struct job *job)
     if (policies == NULL || policies->save.count == 0 || job->gen.state != GENERATION_RUNNING)
         return;
     for (size_t i = 0; i < policies->save.count; i++) {
-        int64_t at = due_at(core, job, &policies->save.rules[i]);
+        int64_t at = save_policy_due_at(core, job, &policies->save.rules[i]);
         if (at < due)
             due = at;
     }
@@ -176,8 +177,9 @@ void save_policy_tick(struct core *core, struct job *job)
         job_timer(job, due);
         return;
     }
-    if (may_save(job) && core->now >= job->keep.retry_boot_ms && has_advanced(job))
-        open_one(core, job);
+    if (save_policy_may_save(job) && core->now >= job->keep.retry_boot_ms &&
+        save_policy_has_advanced(job))
+        save_policy_open_one(core, job);
     job_timer(job, core->now + HEARTBEAT_MS);
 }
 
@@ -190,9 +192,10 @@ struct answer save_policy_wish(struct core *core, struct peer *peer, int64_t ste
         return (struct answer){MUSTER_E_ARGUMENT, "there is no such step", 0};
     if (open != NULL) /* its outcome is the answer */
         return (struct answer){MUSTER_OK, "", open->round};
-    if (!may_save(job) || (core->now < job->keep.retry_boot_ms && last_came_to_nothing(job)))
+    if (!save_policy_may_save(job) ||
+        (core->now < job->keep.retry_boot_ms && save_policy_last_came_to_nothing(job)))
         return none_opened;
-    return open_one(core, job);
+    return save_policy_open_one(core, job);
 }
 
 /* --- what happens ----------------------------------------------------------------------------- */

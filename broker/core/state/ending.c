@@ -29,7 +29,7 @@ void generation_set_first_error(struct core *core, struct job *job, int64_t rank
 
 /* As much as there is room for, to the end of a word; it is whole in the event that led to the end.
  */
-static void set_end_text(struct job *job, const char *text)
+static void ending_set_text(struct job *job, const char *text)
 {
     static const char rest[] = " ... (`muster events` has it whole)";
     size_t room = sizeof job->gen.end_text - sizeof rest, length = strlen(text), word;
@@ -54,7 +54,7 @@ void generation_ending(struct core *core, struct job *job, unsigned status, cons
     job->gen.ending_boot_ms = core->now;
     job->gen.ending_unix_ms = core->now_unix;
     job->gen.end_status = status;
-    set_end_text(job, text);
+    ending_set_text(job, text);
     job->state_unix_ms = core->now_unix;
     round_want_nothing(job);
     grace_forget(job);

@@ -12,7 +12,7 @@ bool generation_is_over(const struct job *job)
     return job->gen.state == GENERATION_ENDING || job->gen.state == GENERATION_ENDED;
 }
 
-static bool rank_joined(const struct job *job, uint64_t rank)
+static bool facts_rank_joined(const struct job *job, uint64_t rank)
 {
     for (size_t i = 0; i < job->peers_count; i++)
         if (role_is_trainer(job->peers[i]->role) && job->peers[i]->rank == rank)
@@ -32,7 +32,7 @@ bool generation_rank_is_late(const struct core *core, const struct job *job, uin
     bool for_all = told || (terminated && gen->error_rank < 0);
 
     return generation_is_over(job) && for_all && gen->started_unix_ms == 0 &&
-           rank < gen->world_size && !rank_joined(job, rank) && age_ms > 0 &&
+           rank < gen->world_size && !facts_rank_joined(job, rank) && age_ms > 0 &&
            age_ms <= (uint64_t)core->now_unix &&
            core->now_unix - (int64_t)age_ms < gen->ending_unix_ms;
 }

@@ -20,7 +20,7 @@ void notices_free(struct job *job)
     }
 }
 
-static void hosts_free(struct job *job)
+static void free_hosts(struct job *job)
 {
     if (job->hosts == NULL)
         return;
@@ -78,7 +78,7 @@ void job_free(struct core *core, struct job *job)
     free_checkpoints(job);
     free_keep(job);
     notices_free(job);
-    hosts_free(job);
+    free_hosts(job);
     free(job->peers);
     free(job->trainers);
     free(job->gen.error_text);

@@ -66,7 +66,7 @@ const char *jobs_refusal(const struct core *core, const struct job *job, const c
     return job != NULL || asleep_has_room(core, key_jobs) ? NULL : TOO_MANY_KEPT_OF_KEY;
 }
 
-static size_t nodes_max(const struct core *core)
+static size_t jobs_nodes_max(const struct core *core)
 {
     return core->options.nodes_max > 0 ? core->options.nodes_max : CORE_NODES_MAX;
 }
@@ -74,7 +74,7 @@ static size_t nodes_max(const struct core *core)
 /* As jobs_have_room. Below half of the places no share can be full: nothing is counted. */
 bool peers_have_room(const struct core *core, const char *key_jobs)
 {
-    const size_t most = nodes_max(core);
+    const size_t most = jobs_nodes_max(core);
     size_t own = 0;
 
     if (!key_is_bounded(key_jobs) || core->peers_count < most / 2)
@@ -113,7 +113,7 @@ struct peer *peer_find(const struct core *core, uint64_t incarnation)
 
 struct peer *peer_create(struct core *core, struct job *job, uint64_t incarnation)
 {
-    if (core->peers_count >= nodes_max(core))
+    if (core->peers_count >= jobs_nodes_max(core))
         return NULL;
     struct peer **peers =
         room_for_one(job->peers, job->peers_count, &job->peers_capacity, 16, sizeof(struct peer *));

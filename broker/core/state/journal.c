@@ -267,7 +267,7 @@ struct wire_event event_make(const struct job *job, enum wire_event_kind kind)
 }
 
 /* Members are copied too: the round that lent them may be gone before the batch is written. */
-static void own_event(struct core *core, struct wire_event *event)
+static void journal_own_event(struct core *core, struct wire_event *event)
 {
     event->text = out_text(core, event->text);
     event->path = out_text(core, event->path);
@@ -284,7 +284,7 @@ void event_emit(struct core *core, struct job *job, struct wire_event event,
                 int64_t deadline_boot_ms)
 {
     event.seq = ++job->seq;
-    own_event(core, &event);
+    journal_own_event(core, &event);
     persist_job(core, job);
 
     struct record *row = journal_persist(core, RECORD_EVENT);

@@ -5,7 +5,7 @@
 
 #define OPERATORS_PIN "operator" /* the id that `muster pin` gives */
 
-static bool holds_for_good(const struct job *job, const struct wire_unpin *m)
+static bool orders_holds_for_good(const struct job *job, const struct wire_unpin *m)
 {
     for (size_t i = 0; i < job->keep.pins_count; i++) {
         const struct pin *pin = &job->keep.pins[i];
@@ -16,8 +16,8 @@ static bool holds_for_good(const struct job *job, const struct wire_unpin *m)
     return false;
 }
 
-static void checkpoint_words(const char *verb, uint64_t checkpoint, const char *id,
-                             char ret[ORDER_WORDS_MAX])
+static void orders_checkpoint_words(const char *verb, uint64_t checkpoint, const char *id,
+                                    char ret[ORDER_WORDS_MAX])
 {
     char which[40] = "the newest checkpoint";
 
@@ -40,14 +40,14 @@ bool order_words(const struct job *job, const struct wire_msg *order, char ret[O
         snprintf(ret, ORDER_WORDS_MAX, "cancel notice %s", order->u.cancel.id);
         return true;
     case WIRE_DROP:
-        checkpoint_words("drop", order->u.drop.checkpoint, "", ret);
+        orders_checkpoint_words("drop", order->u.drop.checkpoint, "", ret);
         return true;
     case WIRE_PIN:
-        checkpoint_words("pin", order->u.pin.checkpoint, order->u.pin.id, ret);
+        orders_checkpoint_words("pin", order->u.pin.checkpoint, order->u.pin.id, ret);
         return order->u.pin.lease_ms == 0 || strcmp(order->u.pin.id, OPERATORS_PIN) == 0;
     case WIRE_UNPIN:
-        checkpoint_words("unpin", order->u.unpin.checkpoint, order->u.unpin.id, ret);
-        return holds_for_good(job, &order->u.unpin);
+        orders_checkpoint_words("unpin", order->u.unpin.checkpoint, order->u.unpin.id, ret);
+        return orders_holds_for_good(job, &order->u.unpin);
     default:
         return false;
     }
@@ -62,7 +62,7 @@ static void order_event(struct core *core, struct job *job, uint64_t round, cons
     event_emit(core, job, event, 0);
 }
 
-static bool has_changed(const struct core *core, size_t actions)
+static bool orders_has_changed(const struct core *core, size_t actions)
 {
     for (size_t i = actions; i < core->out->count; i++)
         if (core->out->items[i].kind == ACTION_PERSIST)
@@ -73,7 +73,7 @@ static bool has_changed(const struct core *core, size_t actions)
 void order_journal(struct core *core, struct job *job, const char *by, const char *words,
                    uint64_t round, size_t actions)
 {
-    if (has_changed(core, actions))
+    if (orders_has_changed(core, actions))
         order_event(core, job, round, out_printf(core, "%s: %s", by, words));
 }
 
@@ -86,14 +86,14 @@ void order_import(struct core *core, struct job *job, const char *by, const char
     order_event(core, job, 0, out_printf(core, "%s: import from %s", by, directory));
 }
 
-static bool has_key(const struct input *in)
+static bool orders_has_key(const struct input *in)
 {
     return in->by != NULL && in->key_jobs != NULL;
 }
 
 void order_gone(struct core *core, struct job *job, const struct input *in)
 {
-    if (has_key(in))
+    if (orders_has_key(in))
         order_event(core, job, 0,
                     out_printf(core, "%s: the process of rank %" PRIu64 " has ended", in->by,
                                in->message->u.gone.rank));
@@ -101,7 +101,7 @@ void order_gone(struct core *core, struct job *job, const struct input *in)
 
 void order_host(struct core *core, struct job *job, const struct input *in)
 {
-    if (has_key(in))
+    if (orders_has_key(in))
         order_event(core, job, 0,
                     out_printf(core, "%s: host %s comes", in->by, in->message->u.host.name));
 }

@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-static struct asleep_job **slot(struct asleep *asleep, const char *name)
+static struct asleep_job **asleep_slot(struct asleep *asleep, const char *name)
 {
     uint32_t hash = 2166136261U;
 
@@ -20,7 +20,7 @@ static struct asleep_job **asleep_find(const struct core *core, const char *name
 
     if (core->asleep == NULL)
         return NULL;
-    for (at = slot(core->asleep, name); *at != NULL; at = &(*at)->next)
+    for (at = asleep_slot(core->asleep, name); *at != NULL; at = &(*at)->next)
         if (strcmp((*at)->name, name) == 0)
             return at;
     return NULL;
@@ -42,7 +42,7 @@ void asleep_add(struct core *core, const struct record_job_asleep *row)
     job->since_unix_ms = row->since_unix_ms;
     job->saved = row->saved;
     job->pinned = row->pinned;
-    at = slot(core->asleep, job->name);
+    at = asleep_slot(core->asleep, job->name);
     job->next = *at;
     *at = job;
     core->asleep->count++;

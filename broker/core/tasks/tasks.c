@@ -204,7 +204,7 @@ bool tasks_is_suspect(const struct task *task)
            (task->losses >= 2 || task->late || task->losses + 1 >= task->queue->max_attempts);
 }
 
-static struct task **list_of(struct task *task, struct task ***ret_last)
+static struct task **tasks_list_of(struct task *task, struct task ***ret_last)
 {
     struct task_queue *queue = task->queue;
 
@@ -218,7 +218,7 @@ void tasks_list_put(struct task *task, bool front)
     struct task **last, **first;
 
     task->alone = tasks_is_suspect(task);
-    first = list_of(task, &last);
+    first = tasks_list_of(task, &last);
     task->prev = front ? NULL : *last;
     task->next = front ? *first : NULL;
     while (task->next != NULL && task->next->number < task->number) {
@@ -231,7 +231,7 @@ void tasks_list_put(struct task *task, bool front)
 
 void tasks_list_take(struct task *task)
 {
-    struct task **last, **first = list_of(task, &last);
+    struct task **last, **first = tasks_list_of(task, &last);
 
     *(task->prev != NULL ? &task->prev->next : first) = task->next;
     *(task->next != NULL ? &task->next->prev : last) = task->prev;
@@ -320,7 +320,7 @@ void tasks_worker_free(struct core *core, struct task_worker *worker)
     free(worker);
 }
 
-static struct task_lease **lease_slot(struct task_worker *worker, uint64_t number)
+static struct task_lease **tasks_lease_slot(struct task_worker *worker, uint64_t number)
 {
     return &worker->leases[number % TASK_LEASE_SLOTS];
 }
@@ -339,8 +339,8 @@ struct task_lease *tasks_lease_add(struct task_worker *worker, struct task_queue
     lease->number = number;
     lease->attempt = attempt;
     lease->kind = kind;
-    lease->next_number = *lease_slot(worker, number);
-    *lease_slot(worker, number) = lease;
+    lease->next_number = *tasks_lease_slot(worker, number);
+    *tasks_lease_slot(worker, number) = lease;
     lease->prev = worker->last;
     *(worker->last != NULL ? &worker->last->next : &worker->first) = lease;
     worker->last = lease;
@@ -355,7 +355,7 @@ struct task_lease *tasks_lease_add(struct task_worker *worker, struct task_queue
 struct task_lease *tasks_lease_find(struct task_worker *worker, uint64_t queue, uint64_t number,
                                     uint64_t attempt, uint64_t kind)
 {
-    struct task_lease *lease = *lease_slot(worker, number);
+    struct task_lease *lease = *tasks_lease_slot(worker, number);
 
     while (lease != NULL && (lease->number != number || lease->queue_id != queue ||
                              lease->attempt != attempt || lease->kind != kind))
@@ -366,7 +366,7 @@ struct task_lease *tasks_lease_find(struct task_worker *worker, uint64_t queue, 
 void tasks_lease_free(struct task_lease *lease)
 {
     struct task_worker *worker = lease->worker;
-    struct task_lease **slot = lease_slot(worker, lease->number);
+    struct task_lease **slot = tasks_lease_slot(worker, lease->number);
 
     while (*slot != lease)
         slot = &(*slot)->next_number;
@@ -438,7 +438,7 @@ void tasks_persist_state(struct core *core, struct task *task)
     task->named = false;
 }
 
-static void persist_queue(struct core *core, struct task_queue *queue)
+static void tasks_persist_queue(struct core *core, struct task_queue *queue)
 {
     struct record *row = tasks_persist(core, RECORD_TASK_QUEUE);
 
@@ -483,7 +483,7 @@ void tasks_persist_worker(struct core *core, const struct task_worker *worker,
 
 /* --- ends ------------------------------------------------------------------------------------- */
 
-static void send_told(struct core *core, struct task_queue *queue)
+static void tasks_send_told(struct core *core, struct task_queue *queue)
 {
     if (queue->told_count > 0 && queue->mapped) {
         struct wire_msg *message = send_to(core, queue->route, queue->job, WIRE_TASKS_ENDED);
@@ -503,7 +503,7 @@ static void tasks_tell(struct core *core, struct task_queue *queue,
     size_t bytes = TASK_ENTRY_BYTES + strlen(entry->text) + entry->result.size;
 
     if (queue->told_count == TASKS_FRAME_MAX || queue->told_bytes + bytes > TASK_FRAME_BYTES)
-        send_told(core, queue);
+        tasks_send_told(core, queue);
     if (queue->told_count == 0)
         queue->told_before = queue->ended;
     if (queue->told_count == queue->told_capacity) {
@@ -521,8 +521,8 @@ static void tasks_tell(struct core *core, struct task_queue *queue,
 }
 
 /* The call that told of it knows nothing else that a handler gave. */
-static void first_error(struct core *core, struct task_queue *queue, const struct task *task,
-                        const struct task_end *end, uint64_t worker)
+static void tasks_first_error(struct core *core, struct task_queue *queue, const struct task *task,
+                              const struct task_end *end, uint64_t worker)
 {
     const struct task_worker *who = tasks_worker_find(core, worker);
 
@@ -581,7 +581,7 @@ void tasks_end(struct core *core, struct task *task, const struct task_end *end,
     queue->recent[task->number % TASK_RECENT] =
         (struct task_recent){task->number, worker, task->attempt};
     if (end->state == TASK_FAILED)
-        first_error(core, queue, task, end, worker);
+        tasks_first_error(core, queue, task, end, worker);
     tasks_forget(core, task);
 }
 
@@ -591,9 +591,9 @@ void tasks_flush(struct core *core)
     for (struct task_queue *queue = core->tasks != NULL ? core->tasks->queues : NULL; queue != NULL;
          queue = queue->next) {
         tasks_error_told(core, queue);
-        send_told(core, queue);
+        tasks_send_told(core, queue);
         if (queue->dirty)
-            persist_queue(core, queue);
+            tasks_persist_queue(core, queue);
     }
 }
 

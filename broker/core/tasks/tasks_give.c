@@ -23,7 +23,7 @@ static int64_t tasks_give_pause_ms(const struct task *task)
     return (int64_t)(HEARTBEAT_MS / 2) << (doublings < 6 ? doublings : 6);
 }
 
-static void queue_again(struct core *core, struct task *task)
+static void give_queue_again(struct core *core, struct task *task)
 {
     task->not_before_boot_ms = core->now + tasks_give_pause_ms(task);
     tasks_list_put(task, true);
@@ -50,8 +50,8 @@ static void tasks_give_give_up(struct core *core, struct task *task, unsigned st
 
 /* It has no lease any more. Its losses are too many at one more loss only: who attached since may
  * want fewer, and what is merely given back has not failed. */
-static void again_or_never(struct core *core, struct task *task, bool lost, unsigned status,
-                           const char *why, uint64_t worker)
+static void give_again_or_never(struct core *core, struct task *task, bool lost, unsigned status,
+                                const char *why, uint64_t worker)
 {
     if (task->cancel)
         tasks_end(core, task,
@@ -62,11 +62,11 @@ static void again_or_never(struct core *core, struct task *task, bool lost, unsi
     else if ((lost && task->losses >= task->queue->max_attempts) || task->attempt >= TASK_TRIES_MAX)
         tasks_give_give_up(core, task, status, why, worker);
     else
-        queue_again(core, task);
+        give_queue_again(core, task);
 }
 
 /* A task with a part of its result here has begun, whatever is said of it. */
-static bool was_begun(const struct task *task)
+static bool give_was_begun(const struct task *task)
 {
     return task->parts_have > 0 && task->parts_attempt == task->attempt;
 }
@@ -82,11 +82,11 @@ void tasks_give_back(struct core *core, struct task_lease *lease, enum task_over
         return;
     if (how == TASK_COUNTED)
         task->losses++;
-    else if (how == TASK_EXCUSED || was_begun(task))
+    else if (how == TASK_EXCUSED || give_was_begun(task))
         task->excused++;
     else
         task->attempt--;
-    again_or_never(core, task, how == TASK_COUNTED, status, why, worker);
+    give_again_or_never(core, task, how == TASK_COUNTED, status, why, worker);
 }
 
 void tasks_node_left(struct core *core, uint64_t incarnation)
@@ -101,7 +101,7 @@ void tasks_node_left(struct core *core, uint64_t incarnation)
 /* A worker begins what it has confirmed, in order. A task that waits behind others does nothing
  * wrong. It may have begun, if the ends of those before it were lost: its number is not given
  * again. */
-static enum task_over what_it_was(const struct task_lease *lease, uint64_t place)
+static enum task_over give_what_it_was(const struct task_lease *lease, uint64_t place)
 {
     if (!tasks_is_confirmed(lease))
         return TASK_NOT_BEGUN;
@@ -120,15 +120,15 @@ void tasks_worker_lost(struct core *core, struct task_worker *worker, unsigned s
 
     tasks_values_lost(core, worker, text);
     while (worker->last != NULL) /* from behind, so that the first is the first again */
-        tasks_give_back(core, worker->last, what_it_was(worker->last, worker->held - 1), status,
-                        text);
+        tasks_give_back(core, worker->last, give_what_it_was(worker->last, worker->held - 1),
+                        status, text);
     tasks_persist_worker(core, worker, RECORD_WORKER_LOST);
     tasks_worker_free(core, worker);
 }
 
 /* The attempt may run on: its lease stays with the worker, so that nothing else is given for it and
  * no error is raised while it runs. */
-static void take_away(struct core *core, struct task_lease *lease)
+static void give_take_away(struct core *core, struct task_lease *lease)
 {
     struct task *task = lease->task;
 
@@ -136,11 +136,11 @@ static void take_away(struct core *core, struct task_lease *lease)
     task->lease = NULL;
     task->losses++;
     task->late = true;
-    again_or_never(core, task, true, MUSTER_E_TASK_TIMEOUT,
-                   out_printf(core,
-                              "no word of it for %" PRIu64 " ms, on worker %" PRIu64 " at last",
-                              task->timeout_ms, lease->worker->index),
-                   lease->worker->incarnation);
+    give_again_or_never(
+        core, task, true, MUSTER_E_TASK_TIMEOUT,
+        out_printf(core, "no word of it for %" PRIu64 " ms, on worker %" PRIu64 " at last",
+                   task->timeout_ms, lease->worker->index),
+        lease->worker->incarnation);
     if (lease->worker->mapped)
         tasks_worker_alive(core, lease->worker, MUSTER_OK);
 }
@@ -169,7 +169,7 @@ static void tasks_give_fill(struct core *core, struct wire_task_entry *entry,
     }
 }
 
-static size_t size_of(const struct task_lease *lease)
+static size_t give_size_of(const struct task_lease *lease)
 {
     if (lease->kind == TASK_KIND_RESOURCE)
         return lease->queue == NULL ? TASK_ENTRY_BYTES
@@ -203,7 +203,7 @@ static struct task_lease *tasks_give_send_frame(struct core *core, struct task_w
     items = arena_alloc(&core->out->arena, (worker->held + 1) * sizeof *items);
     MUST(items != NULL);
     for (; lease != NULL && count < TASKS_FRAME_MAX; lease = lease->next) {
-        size_t size = size_of(lease);
+        size_t size = give_size_of(lease);
 
         if (!tasks_give_is_due(core, worker, lease))
             continue;
@@ -243,7 +243,7 @@ void tasks_lease_new(struct core *core, struct task_worker *worker, struct task_
     lease->begun_boot_ms = worker->held <= worker->slots ? core->now : 0; /* else see tasks_watch */
 }
 
-static struct task *suspect_of(struct core *core, const struct task_queue *queue)
+static struct task *give_suspect_of(struct core *core, const struct task_queue *queue)
 {
     for (struct task *task = queue->suspects_first; task != NULL; task = task->next) {
         if (core->now >= task->not_before_boot_ms)
@@ -253,7 +253,7 @@ static struct task *suspect_of(struct core *core, const struct task_queue *queue
     return NULL;
 }
 
-static bool serves(const struct task_worker *worker, const struct task_queue *queue)
+static bool give_serves(const struct task_worker *worker, const struct task_queue *queue)
 {
     return worker->mapped && strcmp(worker->job, queue->job) == 0;
 }
@@ -272,7 +272,7 @@ static void give(struct core *core, struct task_worker *worker, struct task *tas
 static bool give_one(struct core *core, struct task_worker *worker, struct task_queue *queue,
                      uint64_t limit)
 {
-    if (!serves(worker, queue) || queue->error_pending || queue->first == NULL ||
+    if (!give_serves(worker, queue) || queue->error_pending || queue->first == NULL ||
         worker->held >= limit || worker->alone || worker->reserved || tasks_is_stuck(worker) ||
         !tasks_values_give(core, worker, queue))
         return false;
@@ -282,7 +282,7 @@ static bool give_one(struct core *core, struct task_worker *worker, struct task_
 }
 
 /* It has an attempt that was taken away, and may have it for ever. */
-static bool hangs(const struct task_worker *worker)
+static bool give_hangs(const struct task_worker *worker)
 {
     for (const struct task_lease *lease = worker->first; lease != NULL; lease = lease->next)
         if (tasks_is_taken_away(lease))
@@ -296,14 +296,14 @@ static void give_suspects(struct core *core, struct task_queue *queue)
 {
     struct task *task;
 
-    while (!queue->error_pending && (task = suspect_of(core, queue)) != NULL) {
+    while (!queue->error_pending && (task = give_suspect_of(core, queue)) != NULL) {
         struct task_worker *best = NULL;
 
         if (tasks_value_fails(core, task))
             continue;
         for (struct task_worker *w = core->tasks->workers; w != NULL; w = w->next)
-            if (serves(w, queue) && w->takes > 0 && !w->alone && !w->reserved && !hangs(w) &&
-                (best == NULL || w->held < best->held))
+            if (give_serves(w, queue) && w->takes > 0 && !w->alone && !w->reserved &&
+                !give_hangs(w) && (best == NULL || w->held < best->held))
                 best = w;
         if (best == NULL)
             return;
@@ -315,16 +315,16 @@ static void give_suspects(struct core *core, struct task_queue *queue)
     }
 }
 
-static bool has_doubtful(const struct task_worker *worker, const struct task_queue *queue)
+static bool give_has_doubtful(const struct task_worker *worker, const struct task_queue *queue)
 {
-    return serves(worker, queue) && !queue->error_pending && queue->first != NULL &&
+    return give_serves(worker, queue) && !queue->error_pending && queue->first != NULL &&
            tasks_is_doubtful(queue->first);
 }
 
-static bool doubtful_waits(const struct core *core, const struct task_worker *worker)
+static bool give_doubtful_waits(const struct core *core, const struct task_worker *worker)
 {
     for (const struct task_queue *q = core->tasks->queues; q != NULL; q = q->next)
-        if (has_doubtful(worker, q))
+        if (give_has_doubtful(worker, q))
             return true;
     return false;
 }
@@ -338,10 +338,10 @@ static bool give_round(struct core *core, enum turn turn)
     bool any = false;
 
     for (struct task_worker *w = core->tasks->workers; w != NULL; w = w->next) {
-        if (turn == AHEAD && doubtful_waits(core, w))
+        if (turn == AHEAD && give_doubtful_waits(core, w))
             continue;
         for (struct task_queue *q = core->tasks->queues; q != NULL; q = q->next)
-            if (turn == FREE || has_doubtful(w, q) == (turn == LOST))
+            if (turn == FREE || give_has_doubtful(w, q) == (turn == LOST))
                 any |= give_one(core, w, q, turn == AHEAD ? w->takes : w->slots);
     }
     return any;
@@ -355,7 +355,7 @@ void tasks_give(struct core *core)
         w->reserved = false;
     for (struct task_queue *q = tasks->queues; q != NULL; q = q->next)
         for (struct task_worker *w = tasks->workers; w != NULL && !q->error_pending; w = w->next)
-            if (serves(w, q))
+            if (give_serves(w, q))
                 tasks_values_give(core, w, q);
     for (struct task_queue *q = tasks->queues; q != NULL; q = q->next) {
         if (q->first != NULL && !q->error_pending)
@@ -373,7 +373,7 @@ void tasks_give(struct core *core)
 /* --- time ------------------------------------------------------------------------------------- */
 
 /* Time runs from the turn at the worker: what waits behind others there does nothing wrong. */
-static void check_leases(struct core *core, struct task_worker *worker)
+static void give_check_leases(struct core *core, struct task_worker *worker)
 {
     for (struct task_lease *lease = worker->first, *next; lease != NULL; lease = next) {
         int64_t until = 0;
@@ -382,7 +382,7 @@ static void check_leases(struct core *core, struct task_worker *worker)
         if (lease->task != NULL && lease->task->timeout_ms > 0 && lease->begun_boot_ms > 0)
             until = tasks_word_boot_ms(lease) + (int64_t)lease->task->timeout_ms;
         if (until > 0 && core->now >= until)
-            take_away(core, lease);
+            give_take_away(core, lease);
         else if (until > 0)
             tasks_timer(core, until);
         if (lease->serial > worker->received && lease->sent_boot_ms > 0)
@@ -391,7 +391,7 @@ static void check_leases(struct core *core, struct task_worker *worker)
 }
 
 /* Why the worker is lost now, or NULL. */
-static const char *lost_why(struct core *core, const struct task_worker *worker)
+static const char *give_lost_why(struct core *core, const struct task_worker *worker)
 {
     const struct peer *node = worker->node != 0 ? peer_find(core, worker->node) : NULL;
     int64_t silent_ms = core->now - worker->heard_boot_ms;
@@ -417,13 +417,13 @@ void tasks_tick(struct core *core)
     tasks->timer_boot_ms = INT64_MAX;
     tasks->to_cancel = TASKS_CANCEL_BYTES;
     for (struct task_worker *w = tasks->workers, *next; w != NULL; w = next) {
-        const char *why = lost_why(core, w);
+        const char *why = give_lost_why(core, w);
 
         next = w->next;
         if (why != NULL)
             tasks_worker_lost(core, w, MUSTER_E_LOST, why);
         else
-            check_leases(core, w);
+            give_check_leases(core, w);
         if (why == NULL)
             tasks_watch(core, w);
     }

@@ -6,8 +6,8 @@
 
 #include <stdio.h>
 
-static void opened(struct core *core, const struct input *in, const struct task_queue *queue,
-                   unsigned code, const char *text)
+static void open_answer(struct core *core, const struct input *in, const struct task_queue *queue,
+                        unsigned code, const char *text)
 {
     struct wire_msg *message = send_to(core, in->route, in->message->up.job, WIRE_QUEUE_OPENED);
     struct wire_queue_opened *m = &message->u.queue_opened;
@@ -73,7 +73,7 @@ static bool tasks_open_is_over(const struct core *core, const struct task_queue 
 
 /* Of two that are over: the one whose results nobody wants any more, else the one that was left
  * longer ago. */
-static bool goes_before(const struct task_queue *a, const struct task_queue *b)
+static bool open_goes_before(const struct task_queue *a, const struct task_queue *b)
 {
     bool a_is_empty = a->released == a->taken, b_is_empty = b->released == b->taken;
 
@@ -84,13 +84,13 @@ static bool goes_before(const struct task_queue *a, const struct task_queue *b)
     return a->created_unix_ms < b->created_unix_ms;
 }
 
-static size_t queues_max(const struct core *core)
+static size_t open_queues_max(const struct core *core)
 {
     return core->options.task_queues_max > 0 ? core->options.task_queues_max : TASK_QUEUES_MAX;
 }
 
 /* Those that are over count as well: they stay. */
-static bool queues_share_is_left(const struct core *core, const char *key_jobs)
+static bool open_queues_share_is_left(const struct core *core, const char *key_jobs)
 {
     size_t own = 0;
 
@@ -98,16 +98,16 @@ static bool queues_share_is_left(const struct core *core, const char *key_jobs)
         return true;
     for (const struct task_queue *queue = core->tasks->queues; queue != NULL; queue = queue->next)
         own += key_covers(key_jobs, queue->job);
-    return share_is_left(own, core->tasks->queues_count, queues_max(core));
+    return share_is_left(own, core->tasks->queues_count, open_queues_max(core));
 }
 
-static struct task_queue *first_that_is_over(const struct core *core, const char *jobs)
+static struct task_queue *open_first_that_is_over(const struct core *core, const char *jobs)
 {
     struct task_queue *first = NULL;
 
     for (struct task_queue *queue = core->tasks->queues; queue != NULL; queue = queue->next)
         if (key_covers(jobs, queue->job) && tasks_open_is_over(core, queue) &&
-            (first == NULL || goes_before(queue, first)))
+            (first == NULL || open_goes_before(queue, first)))
             first = queue;
     return first;
 }
@@ -116,12 +116,12 @@ static struct task_queue *first_that_is_over(const struct core *core, const char
  * Of a key that has its share it is one of its own. NULL: there is room. */
 static const char *tasks_open_make_room(struct core *core, const char *key_jobs)
 {
-    bool share = queues_share_is_left(core, key_jobs);
+    bool share = open_queues_share_is_left(core, key_jobs);
     struct task_queue *first;
 
-    if (share && core->tasks->queues_count < queues_max(core))
+    if (share && core->tasks->queues_count < open_queues_max(core))
         return NULL;
-    first = first_that_is_over(core, share ? "*" : key_jobs);
+    first = open_first_that_is_over(core, share ? "*" : key_jobs);
     if (first != NULL) {
         tasks_open_drop(core, first);
         return NULL;
@@ -136,7 +136,7 @@ static const char *tasks_open_make_room(struct core *core, const char *key_jobs)
 /* The next numbers are the new one's: neither what the former one's raise cancelled beyond `taken`,
  * nor what a raise of it would that still waits for an attempt. The new one is told of the error,
  * and raises it itself. */
-static void another_holds_it(struct task_queue *queue)
+static void open_another_holds_it(struct task_queue *queue)
 {
     if (queue->cancelled_to > queue->taken)
         queue->cancelled_to = queue->taken;
@@ -151,8 +151,8 @@ void tasks_queue_open(struct core *core, const struct input *in)
     struct task_queue *queue = tasks_queue_named(core, up->job, m->name);
 
     if (!wire_job_name_ok(up->job) || !wire_job_name_ok(m->name) || up->incarnation == 0) {
-        opened(core, in, NULL, MUSTER_E_ARGUMENT,
-               "a queue needs a job and a name of letters, digits, '.', '_' and '-'");
+        open_answer(core, in, NULL, MUSTER_E_ARGUMENT,
+                    "a queue needs a job and a name of letters, digits, '.', '_' and '-'");
         return;
     }
     if (queue != NULL && m->fresh && queue->coordinator != up->incarnation) {
@@ -162,14 +162,14 @@ void tasks_queue_open(struct core *core, const struct input *in)
     if (queue == NULL) {
         const char *refusal = tasks_open_make_room(core, in->key_jobs);
         if (refusal != NULL) {
-            opened(core, in, NULL, MUSTER_E_BUSY, refusal);
+            open_answer(core, in, NULL, MUSTER_E_BUSY, refusal);
             return;
         }
         queue = tasks_queue_create(core, tasks_open_new_id(core), up->job, m->name);
         queue->created_unix_ms = core->now_unix;
     }
     if (queue->coordinator != up->incarnation)
-        another_holds_it(queue);
+        open_another_holds_it(queue);
     queue->coordinator = up->incarnation;
     queue->mapped = true;
     queue->heard_boot_ms = core->now;
@@ -178,5 +178,5 @@ void tasks_queue_open(struct core *core, const struct input *in)
     queue->max_attempts = m->max_attempts > 0 ? m->max_attempts : TASK_ATTEMPTS_DEFAULT;
     tasks_list_again(queue);
     queue->dirty = true;
-    opened(core, in, queue, MUSTER_OK, "");
+    open_answer(core, in, queue, MUSTER_OK, "");
 }

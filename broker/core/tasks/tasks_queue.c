@@ -9,7 +9,7 @@
 /* --- who is there ----------------------------------------------------------------------------- */
 
 /* A parameter server that is missing, for people; "": none. */
-static const char *missing_ps(struct core *core, const char *job_name)
+static const char *queue_missing_ps(struct core *core, const char *job_name)
 {
     const struct job *job = job_find(core, job_name);
     const struct peer *peer = job != NULL ? servers_missing(core, job) : NULL;
@@ -27,7 +27,7 @@ static const char *missing_ps(struct core *core, const char *job_name)
                                                            : "failed");
 }
 
-static uint64_t live_workers(const struct core *core, const char *job)
+static uint64_t queue_live_workers(const struct core *core, const char *job)
 {
     uint64_t count = 0;
 
@@ -58,8 +58,8 @@ static uint64_t tasks_queue_queue_of(const struct wire_msg *m)
     }
 }
 
-static void alive(struct core *core, const struct input *in, const struct task_queue *queue,
-                  unsigned code)
+static void queue_answer_alive(struct core *core, const struct input *in,
+                               const struct task_queue *queue, unsigned code)
 {
     const char *job = in->message->up.job;
     struct wire_msg *message = send_to(core, in->route, job, WIRE_QUEUE_ALIVE);
@@ -71,15 +71,15 @@ static void alive(struct core *core, const struct input *in, const struct task_q
     message->u.queue_alive.taken = queue->taken;
     message->u.queue_alive.ended = queue->ended;
     message->u.queue_alive.leased = queue->leases;
-    message->u.queue_alive.workers = live_workers(core, job);
+    message->u.queue_alive.workers = queue_live_workers(core, job);
     message->u.queue_alive.error_number = queue->error_pending ? queue->error_number : 0;
-    message->u.queue_alive.unavailable = missing_ps(core, job);
+    message->u.queue_alive.unavailable = queue_missing_ps(core, job);
 }
 
 /* --- add -------------------------------------------------------------------------------------- */
 
 /* As jobs_refusal: what further arguments of this key's jobs may take. */
-static size_t bytes_left(const struct core *core, const char *key_jobs)
+static size_t queue_bytes_left(const struct core *core, const char *key_jobs)
 {
     size_t most = core->options.task_key_bytes_max > 0 ? core->options.task_key_bytes_max
                                                        : TASK_KEY_BYTES_MAX;
@@ -117,15 +117,15 @@ static const char *tasks_queue_refused(const struct core *core, const struct tas
 }
 
 /* It is in no list. */
-static void end_queued(struct core *core, struct task *task, const char *why)
+static void queue_end_queued(struct core *core, struct task *task, const char *why)
 {
     tasks_end(
         core, task,
         &(struct task_end){.state = TASK_CANCELLED, .status = MUSTER_E_CANCELLED, .text = why}, 0);
 }
 
-static void take_task(struct core *core, struct task_queue *queue,
-                      const struct wire_task_entry *entry)
+static void queue_take_task(struct core *core, struct task_queue *queue,
+                            const struct wire_task_entry *entry)
 {
     struct record *row = tasks_persist(core, RECORD_TASK);
     struct record_task *task = &row->u.task;
@@ -145,14 +145,14 @@ static void take_task(struct core *core, struct task_queue *queue,
     if (entry->number > queue->cancelled_to)
         tasks_list_put(added, false);
     else
-        end_queued(core, added, "an error was raised behind which it came");
+        queue_end_queued(core, added, "an error was raised behind which it came");
 }
 
-static void take_add(struct core *core, const struct input *in, struct task_queue *queue)
+static void queue_take_add(struct core *core, const struct input *in, struct task_queue *queue)
 {
     const struct wire_tasks_add *m = &in->message->u.tasks_add;
     const char *why = NULL;
-    size_t left = bytes_left(core, in->key_jobs);
+    size_t left = queue_bytes_left(core, in->key_jobs);
     struct wire_msg *answer;
 
     for (size_t i = 0; i < m->tasks.count && why == NULL; i++) {
@@ -164,7 +164,7 @@ static void take_add(struct core *core, const struct input *in, struct task_queu
             break; /* what is before it was lost, and comes again first */
         why = tasks_queue_refused(core, queue, entry, left);
         if (why == NULL) {
-            take_task(core, queue, entry);
+            queue_take_task(core, queue, entry);
             left -= left == SIZE_MAX ? 0 : entry->args.size;
         }
     }
@@ -186,8 +186,8 @@ static bool tasks_queue_is_same(const struct task_resource *resource,
            (m->args.size == 0 || memcmp(resource->args, m->args.data, m->args.size) == 0);
 }
 
-static void put_resource(struct core *core, struct task_queue *queue,
-                         const struct wire_resource_add *m)
+static void queue_put_resource(struct core *core, struct task_queue *queue,
+                               const struct wire_resource_add *m)
 {
     struct record *row = tasks_persist(core, RECORD_TASK_RESOURCE);
 
@@ -208,12 +208,13 @@ static void tasks_queue_take_resource(struct core *core, const struct input *in,
     unsigned code = MUSTER_OK;
     const char *text = "";
 
-    if (next && sizeof(struct task_resource) + m->args.size >= bytes_left(core, in->key_jobs)) {
+    if (next &&
+        sizeof(struct task_resource) + m->args.size >= queue_bytes_left(core, in->key_jobs)) {
         code = MUSTER_E_BUSY;
         text = "the tasks and per-worker values of this key need more memory than this broker "
                "still has for them; wait until a task has ended";
     } else if (next) {
-        put_resource(core, queue, m);
+        queue_put_resource(core, queue, m);
     } else if (m->number == 0 || m->number > queue->resources_count) {
         code = MUSTER_E_ARGUMENT;
         text = m->number <= TASK_RESOURCES_MAX && m->number > 0
@@ -231,7 +232,7 @@ static void tasks_queue_take_resource(struct core *core, const struct input *in,
 
 /* --- cancel and raise ------------------------------------------------------------------------- */
 
-static void take_cancel(struct core *core, struct task_queue *queue, uint64_t number)
+static void queue_take_cancel(struct core *core, struct task_queue *queue, uint64_t number)
 {
     struct task *task = tasks_find(core, queue->queue, number);
 
@@ -239,7 +240,7 @@ static void take_cancel(struct core *core, struct task_queue *queue, uint64_t nu
         return; /* it has ended, which is told */
     if (task->lease == NULL) {
         tasks_list_take(task);
-        end_queued(core, task, "it was cancelled before it began");
+        queue_end_queued(core, task, "it was cancelled before it began");
         return;
     }
     task->cancel = true;
@@ -247,7 +248,8 @@ static void take_cancel(struct core *core, struct task_queue *queue, uint64_t nu
         tasks_worker_alive(core, task->lease->worker, MUSTER_OK);
 }
 
-static void answer_raise(struct core *core, struct task_queue *queue, uint64_t raise, bool any)
+static void queue_answer_raise(struct core *core, struct task_queue *queue, uint64_t raise,
+                               bool any)
 {
     struct wire_msg *message = send_to(core, queue->route, queue->job, WIRE_RAISED);
     struct wire_raised *m = &message->u.raised;
@@ -268,7 +270,7 @@ static void answer_raise(struct core *core, struct task_queue *queue, uint64_t r
 
 /* Forgets queued ones without a row each: one for all of them stands for their ends. False: some
  * are left for the next pass, so that other jobs are served while many are cancelled. */
-static bool cancel_queued(struct core *core, struct task_queue *queue)
+static bool queue_cancel_queued(struct core *core, struct task_queue *queue)
 {
     struct record_task_range range = {.queue = queue->queue, .unix_ms = core->now_unix};
     size_t bytes = 0;
@@ -307,7 +309,7 @@ void tasks_raise(struct core *core, struct task_queue *queue)
         tasks_queue_is_awaited(core, queue))
         return;
     tasks_flush(core); /* the ends so far are told before the cancelled ones are counted */
-    if (!cancel_queued(core, queue)) {
+    if (!queue_cancel_queued(core, queue)) {
         tasks_timer(core, core->now);
         return;
     }
@@ -318,7 +320,7 @@ void tasks_raise(struct core *core, struct task_queue *queue)
     queue->raise_wanted = 0;
     queue->dirty = true;
     if (queue->mapped)
-        answer_raise(core, queue, queue->raised, true);
+        queue_answer_raise(core, queue, queue->raised, true);
 }
 
 /* Calls of the coordinator have returned so many of the raised errors: the next coordinator is not
@@ -331,20 +333,21 @@ static void tasks_queue_told(struct task_queue *queue, uint64_t count)
     queue->dirty = true;
 }
 
-static void take_raise(struct core *core, struct task_queue *queue, const struct wire_raise *m)
+static void queue_take_raise(struct core *core, struct task_queue *queue,
+                             const struct wire_raise *m)
 {
     const uint64_t raise = m->raise;
 
     /* its answer was lost; but if an error pends it is that one's wish, lest it be repeated for
      * ever */
     if (raise < queue->raised || (raise == queue->raised && !queue->error_pending)) {
-        answer_raise(core, queue, raise, raise == queue->raised && queue->error_number != 0);
+        queue_answer_raise(core, queue, raise, raise == queue->raised && queue->error_number != 0);
         return;
     }
     if (raise > queue->raised)
         tasks_queue_told(queue, queue->raised);
     if (!queue->error_pending) {
-        answer_raise(core, queue, raise, false);
+        queue_answer_raise(core, queue, raise, false);
         return;
     }
     queue->raise_wanted = raise;
@@ -354,7 +357,8 @@ static void take_raise(struct core *core, struct task_queue *queue, const struct
 
 /* --- the rest --------------------------------------------------------------------------------- */
 
-static void take_get(struct core *core, const struct input *in, const struct task_queue *queue)
+static void queue_take_get(struct core *core, const struct input *in,
+                           const struct task_queue *queue)
 {
     struct action *action = action_add(core, ACTION_SEND_TASKS);
     const struct wire_tasks_get *m = &in->message->u.tasks_get;
@@ -374,8 +378,8 @@ static void take_get(struct core *core, const struct input *in, const struct tas
                                  .error_number = queue->error_pending ? queue->error_number : 0};
 }
 
-static void take_result_get(struct core *core, const struct input *in,
-                            const struct task_queue *queue)
+static void queue_take_result_get(struct core *core, const struct input *in,
+                                  const struct task_queue *queue)
 {
     struct action *action = action_add(core, ACTION_SEND_TASK_RESULT);
 
@@ -399,12 +403,12 @@ static void tasks_queue_take_beat(struct core *core, const struct input *in,
         queue->released = released;
         queue->dirty = true;
     }
-    alive(core, in, queue, MUSTER_OK);
+    queue_answer_alive(core, in, queue, MUSTER_OK);
 }
 
 /* Another coordinator of the same name holds it now, or this start of the broker does not know the
  * route. */
-static bool is_theirs(struct core *core, const struct input *in, struct task_queue *queue)
+static bool queue_is_theirs(struct core *core, const struct input *in, struct task_queue *queue)
 {
     const struct wire_up *up = &in->message->up;
     bool theirs =
@@ -414,7 +418,7 @@ static bool is_theirs(struct core *core, const struct input *in, struct task_que
         queue->heard_boot_ms = core->now;
         return true;
     }
-    alive(core, in, NULL, theirs ? MUSTER_E_HELLO : MUSTER_E_STALE);
+    queue_answer_alive(core, in, NULL, theirs ? MUSTER_E_HELLO : MUSTER_E_STALE);
     return false;
 }
 
@@ -428,26 +432,26 @@ void tasks_queue_message(struct core *core, const struct input *in)
         return;
     }
     queue = tasks_queue_find(core, tasks_queue_queue_of(in->message));
-    if (!is_theirs(core, in, queue))
+    if (!queue_is_theirs(core, in, queue))
         return;
     switch (in->message->type) {
     case WIRE_TASKS_ADD:
-        take_add(core, in, queue);
+        queue_take_add(core, in, queue);
         break;
     case WIRE_RESOURCE_ADD:
         tasks_queue_take_resource(core, in, queue);
         break;
     case WIRE_TASKS_GET:
-        take_get(core, in, queue);
+        queue_take_get(core, in, queue);
         break;
     case WIRE_RESULT_GET:
-        take_result_get(core, in, queue);
+        queue_take_result_get(core, in, queue);
         break;
     case WIRE_RAISE:
-        take_raise(core, queue, &in->message->u.raise);
+        queue_take_raise(core, queue, &in->message->u.raise);
         break;
     case WIRE_TASK_CANCEL:
-        take_cancel(core, queue, in->message->u.task_cancel.number);
+        queue_take_cancel(core, queue, in->message->u.task_cancel.number);
         break;
     case WIRE_QUEUE_BEAT:
         tasks_queue_take_beat(core, in, queue);

@@ -13,7 +13,7 @@
 #include <stdio.h>
 
 /* Alone: the worker gets nothing else until it holds nothing. */
-static bool may_make(struct task_worker *worker, const struct task_resource *resource)
+static bool values_may_make(struct task_worker *worker, const struct task_resource *resource)
 {
     if (worker->held >= worker->takes || worker->alone || tasks_is_stuck(worker))
         return false;
@@ -35,7 +35,7 @@ bool tasks_values_give(struct core *core, struct task_worker *worker, struct tas
         if (resource->given_up)
             continue;
         all = all && made != NULL && made->made;
-        if (made != NULL || !may_make(worker, resource))
+        if (made != NULL || !values_may_make(worker, resource))
             continue;
         tasks_made(worker, queue->queue, resource->number, false)->losses = resource->losses;
         tasks_lease_new(core, worker, queue, NULL, resource->number, 0, TASK_KIND_RESOURCE);
@@ -45,8 +45,8 @@ bool tasks_values_give(struct core *core, struct task_worker *worker, struct tas
 }
 
 /* At a worker that lives, as far as is known. */
-static bool somebody_has_it(const struct core *core, const struct task_queue *queue,
-                            const struct task_resource *resource)
+static bool values_somebody_has_it(const struct core *core, const struct task_queue *queue,
+                                   const struct task_resource *resource)
 {
     for (const struct task_worker *w = core->tasks->workers; w != NULL; w = w->next) {
         const struct task_made *made = tasks_made_find(w, queue->queue, resource->number);
@@ -57,8 +57,9 @@ static bool somebody_has_it(const struct core *core, const struct task_queue *qu
     return false;
 }
 
-static void count_loss(struct core *core, struct task_queue *queue, struct task_resource *resource,
-                       const struct task_worker *worker, const char *why)
+static void values_count_loss(struct core *core, struct task_queue *queue,
+                              struct task_resource *resource, const struct task_worker *worker,
+                              const char *why)
 {
     const struct task_made *made = tasks_made_find(worker, queue->queue, resource->number);
 
@@ -67,7 +68,7 @@ static void count_loss(struct core *core, struct task_queue *queue, struct task_
     resource->losses++;
     resource->worker = worker->incarnation;
     resource->given_up =
-        resource->losses >= queue->max_attempts && !somebody_has_it(core, queue, resource);
+        resource->losses >= queue->max_attempts && !values_somebody_has_it(core, queue, resource);
     snprintf(resource->why, sizeof resource->why,
              "per-worker value %" PRIu64 " (%s) of queue %s was being made each time that one of "
              "%" PRIu64 " workers was lost, the last of them: %s; it is not made again by this "
@@ -84,8 +85,8 @@ void tasks_values_lost(struct core *core, struct task_worker *worker, const char
     for (struct task_lease *lease = worker->first; lease != NULL && place < worker->slots;
          lease = lease->next, place++)
         if (lease->kind == TASK_KIND_RESOURCE && lease->queue != NULL && tasks_is_confirmed(lease))
-            count_loss(core, lease->queue, &lease->queue->resources[lease->number - 1], worker,
-                       why);
+            values_count_loss(core, lease->queue, &lease->queue->resources[lease->number - 1],
+                              worker, why);
 }
 
 void tasks_values_again(struct task_queue *queue)
@@ -101,7 +102,7 @@ void tasks_value_made(struct task_resource *resource)
 }
 
 /* The value that the task waits for in vain, or NULL. */
-static const struct task_resource *in_vain(const struct task *task)
+static const struct task_resource *values_in_vain(const struct task *task)
 {
     const uint8_t *uses = task->bytes + task->args_size;
 
@@ -118,7 +119,7 @@ static const struct task_resource *in_vain(const struct task *task)
 
 bool tasks_value_fails(struct core *core, struct task *task)
 {
-    const struct task_resource *resource = in_vain(task);
+    const struct task_resource *resource = values_in_vain(task);
 
     if (resource == NULL)
         return false;

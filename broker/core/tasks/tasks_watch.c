@@ -23,7 +23,7 @@ void tasks_took(struct core *core, const struct task_lease *lease)
     queue->typical_ms += (took_ms - queue->typical_ms) / (queue->typical_ms == 0 ? 1 : 8);
 }
 
-static int64_t limit_ms(const struct task_lease *lease)
+static int64_t watch_limit_ms(const struct task_lease *lease)
 {
     int64_t limit = STUCK_MS;
 
@@ -73,7 +73,7 @@ static void tasks_watch_tell(struct core *core, const struct task_lease *lease, 
     event_emit(core, job, event, 0);
 }
 
-static void name(struct core *core, struct task_lease *lease, bool renews)
+static void watch_name(struct core *core, struct task_lease *lease, bool renews)
 {
     const char *text = tasks_watch_text_of(core, lease, renews);
 
@@ -93,12 +93,12 @@ int64_t tasks_word_boot_ms(const struct task_lease *lease)
 
 static void tasks_watch_watch(struct core *core, struct task_lease *lease)
 {
-    int64_t limit = limit_ms(lease);
+    int64_t limit = watch_limit_ms(lease);
     int64_t silent_at = tasks_word_boot_ms(lease) + limit;
     int64_t long_at = lease->begun_boot_ms + RENEWED * limit;
 
     if (core->now >= silent_at || core->now >= long_at)
-        name(core, lease, core->now < silent_at);
+        watch_name(core, lease, core->now < silent_at);
     else
         tasks_timer(core, silent_at < long_at ? silent_at : long_at);
 }

@@ -36,7 +36,7 @@ bool tasks_is_taken_away(const struct task_lease *lease)
 }
 
 /* Or named by the watch: one without a limit, or cancelled, hangs as well. */
-static bool may_hang(const struct task_lease *lease)
+static bool worker_may_hang(const struct task_lease *lease)
 {
     return lease->stuck_said || tasks_is_taken_away(lease);
 }
@@ -46,7 +46,7 @@ bool tasks_is_stuck(const struct task_worker *worker)
     const struct task_lease *lease = worker->first;
     uint64_t place = 0;
 
-    while (lease != NULL && place < worker->slots && may_hang(lease))
+    while (lease != NULL && place < worker->slots && worker_may_hang(lease))
         lease = lease->next, place++;
     return worker->slots > 0 && place == worker->slots;
 }
@@ -61,8 +61,8 @@ void tasks_gone(struct task_worker *worker, uint64_t queue)
 }
 
 /* As many as there is room for: the rest when these have ended. */
-static struct wire_lease_entry *entries(struct core *core, const struct task_worker *worker,
-                                        bool to_end, size_t room, size_t *ret_count)
+static struct wire_lease_entry *worker_entries(struct core *core, const struct task_worker *worker,
+                                               bool to_end, size_t room, size_t *ret_count)
 {
     struct wire_lease_entry *items =
         arena_alloc(&core->out->arena, (worker->held + 1) * sizeof *items);
@@ -86,10 +86,10 @@ void tasks_worker_alive(struct core *core, struct task_worker *worker, unsigned 
 
     m->code = code;
     m->confirmed = worker->received + 1;
-    m->cancelled.items = entries(core, worker, true, TASKS_FRAME_MAX, &cancelled);
+    m->cancelled.items = worker_entries(core, worker, true, TASKS_FRAME_MAX, &cancelled);
     m->cancelled.count = cancelled;
     if (tasks_is_stuck(worker))
-        m->back.items = entries(core, worker, false, TASKS_FRAME_MAX - cancelled, &back);
+        m->back.items = worker_entries(core, worker, false, TASKS_FRAME_MAX - cancelled, &back);
     m->back.count = back;
     if (worker->gone_count == 0)
         return;
@@ -140,8 +140,8 @@ static struct task_worker *tasks_worker_holder_of(const struct core *core, const
 
 /* A task that it was given and does not have never reached it: the same attempt is for the next
  * worker. */
-static void take_back_unheard(struct core *core, struct task_worker *worker,
-                              const struct wire_work_hello *m)
+static void worker_take_back_unheard(struct core *core, struct task_worker *worker,
+                                     const struct wire_work_hello *m)
 {
     for (size_t i = 0; i < m->held.count; i++) {
         const struct wire_lease_entry *entry = &m->held.items[i];
@@ -159,7 +159,7 @@ static void take_back_unheard(struct core *core, struct task_worker *worker,
     }
 }
 
-static struct task_made *made_of(struct task_worker *worker, uint64_t queue, uint64_t number)
+static struct task_made *worker_made_of(struct task_worker *worker, uint64_t queue, uint64_t number)
 {
     for (size_t i = 0; i < worker->made_count; i++)
         if (worker->made[i].queue == queue && worker->made[i].number == number)
@@ -169,7 +169,7 @@ static struct task_made *made_of(struct task_worker *worker, uint64_t queue, uin
 
 struct task_made *tasks_made(struct task_worker *worker, uint64_t queue, uint64_t number, bool made)
 {
-    struct task_made *entry = made_of(worker, queue, number);
+    struct task_made *entry = worker_made_of(worker, queue, number);
 
     if (entry == NULL && worker->made_count == worker->made_capacity) {
         size_t capacity = worker->made_capacity ? worker->made_capacity * 2 : 8;
@@ -187,10 +187,10 @@ struct task_made *tasks_made(struct task_worker *worker, uint64_t queue, uint64_
 const struct task_made *tasks_made_find(const struct task_worker *worker, uint64_t queue,
                                         uint64_t number)
 {
-    return made_of((struct task_worker *)worker, queue, number);
+    return worker_made_of((struct task_worker *)worker, queue, number);
 }
 
-static bool is_resource(const struct core *core, uint64_t queue_id, uint64_t number)
+static bool worker_is_resource(const struct core *core, uint64_t queue_id, uint64_t number)
 {
     const struct task_queue *queue = tasks_queue_find(core, queue_id);
 
@@ -198,8 +198,8 @@ static bool is_resource(const struct core *core, uint64_t queue_id, uint64_t num
 }
 
 /* Nobody holds what is of another job. */
-static bool may_be_held(const struct task_worker *worker, const struct task_queue *queue,
-                        const struct wire_lease_entry *entry)
+static bool worker_may_be_held(const struct task_worker *worker, const struct task_queue *queue,
+                               const struct wire_lease_entry *entry)
 {
     return entry->kind <= TASK_KIND_RESOURCE &&
            (queue == NULL || strcmp(queue->job, worker->job) == 0);
@@ -207,8 +207,8 @@ static bool may_be_held(const struct task_worker *worker, const struct task_queu
 
 /* An attempt that it has, and that the broker does not count as its own, may still be running (T3).
  */
-static void take_held(struct core *core, struct task_worker *worker,
-                      const struct wire_work_hello *m)
+static void worker_take_held(struct core *core, struct task_worker *worker,
+                             const struct wire_work_hello *m)
 {
     for (size_t i = 0; i < m->held.count; i++) {
         const struct wire_lease_entry *entry = &m->held.items[i];
@@ -216,12 +216,12 @@ static void take_held(struct core *core, struct task_worker *worker,
         bool ended = entry->code != 0;
         struct task_lease *lease;
 
-        if (!may_be_held(worker, queue, entry))
+        if (!worker_may_be_held(worker, queue, entry))
             continue;
         if (entry->kind == TASK_KIND_RESOURCE) {
             if (queue == NULL)
                 tasks_gone(worker, entry->queue);
-            if (!is_resource(core, entry->queue, entry->number))
+            if (!worker_is_resource(core, entry->queue, entry->number))
                 continue;
             tasks_made(worker, entry->queue, entry->number, ended)->losses =
                 queue->resources[entry->number - 1].losses;
@@ -260,7 +260,7 @@ static const char *workers_refusal(const struct core *core, const char *key_jobs
 }
 
 /* No worker is given as much. Values that it has made are no tasks. */
-static bool holds_too_many(const struct wire_work_hello *m)
+static bool worker_holds_too_many(const struct wire_work_hello *m)
 {
     size_t tasks = 0;
 
@@ -302,12 +302,12 @@ static struct task_worker *worker_of_hello(struct core *core, const struct input
     return tasks_worker_create(core, up->job, up->rank, up->incarnation);
 }
 
-static void take_hello(struct core *core, const struct input *in)
+static void worker_take_hello(struct core *core, const struct input *in)
 {
     const struct wire_work_hello *m = &in->message->u.work_hello;
     struct task_worker *worker;
 
-    if (holds_too_many(m)) {
+    if (worker_holds_too_many(m)) {
         tasks_worker_welcome(core, in, MUSTER_E_ARGUMENT,
                              out_printf(core, "a worker holds at most %d tasks", TASK_CREDIT_MAX),
                              false);
@@ -327,8 +327,8 @@ static void take_hello(struct core *core, const struct input *in)
     worker->made_count = 0; /* it names what it has made */
     snprintf(worker->host, sizeof worker->host, "%s", m->host);
     tasks_persist_worker(core, worker, RECORD_WORKER_LIVE);
-    take_back_unheard(core, worker, m);
-    take_held(core, worker, m);
+    worker_take_back_unheard(core, worker, m);
+    worker_take_held(core, worker, m);
     tasks_worker_welcome(core, in, MUSTER_OK, "", false);
     if (worker->held > 0 || worker->gone_count > 0)
         tasks_worker_alive(core, worker, MUSTER_OK);
@@ -336,8 +336,8 @@ static void take_hello(struct core *core, const struct input *in)
 
 /* --- what ended ------------------------------------------------------------------------------- */
 
-static bool was_taken(const struct task_queue *queue, const struct wire_ended_entry *entry,
-                      uint64_t worker)
+static bool worker_was_taken(const struct task_queue *queue, const struct wire_ended_entry *entry,
+                             uint64_t worker)
 {
     const struct task_recent *recent = &queue->recent[entry->number % TASK_RECENT];
 
@@ -345,23 +345,24 @@ static bool was_taken(const struct task_queue *queue, const struct wire_ended_en
            recent->attempt == entry->attempt;
 }
 
-static void forget_made(struct task_worker *worker, const struct wire_ended_entry *entry)
+static void worker_forget_made(struct task_worker *worker, const struct wire_ended_entry *entry)
 {
-    struct task_made *made = made_of(worker, entry->queue, entry->number);
+    struct task_made *made = worker_made_of(worker, entry->queue, entry->number);
 
     if (made != NULL)
         *made = worker->made[--worker->made_count];
 }
 
 /* Also one that was given back: it was never begun, and is given again. */
-static unsigned end_of_resource(struct core *core, struct task_worker *worker,
-                                const struct wire_ended_entry *entry, struct task_lease *lease)
+static unsigned worker_end_of_resource(struct core *core, struct task_worker *worker,
+                                       const struct wire_ended_entry *entry,
+                                       struct task_lease *lease)
 {
     if (lease != NULL)
         tasks_lease_free(lease);
     if (entry->state == TASK_QUEUED) {
-        forget_made(worker, entry);
-    } else if (is_resource(core, entry->queue, entry->number)) {
+        worker_forget_made(worker, entry);
+    } else if (worker_is_resource(core, entry->queue, entry->number)) {
         tasks_made(worker, entry->queue, entry->number, true);
         tasks_value_made(&tasks_queue_find(core, entry->queue)->resources[entry->number - 1]);
     }
@@ -377,8 +378,8 @@ static enum wire_task_state tasks_worker_state_of(const struct wire_ended_entry 
                                                  : TASK_FAILED;
 }
 
-static unsigned end_of_task(struct core *core, struct task_worker *worker,
-                            const struct wire_ended_entry *entry, struct task_lease *lease)
+static unsigned worker_end_of_task(struct core *core, struct task_worker *worker,
+                                   const struct wire_ended_entry *entry, struct task_lease *lease)
 {
     struct task *task = lease->task;
     bool in_parts = entry->bytes != entry->result.size;
@@ -408,10 +409,11 @@ static unsigned tasks_worker_take_end(struct core *core, struct task_worker *wor
         tasks_lease_find(worker, entry->queue, entry->number, entry->attempt, entry->kind);
 
     if (entry->kind == TASK_KIND_RESOURCE)
-        return end_of_resource(core, worker, entry, lease);
+        return worker_end_of_resource(core, worker, entry, lease);
     if (lease == NULL)
-        return queue != NULL && was_taken(queue, entry, worker->incarnation) ? MUSTER_OK
-                                                                             : MUSTER_E_STALE;
+        return queue != NULL && worker_was_taken(queue, entry, worker->incarnation)
+                   ? MUSTER_OK
+                   : MUSTER_E_STALE;
     if (lease->task == NULL) { /* it was given to another: this end does not count */
         tasks_lease_free(lease);
         return MUSTER_E_STALE;
@@ -420,10 +422,11 @@ static unsigned tasks_worker_take_end(struct core *core, struct task_worker *wor
         tasks_give_back(core, lease, TASK_NOT_BEGUN, MUSTER_E_LOST, GIVEN_BACK);
         return MUSTER_OK;
     }
-    return end_of_task(core, worker, entry, lease);
+    return worker_end_of_task(core, worker, entry, lease);
 }
 
-static void take_done(struct core *core, struct task_worker *worker, const struct wire_msg *m)
+static void worker_take_done(struct core *core, struct task_worker *worker,
+                             const struct wire_msg *m)
 {
     size_t count = m->u.work_done.tasks.count;
     struct wire_lease_entry *items =
@@ -494,7 +497,7 @@ static void tasks_worker_take_beat(struct core *core, struct task_worker *worker
 }
 
 /* In order: it has ended what it had, or gave it back; what it still holds was never begun. */
-static void take_leave(struct core *core, struct task_worker *worker, uint64_t nonce)
+static void worker_take_leave(struct core *core, struct task_worker *worker, uint64_t nonce)
 {
     struct wire_msg *answer = send_to(core, worker->route, worker->job, WIRE_WORK_LEFT);
 
@@ -512,7 +515,7 @@ void tasks_worker_message(struct core *core, const struct input *in)
 
     tasks_of(core);
     if (m->type == WIRE_WORK_HELLO) {
-        take_hello(core, in);
+        worker_take_hello(core, in);
         return;
     }
     worker = tasks_worker_find(core, m->up.incarnation);
@@ -527,11 +530,11 @@ void tasks_worker_message(struct core *core, const struct input *in)
     }
     worker->heard_boot_ms = core->now;
     if (m->type == WIRE_WORK_DONE)
-        take_done(core, worker, m);
+        worker_take_done(core, worker, m);
     else if (m->type == WIRE_WORK_PART)
         tasks_worker_take_part(core, worker, &m->u.work_part);
     else if (m->type == WIRE_WORK_BEAT)
         tasks_worker_take_beat(core, worker, &m->u.work_beat);
     else if (m->type == WIRE_WORK_LEAVE)
-        take_leave(core, worker, m->u.work_leave.nonce);
+        worker_take_leave(core, worker, m->u.work_leave.nonce);
 }
