@@ -50,7 +50,7 @@ void arena_init(struct arena *arena, size_t limit_bytes)
 }
 
 /* A chunk twice as large as the one before, but at least `needed` bytes. */
-static struct arena_chunk *chunk_add(struct arena *arena, size_t needed)
+static struct arena_chunk *arena_chunk_add(struct arena *arena, size_t needed)
 {
     size_t capacity = CHUNK_MIN_BYTES;
     struct arena_chunk *chunk;
@@ -85,7 +85,7 @@ static void *arena_take(struct arena *arena, size_t size)
     if (arena->limit_bytes != 0 && rounded > arena->limit_bytes - arena->used_bytes)
         return NULL;
     if (chunk == NULL || chunk->capacity_bytes - chunk->used_bytes < rounded + GAP_BYTES)
-        chunk = chunk_add(arena, rounded + GAP_BYTES);
+        chunk = arena_chunk_add(arena, rounded + GAP_BYTES);
     if (chunk == NULL)
         return NULL;
     at = chunk->bytes + chunk->used_bytes;
@@ -142,7 +142,7 @@ char *arena_printf(struct arena *arena, const char *format, ...)
     return text;
 }
 
-static void chunk_free(struct arena_chunk *chunk)
+static void arena_chunk_free(struct arena_chunk *chunk)
 {
     UNPOISON(chunk->bytes, chunk->capacity_bytes);
     free(chunk);
@@ -161,11 +161,11 @@ void arena_reset(struct arena *arena)
 
         arena->chunks = chunk->older;
         if (better && kept != NULL)
-            chunk_free(kept);
+            arena_chunk_free(kept);
         if (better)
             kept = chunk;
         else
-            chunk_free(chunk);
+            arena_chunk_free(chunk);
     }
     if (kept != NULL) {
         kept->older = NULL;
@@ -182,7 +182,7 @@ void arena_free(struct arena *arena)
         struct arena_chunk *chunk = arena->chunks;
 
         arena->chunks = chunk->older;
-        chunk_free(chunk);
+        arena_chunk_free(chunk);
     }
     arena->used_bytes = 0;
 }

@@ -6,7 +6,7 @@
 
 #define WORD_MAX 32
 
-static size_t least_of(size_t a, size_t b, size_t c)
+static size_t nearest_least_of(size_t a, size_t b, size_t c)
 {
     size_t least = a < b ? a : b;
 
@@ -28,7 +28,7 @@ static size_t nearest_edits(const char *a, size_t a_length, const char *b, size_
         for (size_t k = 1; k <= b_length; k++) {
             bool same = a[i - 1] == b[k - 1];
 
-            row[k] = least_of(last[k] + 1, row[k - 1] + 1, last[k - 1] + (same ? 0 : 1));
+            row[k] = nearest_least_of(last[k] + 1, row[k - 1] + 1, last[k - 1] + (same ? 0 : 1));
             if (i > 1 && k > 1 && a[i - 1] == b[k - 2] && a[i - 2] == b[k - 1] &&
                 before[k - 2] + 1 < row[k])
                 row[k] = before[k - 2] + 1;

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool is_absolute(const char *directory)
+static bool paths_is_absolute(const char *directory)
 {
     return directory != NULL && directory[0] == '/'; /* XDG: a relative one is ignored */
 }
@@ -23,7 +23,7 @@ bool paths_default_endpoint(unsigned uid, const char *xdg_runtime_dir,
 
     if (uid == 0)
         size = snprintf(endpoint, sizeof endpoint, "ipc:///run/muster/broker.sock");
-    else if (is_absolute(xdg_runtime_dir))
+    else if (paths_is_absolute(xdg_runtime_dir))
         size = snprintf(endpoint, sizeof endpoint, "ipc://%s/muster/broker.sock", xdg_runtime_dir);
     else
         size = snprintf(endpoint, sizeof endpoint, "ipc:///tmp/muster-%u/broker.sock", uid);
@@ -42,9 +42,9 @@ bool paths_default_db(unsigned uid, const char *xdg_state_home, const char *home
 
     if (uid == 0)
         size = snprintf(path, sizeof path, "/var/lib/muster/muster.db");
-    else if (is_absolute(xdg_state_home))
+    else if (paths_is_absolute(xdg_state_home))
         size = snprintf(path, sizeof path, "%s/muster/muster.db", xdg_state_home);
-    else if (is_absolute(home))
+    else if (paths_is_absolute(home))
         size = snprintf(path, sizeof path, "%s/.local/state/muster/muster.db", home);
     else
         return false;

@@ -61,7 +61,7 @@ int muster_status_exit_code(enum muster_status status)
 
 /* A text that was cut for its length may end inside a UTF-8 character, which no reader would take.
  */
-static void cut_character_drop(char *text)
+static void status_cut_character_drop(char *text)
 {
     size_t end = strlen(text), begin = end;
     unsigned char lead;
@@ -104,7 +104,7 @@ static enum muster_status status_fill(struct muster_error *err, enum muster_stat
     err->step = -1;
     err->task = 0;
     if (vsnprintf(err->text, sizeof err->text, format, args) >= (int)sizeof err->text)
-        cut_character_drop(err->text);
+        status_cut_character_drop(err->text);
     error_clean(err->text);
     return status;
 }

@@ -127,7 +127,7 @@ static enum muster_status key_grant_read(char *const words[WORDS_OF_KEY], int li
     return MUSTER_OK;
 }
 
-static size_t words_of(char *line, char *words[WORDS_MAX])
+static size_t keys_words_of(char *line, char *words[WORDS_MAX])
 {
     size_t count = 0;
 
@@ -155,7 +155,7 @@ static enum muster_status key_line_read(char *text, int line, struct key_grant *
                                         struct muster_error *err)
 {
     char *words[WORDS_MAX];
-    size_t found = words_of(text, words);
+    size_t found = keys_words_of(text, words);
     enum muster_status status;
 
     if (found == 0 || words[0][0] == '#')
@@ -174,7 +174,7 @@ static enum muster_status key_line_read(char *text, int line, struct key_grant *
     return status;
 }
 
-static size_t lines_of(const char *text)
+static size_t keys_lines_of(const char *text)
 {
     size_t count = 1;
 
@@ -187,7 +187,7 @@ enum muster_status key_list_read(const char *text, struct key_grant **ret_keys, 
                                  struct muster_error *err)
 {
     char *copy = strdup(text), *rest = copy;
-    struct key_grant *keys = calloc(lines_of(text), sizeof *keys);
+    struct key_grant *keys = calloc(keys_lines_of(text), sizeof *keys);
     enum muster_status status = MUSTER_OK;
     size_t count = 0;
 
@@ -205,7 +205,7 @@ enum muster_status key_list_read(const char *text, struct key_grant **ret_keys, 
     return MUSTER_OK;
 }
 
-static const char *time_word(int64_t unix_ms, char word[24])
+static const char *keys_time_word(int64_t unix_ms, char word[24])
 {
     snprintf(word, 24, unix_ms == 0 ? "-" : "%" PRId64, unix_ms);
     return word;
@@ -217,9 +217,9 @@ size_t key_grant_write(const struct key_grant *grant, char ret_line[KEY_LINE_BYT
 
     return (size_t)snprintf(ret_line, KEY_LINE_BYTES_MAX, "%s %s %s %s %s %s %s\n", grant->name,
                             key_role_name(grant->role), grant->jobs, grant->public_key,
-                            time_word(grant->from_unix_ms, times[0]),
-                            time_word(grant->expires_unix_ms, times[1]),
-                            time_word(grant->revoked_unix_ms, times[2]));
+                            keys_time_word(grant->from_unix_ms, times[0]),
+                            keys_time_word(grant->expires_unix_ms, times[1]),
+                            keys_time_word(grant->revoked_unix_ms, times[2]));
 }
 
 /* --- a client's file -------------------------------------------------------------------------- */
@@ -246,7 +246,7 @@ static bool key_copy(char *to, size_t size, const char *value, bool ok)
     return ok;
 }
 
-static bool field_take(struct key_file *file, enum field field, const char *value)
+static bool keys_field_take(struct key_file *file, enum field field, const char *value)
 {
     bool key = key_text_ok(value);
 
@@ -271,7 +271,7 @@ static bool field_take(struct key_file *file, enum field field, const char *valu
     }
 }
 
-static enum field field_named(const char *name)
+static enum field keys_field_named(const char *name)
 {
     enum field field = 0;
 
@@ -281,21 +281,21 @@ static enum field field_named(const char *name)
 }
 
 /* The error never shows a value: it may be the secret. */
-static enum muster_status field_read(char *text, int line, struct key_file *file, unsigned *seen,
-                                     struct muster_error *err)
+static enum muster_status keys_field_read(char *text, int line, struct key_file *file,
+                                          unsigned *seen, struct muster_error *err)
 {
     char *words[WORDS_MAX];
-    size_t found = words_of(text, words);
+    size_t found = keys_words_of(text, words);
     enum field field;
 
     if (found == 0 || words[0][0] == '#')
         return MUSTER_OK;
-    field = field_named(words[0]);
+    field = keys_field_named(words[0]);
     if (found != 3 || strcmp(words[1], "=") != 0)
         return error_set(err, MUSTER_E_CORRUPT, "line %d is not NAME = VALUE", line);
     if (field == FIELD_COUNT)
         return MUSTER_OK; /* of a newer muster */
-    if (!field_take(file, field, words[2]))
+    if (!keys_field_take(file, field, words[2]))
         return error_set(err, MUSTER_E_CORRUPT, "line %d: the value of \"%s\" is cut or damaged",
                          line, field_names[field]);
     *seen |= 1U << field;
@@ -313,7 +313,7 @@ enum muster_status key_file_read(const char *text, struct key_file *ret_file,
     if (snprintf(copy, sizeof copy, "%s", text) >= (int)sizeof copy)
         return error_set(err, MUSTER_E_CORRUPT, "it is too long for a key file");
     for (int line = 1; rest != NULL && status == MUSTER_OK; line++)
-        status = field_read(strsep(&rest, "\n"), line, ret_file, &seen, err);
+        status = keys_field_read(strsep(&rest, "\n"), line, ret_file, &seen, err);
     for (enum field field = 0; field < FIELD_SIGNER && status == MUSTER_OK; field++)
         if ((seen & 1U << field) == 0)
             status = error_set(err, MUSTER_E_CORRUPT, "\"%s\" is missing", field_names[field]);
@@ -332,6 +332,6 @@ size_t key_file_write(const struct key_file *file, char ret_text[KEY_FILE_BYTES_
         "# A key of muster. Whoever can read this file can act as \"%s\" at the broker.\n"
         "name = %s\nrole = %s\njobs = %s\nexpires = %s\nbroker = %s\npublic = %s\nsecret = %s\n%s",
         file->name, file->name, key_role_name(file->role), file->jobs,
-        time_word(file->expires_unix_ms, expires), file->broker_key, file->public_key,
+        keys_time_word(file->expires_unix_ms, expires), file->broker_key, file->public_key,
         file->secret_key, signer);
 }

@@ -3,7 +3,7 @@
 #include <string.h>
 
 /* A function may use all vector registers as it likes, so nobody misses what stood in them. */
-static void registers_wipe(void)
+static void secret_registers_wipe(void)
 {
 #if defined __x86_64__
     if (__builtin_cpu_supports("avx512f"))
@@ -34,7 +34,7 @@ __attribute__((noinline, no_sanitize("address"))) static void stack_wipe(void)
 void secret_wipe(void *secret, size_t size)
 {
     explicit_bzero(secret, size);
-    registers_wipe();
+    secret_registers_wipe();
     stack_wipe();
-    registers_wipe(); /* the first call of explicit_bzero() may have saved them there */
+    secret_registers_wipe(); /* the first call of explicit_bzero() may have saved them there */
 }

@@ -13,7 +13,7 @@ enum muster_status(manifest_bad)(struct muster_error *err, enum muster_status st
 
 /* --- rules --------------------------------------------------------------------------------- */
 
-static bool is_sum(const char *text, const char *prefix, size_t digits)
+static bool manifest_is_sum(const char *text, const char *prefix, size_t digits)
 {
     const size_t size = strlen(prefix);
 
@@ -23,15 +23,16 @@ static bool is_sum(const char *text, const char *prefix, size_t digits)
 
 bool manifest_checksum_is_strong(const char *text)
 {
-    return is_sum(text, MANIFEST_STRONG_PREFIX, 64);
+    return manifest_is_sum(text, MANIFEST_STRONG_PREFIX, 64);
 }
 
 bool manifest_checksum_ok(const char *text)
 {
-    return is_sum(text, MANIFEST_CHECKSUM_PREFIX, 32) || manifest_checksum_is_strong(text);
+    return manifest_is_sum(text, MANIFEST_CHECKSUM_PREFIX, 32) || manifest_checksum_is_strong(text);
 }
 
-static void sum_text(const char *prefix, const unsigned char *sum, size_t size, char *ret_text)
+static void manifest_sum_text(const char *prefix, const unsigned char *sum, size_t size,
+                              char *ret_text)
 {
     static const char digits[] = "0123456789abcdef";
     char *at = stpcpy(ret_text, prefix);
@@ -45,15 +46,15 @@ static void sum_text(const char *prefix, const unsigned char *sum, size_t size, 
 
 void manifest_checksum_text(const unsigned char sum[16], char ret_text[MANIFEST_CHECKSUM_SIZE])
 {
-    sum_text(MANIFEST_CHECKSUM_PREFIX, sum, 16, ret_text);
+    manifest_sum_text(MANIFEST_CHECKSUM_PREFIX, sum, 16, ret_text);
 }
 
 void manifest_strong_text(const unsigned char sum[32], char ret_text[MANIFEST_CHECKSUM_SIZE])
 {
-    sum_text(MANIFEST_STRONG_PREFIX, sum, 32, ret_text);
+    manifest_sum_text(MANIFEST_STRONG_PREFIX, sum, 32, ret_text);
 }
 
-static bool plain_text(const char *text, size_t max)
+static bool manifest_plain_text(const char *text, size_t max)
 {
     const unsigned char *s = (const unsigned char *)text;
 
@@ -70,7 +71,7 @@ bool manifest_path_ok(const char *path)
 {
     const char *part = path;
 
-    if (!plain_text(path, FILE_PATH_MAX) || strchr(path, '\\') != NULL)
+    if (!manifest_plain_text(path, FILE_PATH_MAX) || strchr(path, '\\') != NULL)
         return false;
     for (;;) {
         size_t length = strcspn(part, "/");
@@ -97,12 +98,12 @@ const char *manifest_file_problem(const struct wire_file *file, uint64_t *bytes)
     return NULL;
 }
 
-static bool is_beyond(int64_t number)
+static bool manifest_is_beyond(int64_t number)
 {
     return number > MANIFEST_NUMBER_MAX;
 }
 
-static const char *number_problem(const struct manifest *m)
+static const char *manifest_number_problem(const struct manifest *m)
 {
     if (m->generation == 0 || m->round == 0)
         return "has a generation or round below 1";
@@ -110,7 +111,8 @@ static const char *number_problem(const struct manifest *m)
         return "has a generation or round that no job comes to (above 2^61)";
     if (m->step < 0 || m->total_run_calls < 0 || m->created_unix_ms < 0)
         return "has a negative step, number of calls or time";
-    if (is_beyond(m->step) || is_beyond(m->total_run_calls) || is_beyond(m->created_unix_ms))
+    if (manifest_is_beyond(m->step) || manifest_is_beyond(m->total_run_calls) ||
+        manifest_is_beyond(m->created_unix_ms))
         return "has a step, number of calls or time that no job comes to (above 2^61)";
     if (m->resumed_known && (m->resumed_step < 0 || m->resumed_step > m->step))
         return "has a resumed step that is negative or beyond its own";
@@ -121,9 +123,9 @@ static const char *number_problem(const struct manifest *m)
 
 const char *manifest_head_problem(const struct manifest *m)
 {
-    const char *number = number_problem(m);
+    const char *number = manifest_number_problem(m);
 
-    if (m->job == NULL || !plain_text(m->job, JOB_NAME_MAX))
+    if (m->job == NULL || !manifest_plain_text(m->job, JOB_NAME_MAX))
         return "has no valid job name";
     if (number != NULL)
         return number;
@@ -131,7 +133,7 @@ const char *manifest_head_problem(const struct manifest *m)
         return "has an unknown layout";
     if (m->world_size == 0 || m->world_size > WORLD_SIZE_MAX)
         return "has an impossible world size";
-    if (m->cause == NULL || !plain_text(m->cause, NAME_MAX_BYTES))
+    if (m->cause == NULL || !manifest_plain_text(m->cause, NAME_MAX_BYTES))
         return "has no valid cause";
     return NULL;
 }
@@ -145,7 +147,7 @@ const char *manifest_count_problem(const struct manifest *m, size_t shard_count)
     return NULL;
 }
 
-static int by_rank(const void *a, const void *b)
+static int manifest_by_rank(const void *a, const void *b)
 {
     uint64_t x = ((const struct manifest_shard *)a)->rank;
     uint64_t y = ((const struct manifest_shard *)b)->rank;
@@ -153,7 +155,7 @@ static int by_rank(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static int by_path(const void *a, const void *b)
+static int manifest_by_path(const void *a, const void *b)
 {
     return strcmp(((const struct wire_file *)a)->path, ((const struct wire_file *)b)->path);
 }
@@ -161,13 +163,13 @@ static int by_path(const void *a, const void *b)
 void manifest_sort_shards(struct manifest_shard *shards, size_t count)
 {
     if (count > 1)
-        qsort(shards, count, sizeof *shards, by_rank);
+        qsort(shards, count, sizeof *shards, manifest_by_rank);
 }
 
 void manifest_sort_files(struct wire_file *files, size_t count)
 {
     if (count > 1)
-        qsort(files, count, sizeof *files, by_path);
+        qsort(files, count, sizeof *files, manifest_by_path);
 }
 
 const struct manifest_shard *manifest_shard_of(const struct manifest *manifest, uint64_t rank)
@@ -179,7 +181,7 @@ const struct manifest_shard *manifest_shard_of(const struct manifest *manifest, 
     return NULL;
 }
 
-static bool same_shard(const struct manifest_shard *a, const struct manifest_shard *b)
+static bool manifest_same_shard(const struct manifest_shard *a, const struct manifest_shard *b)
 {
     if (a->rank != b->rank || a->incarnation != b->incarnation || a->file_count != b->file_count)
         return false;
@@ -198,7 +200,7 @@ bool manifest_same_checkpoint(const struct manifest *a, const struct manifest *b
         a->step != b->step || a->layout != b->layout || a->shard_count != b->shard_count)
         return false;
     for (size_t i = 0; i < a->shard_count; i++) {
-        if (!same_shard(&a->shards[i], &b->shards[i]))
+        if (!manifest_same_shard(&a->shards[i], &b->shards[i]))
             return false;
     }
     return true;

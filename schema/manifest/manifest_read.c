@@ -73,19 +73,20 @@ static enum muster_status manifest_read_no_memory(struct muster_error *err)
     return error_set(err, MUSTER_E_NOMEM, "no memory to read a manifest");
 }
 
-static enum muster_status not_json(struct muster_error *err, int line, const char *why)
+static enum muster_status manifest_read_not_json(struct muster_error *err, int line,
+                                                 const char *why)
 {
     return error_set(err, MUSTER_E_CORRUPT, "a manifest is not JSON (line %d: %s); it is not used",
                      line, why);
 }
 
-static void fail_json(struct manifest_reader *reader, int line, const char *why)
+static void manifest_read_fail_json(struct manifest_reader *reader, int line, const char *why)
 {
     if (reader->status == MUSTER_OK)
-        reader->status = not_json(&reader->problem, line, why);
+        reader->status = manifest_read_not_json(&reader->problem, line, why);
 }
 
-static void fail_memory(struct manifest_reader *reader)
+static void manifest_read_fail_memory(struct manifest_reader *reader)
 {
     if (reader->status == MUSTER_OK)
         reader->status = manifest_read_no_memory(&reader->problem);
@@ -93,7 +94,7 @@ static void fail_memory(struct manifest_reader *reader)
 
 /* --- fields -------------------------------------------------------------------------------- */
 
-static bool get_int(const json_t *object, const char *key, int64_t *ret)
+static bool manifest_read_get_int(const json_t *object, const char *key, int64_t *ret)
 {
     const json_t *value = json_object_get(object, key);
 
@@ -103,17 +104,17 @@ static bool get_int(const json_t *object, const char *key, int64_t *ret)
     return true;
 }
 
-static bool get_unsigned(const json_t *object, const char *key, uint64_t *ret)
+static bool manifest_read_get_unsigned(const json_t *object, const char *key, uint64_t *ret)
 {
     int64_t value;
 
-    if (!get_int(object, key, &value) || value < 0)
+    if (!manifest_read_get_int(object, key, &value) || value < 0)
         return false;
     *ret = (uint64_t)value;
     return true;
 }
 
-static bool get_text(const json_t *object, const char *key, const char **ret)
+static bool manifest_read_get_text(const json_t *object, const char *key, const char **ret)
 {
     const char *value = json_string_value(json_object_get(object, key));
 
@@ -123,11 +124,11 @@ static bool get_text(const json_t *object, const char *key, const char **ret)
     return true;
 }
 
-static bool parse_incarnation(const json_t *object, uint64_t *ret)
+static bool manifest_read_parse_incarnation(const json_t *object, uint64_t *ret)
 {
     const char *text;
 
-    if (!get_text(object, "incarnation", &text) || strlen(text) != 16 ||
+    if (!manifest_read_get_text(object, "incarnation", &text) || strlen(text) != 16 ||
         strspn(text, "0123456789abcdef") != 16)
         return false;
     *ret = strtoull(text, NULL, 16);
@@ -141,8 +142,9 @@ static bool read_file(struct parsed *parsed, const json_t *object, struct wire_f
     const char *path;
     const char *checksum;
 
-    if (!get_text(object, "path", &path) || !get_unsigned(object, "bytes", &ret->bytes) ||
-        !get_text(object, "checksum", &checksum))
+    if (!manifest_read_get_text(object, "path", &path) ||
+        !manifest_read_get_unsigned(object, "bytes", &ret->bytes) ||
+        !manifest_read_get_text(object, "checksum", &checksum))
         return false;
     ret->path = arena_strdup(&parsed->arena, path);
     ret->checksum = arena_strdup(&parsed->arena, checksum);
@@ -184,8 +186,8 @@ static const char *read_shard(struct manifest_reader *reader, const json_t *obje
 
     if (!json_is_array(list) || shard.file_count > FILES_SHARD_MAX)
         return "has a shard without files, or with too many";
-    if (!get_unsigned(object, "rank", &shard.rank) ||
-        !parse_incarnation(object, &shard.incarnation))
+    if (!manifest_read_get_unsigned(object, "rank", &shard.rank) ||
+        !manifest_read_parse_incarnation(object, &shard.incarnation))
         return "has a shard without a valid rank or incarnation";
     if (parsed->manifest.shard_count == WORLD_SIZE_MAX)
         return "has too many shards";
@@ -215,10 +217,10 @@ static void manifest_read_take_shard(struct manifest_reader *reader)
     if (object != NULL)
         problem = read_shard(reader, object, &nomem);
     else if (!nomem)
-        fail_json(reader, reader->shard_line + why.line - 1, why.text);
+        manifest_read_fail_json(reader, reader->shard_line + why.line - 1, why.text);
     json_decref(object);
     if (nomem)
-        fail_memory(reader);
+        manifest_read_fail_memory(reader);
     else if (problem != NULL)
         manifest_read_fail(reader, MUSTER_E_CORRUPT, problem);
 }
@@ -243,13 +245,13 @@ static bool manifest_read_keep(struct text *text, char c, size_t max)
     return true;
 }
 
-static bool is_space(char c)
+static bool manifest_read_is_space(char c)
 {
     return c == ' ' || c == '\t' || c == '\n' || c == '\r';
 }
 
 /* True: c is a bracket or any other byte outside of strings. */
-static bool is_outside(struct manifest_reader *reader, char c)
+static bool manifest_read_is_outside(struct manifest_reader *reader, char c)
 {
     if (!reader->in_string) {
         reader->in_string = c == '"';
@@ -264,7 +266,7 @@ static bool is_outside(struct manifest_reader *reader, char c)
     return false;
 }
 
-static void count_depth(struct manifest_reader *reader, char c)
+static void manifest_read_count_depth(struct manifest_reader *reader, char c)
 {
     if (c == '{' || c == '[')
         reader->depth++;
@@ -274,7 +276,7 @@ static void count_depth(struct manifest_reader *reader, char c)
 
 /* The key before the colon, as it is spelled: with escapes it is another spelling, which the head's
  * parse refuses. */
-static bool last_is_shards(const struct manifest_reader *reader)
+static bool manifest_read_last_is_shards(const struct manifest_reader *reader)
 {
     static const char key[] = "\"shards\"";
     const size_t size = sizeof key - 1;
@@ -283,16 +285,16 @@ static bool last_is_shards(const struct manifest_reader *reader)
            memcmp(reader->head.bytes + reader->string_at, key, size) == 0;
 }
 
-static void feed_head(struct manifest_reader *reader, char c)
+static void manifest_read_feed_head(struct manifest_reader *reader, char c)
 {
     const bool was_in_string = reader->in_string;
-    const bool outside = is_outside(reader, c);
+    const bool outside = manifest_read_is_outside(reader, c);
 
     if (!manifest_read_keep(&reader->head, c, MANIFEST_HEAD_BYTES_MAX)) {
         if (reader->head.size >= MANIFEST_HEAD_BYTES_MAX)
             reader->head_is_long = true;
         else
-            fail_memory(reader);
+            manifest_read_fail_memory(reader);
         return;
     }
     if (!outside) {
@@ -308,21 +310,21 @@ static void feed_head(struct manifest_reader *reader, char c)
         reader->list_line = reader->line;
         return;
     }
-    count_depth(reader, c);
-    if (!is_space(c))
-        reader->is_shards = c == ':' && reader->depth == 1 && last_is_shards(reader);
+    manifest_read_count_depth(reader, c);
+    if (!manifest_read_is_space(c))
+        reader->is_shards = c == ':' && reader->depth == 1 && manifest_read_last_is_shards(reader);
 }
 
-static void feed_shard(struct manifest_reader *reader, char c)
+static void manifest_read_feed_shard(struct manifest_reader *reader, char c)
 {
-    if (is_outside(reader, c))
-        count_depth(reader, c);
+    if (manifest_read_is_outside(reader, c))
+        manifest_read_count_depth(reader, c);
     if (!manifest_read_keep(&reader->shard, c, MANIFEST_SHARD_BYTES_MAX)) {
         if (reader->shard.size >= MANIFEST_SHARD_BYTES_MAX)
             manifest_read_fail(reader, MUSTER_E_CORRUPT,
                                "has a shard that is larger than its limit");
         else
-            fail_memory(reader);
+            manifest_read_fail_memory(reader);
         return;
     }
     if (reader->depth > 0)
@@ -333,9 +335,9 @@ static void feed_shard(struct manifest_reader *reader, char c)
     reader->depth = 1;
 }
 
-static void feed_list(struct manifest_reader *reader, char c)
+static void manifest_read_feed_list(struct manifest_reader *reader, char c)
 {
-    if (is_space(c))
+    if (manifest_read_is_space(c))
         return;
     if (c == '{' && (reader->comma || !reader->element)) {
         reader->place = PLACE_SHARD;
@@ -344,7 +346,7 @@ static void feed_list(struct manifest_reader *reader, char c)
         reader->depth = 0;
         reader->comma = false;
         reader->element = true;
-        feed_shard(reader, c);
+        manifest_read_feed_shard(reader, c);
     } else if (c == ',' && reader->element && !reader->comma) {
         reader->comma = true;
     } else if (c == ']' && !reader->comma) {
@@ -352,7 +354,7 @@ static void feed_list(struct manifest_reader *reader, char c)
         reader->is_shards = false;
         manifest_read_keep(&reader->head, c, SIZE_MAX);
     } else {
-        fail_json(reader, reader->line, "its list of shards is no list of objects");
+        manifest_read_fail_json(reader, reader->line, "its list of shards is no list of objects");
     }
 }
 
@@ -362,11 +364,11 @@ void manifest_reader_feed(struct manifest_reader *reader, const char *text, size
     sign_feed(reader->parsed->sign, text, size);
     for (size_t i = 0; i < size && !reader->head_is_long; i++) {
         if (reader->place == PLACE_HEAD)
-            feed_head(reader, text[i]);
+            manifest_read_feed_head(reader, text[i]);
         else if (reader->place == PLACE_LIST)
-            feed_list(reader, text[i]);
+            manifest_read_feed_list(reader, text[i]);
         else
-            feed_shard(reader, text[i]);
+            manifest_read_feed_shard(reader, text[i]);
         reader->line += text[i] == '\n';
         reader->list_lines += text[i] == '\n' && reader->place != PLACE_HEAD;
     }
@@ -375,41 +377,47 @@ void manifest_reader_feed(struct manifest_reader *reader, const char *text, size
 /* --- the rest --------------------------------------------------------------------------------- */
 
 /* Older ones have none. */
-static const char *parse_resumed(const json_t *root, struct manifest *m)
+static const char *manifest_read_parse_resumed(const json_t *root, struct manifest *m)
 {
     if (json_object_get(root, "resumed_step") == NULL)
         return NULL;
     m->resumed_known = true;
-    return get_int(root, "resumed_step", &m->resumed_step) ? NULL
-                                                           : "has a resumed_step that is no number";
+    return manifest_read_get_int(root, "resumed_step", &m->resumed_step)
+               ? NULL
+               : "has a resumed_step that is no number";
 }
 
-static const char *parse_database(const json_t *root, struct manifest *m)
+static const char *manifest_read_parse_database(const json_t *root, struct manifest *m)
 {
     const char *text;
     char *end;
 
     if (json_object_get(root, "database") == NULL)
         return NULL;
-    if (!get_text(root, "database", &text) || strlen(text) != 16)
+    if (!manifest_read_get_text(root, "database", &text) || strlen(text) != 16)
         return "has a database that is no number of 16 digits";
     m->database = strtoull(text, &end, 16);
     return *end == '\0' ? NULL : "has a database that is no number of 16 digits";
 }
 
-static const char *parse_head(const json_t *root, struct parsed *parsed, bool *ret_nomem)
+static const char *manifest_read_parse_head(const json_t *root, struct parsed *parsed,
+                                            bool *ret_nomem)
 {
     struct manifest *m = &parsed->manifest;
     const char *layout;
 
-    if (!get_text(root, "job", &m->job) || !get_unsigned(root, "generation", &m->generation) ||
-        !get_unsigned(root, "round", &m->round) || !get_int(root, "step", &m->step) ||
-        !get_text(root, "layout", &layout) || !get_unsigned(root, "world_size", &m->world_size) ||
-        !get_int(root, "epoch", &m->epoch) || !get_int(root, "step_in_epoch", &m->step_in_epoch) ||
-        !get_int(root, "data_position", &m->data_position) ||
-        !get_int(root, "total_run_calls", &m->total_run_calls) ||
-        !get_int(root, "created_unix_ms", &m->created_unix_ms) ||
-        !get_text(root, "cause", &m->cause))
+    if (!manifest_read_get_text(root, "job", &m->job) ||
+        !manifest_read_get_unsigned(root, "generation", &m->generation) ||
+        !manifest_read_get_unsigned(root, "round", &m->round) ||
+        !manifest_read_get_int(root, "step", &m->step) ||
+        !manifest_read_get_text(root, "layout", &layout) ||
+        !manifest_read_get_unsigned(root, "world_size", &m->world_size) ||
+        !manifest_read_get_int(root, "epoch", &m->epoch) ||
+        !manifest_read_get_int(root, "step_in_epoch", &m->step_in_epoch) ||
+        !manifest_read_get_int(root, "data_position", &m->data_position) ||
+        !manifest_read_get_int(root, "total_run_calls", &m->total_run_calls) ||
+        !manifest_read_get_int(root, "created_unix_ms", &m->created_unix_ms) ||
+        !manifest_read_get_text(root, "cause", &m->cause))
         return "lacks a field, or one has the wrong type";
     m->job = arena_strdup(&parsed->arena, m->job);
     m->cause = arena_strdup(&parsed->arena, m->cause);
@@ -419,14 +427,14 @@ static const char *parse_head(const json_t *root, struct parsed *parsed, bool *r
     m->layout = strcmp(layout, wire_layout_name(LAYOUT_REPLICATED)) == 0 ? LAYOUT_REPLICATED
                 : strcmp(layout, wire_layout_name(LAYOUT_SHARDED)) == 0  ? LAYOUT_SHARDED
                                                                          : LAYOUT_NONE;
-    const char *problem = parse_resumed(root, m);
+    const char *problem = manifest_read_parse_resumed(root, m);
 
-    return problem != NULL ? problem : parse_database(root, m);
+    return problem != NULL ? problem : manifest_read_parse_database(root, m);
 }
 
 /* A missing object is none. */
-static const char *parse_object(const json_t *root, const char *key, char **ret_text,
-                                bool *ret_nomem)
+static const char *manifest_read_parse_object(const json_t *root, const char *key, char **ret_text,
+                                              bool *ret_nomem)
 {
     const json_t *value = json_object_get(root, key);
 
@@ -439,12 +447,13 @@ static const char *parse_object(const json_t *root, const char *key, char **ret_
     return *ret_nomem ? "found no memory" : NULL;
 }
 
-static const char *parse_facts(const json_t *root, struct parsed *parsed, bool *ret_nomem)
+static const char *manifest_read_parse_facts(const json_t *root, struct parsed *parsed,
+                                             bool *ret_nomem)
 {
-    const char *problem = parse_object(root, "metrics", &parsed->metrics, ret_nomem);
+    const char *problem = manifest_read_parse_object(root, "metrics", &parsed->metrics, ret_nomem);
 
     if (problem == NULL)
-        problem = parse_object(root, "custom", &parsed->custom, ret_nomem);
+        problem = manifest_read_parse_object(root, "custom", &parsed->custom, ret_nomem);
     parsed->manifest.metrics = parsed->metrics;
     parsed->manifest.custom = parsed->custom;
     return problem;
@@ -452,7 +461,8 @@ static const char *parse_facts(const json_t *root, struct parsed *parsed, bool *
 
 /* A damaged seal must not pass for an older manifest, which had no seal and no member beyond these.
  */
-static const char *seal_problem(const json_t *root, const struct manifest_reader *reader)
+static const char *manifest_read_seal_problem(const json_t *root,
+                                              const struct manifest_reader *reader)
 {
     static const char *const known[] = {"cause",         "created_unix_ms",
                                         "custom",        "data_position",
@@ -475,7 +485,7 @@ static const char *seal_problem(const json_t *root, const struct manifest_reader
 }
 
 /* In another form than its own it would be passed over. */
-static const char *sign_problem(const json_t *root, struct parsed *parsed)
+static const char *manifest_read_sign_problem(const json_t *root, struct parsed *parsed)
 {
     sign_signer(parsed->sign, parsed->signer);
     parsed->manifest.signer = parsed->signer[0] != '\0' ? parsed->signer : NULL;
@@ -495,7 +505,7 @@ static enum muster_status manifest_read_parse_root(const json_t *root,
     bool nomem = false;
     int64_t format;
 
-    if (!get_int(root, "muster_manifest", &format) || format < 1)
+    if (!manifest_read_get_int(root, "muster_manifest", &format) || format < 1)
         return manifest_bad(err, MUSTER_E_CORRUPT, "has no format number");
     if (format > MANIFEST_FORMAT)
         return error_set(err, MUSTER_E_VERSION,
@@ -504,11 +514,11 @@ static enum muster_status manifest_read_parse_root(const json_t *root,
                          (long long)format, MANIFEST_FORMAT);
     if (reader->status != MUSTER_OK)
         return error_pass(err, reader->status, &reader->problem);
-    problem = parse_head(root, parsed, &nomem);
+    problem = manifest_read_parse_head(root, parsed, &nomem);
     if (problem == NULL && (!json_is_array(list) || json_array_size(list) > 0))
         problem = "has no shards";
     if (problem == NULL)
-        problem = parse_facts(root, parsed, &nomem);
+        problem = manifest_read_parse_facts(root, parsed, &nomem);
     if (problem == NULL)
         problem = manifest_head_problem(m);
     if (problem == NULL)
@@ -523,16 +533,17 @@ static enum muster_status manifest_read_parse_root(const json_t *root,
             problem = "has two shards of one rank";
     }
     if (problem == NULL)
-        problem = seal_problem(root, reader);
+        problem = manifest_read_seal_problem(root, reader);
     if (problem == NULL)
-        problem = sign_problem(root, parsed);
+        problem = manifest_read_sign_problem(root, parsed);
     if (problem == NULL)
         return MUSTER_OK;
     return manifest_bad(err, nomem ? MUSTER_E_NOMEM : MUSTER_E_CORRUPT, problem);
 }
 
 /* Its lines are counted as if the shards were still in it. */
-static enum muster_status parse_head_text(struct manifest_reader *reader, struct muster_error *err)
+static enum muster_status manifest_read_parse_head_text(struct manifest_reader *reader,
+                                                        struct muster_error *err)
 {
     json_error_t why;
     bool nomem;
@@ -544,7 +555,7 @@ static enum muster_status parse_head_text(struct manifest_reader *reader, struct
     if (reader->place != PLACE_HEAD)
         return reader->status != MUSTER_OK
                    ? error_pass(err, reader->status, &reader->problem)
-                   : not_json(err, reader->line, "the text ends inside its shards");
+                   : manifest_read_not_json(err, reader->line, "the text ends inside its shards");
     root = json_sure_read(reader->head.size > 0 ? reader->head.bytes : "", reader->head.size, &why,
                           &nomem);
     if (root == NULL && nomem)
@@ -552,11 +563,11 @@ static enum muster_status parse_head_text(struct manifest_reader *reader, struct
     if (root == NULL)
         return reader->status != MUSTER_OK
                    ? error_pass(err, reader->status, &reader->problem)
-                   : not_json(err,
-                              reader->list_line > 0 && why.line > reader->list_line
-                                  ? why.line + reader->list_lines
-                                  : why.line,
-                              why.text);
+                   : manifest_read_not_json(err,
+                                            reader->list_line > 0 && why.line > reader->list_line
+                                                ? why.line + reader->list_lines
+                                                : why.line,
+                                            why.text);
     status = manifest_read_parse_root(root, reader, err);
     json_decref(root);
     return status;
@@ -583,7 +594,7 @@ struct manifest_reader *manifest_reader_create(void)
 enum muster_status manifest_reader_end(struct manifest_reader **reader,
                                        struct manifest **ret_manifest, struct muster_error *err)
 {
-    enum muster_status status = parse_head_text(*reader, err);
+    enum muster_status status = manifest_read_parse_head_text(*reader, err);
 
     if (status == MUSTER_OK) {
         *ret_manifest = &(*reader)->parsed->manifest;
@@ -622,7 +633,7 @@ enum muster_status manifest_parse(const char *text, size_t size, struct manifest
     return manifest_reader_end(&reader, ret_manifest, err);
 }
 
-static bool covers_files(const struct manifest *manifest)
+static bool manifest_read_covers_files(const struct manifest *manifest)
 {
     for (size_t s = 0; s < manifest->shard_count; s++)
         for (size_t i = 0; i < manifest->shards[s].file_count; i++)
@@ -657,7 +668,7 @@ enum muster_status manifest_check_signer(const struct manifest *manifest, const 
                          "its manifest was changed since key %.*s signed it; it is not used: put "
                          "it back from a copy",
                          KEY_SHOWN, signer);
-    if (!covers_files(manifest))
+    if (!manifest_read_covers_files(manifest))
         return error_set(err, MUSTER_E_SIGNATURE,
                          "its manifest is signed, but has checksums of files that anybody can "
                          "forge; " NOT_TAKEN " that cover files");

@@ -38,7 +38,7 @@ struct manifest_text {
 
 /* --- head ----------------------------------------------------------------------------------- */
 
-static bool add_object(json_t *root, const char *key, const char *text)
+static bool manifest_text_add_object(json_t *root, const char *key, const char *text)
 {
     json_error_t why;
     bool nomem;
@@ -48,7 +48,7 @@ static bool add_object(json_t *root, const char *key, const char *text)
     return json_object_set_new(root, key, json_sure_read(text, strlen(text), &why, &nomem)) == 0;
 }
 
-static json_t *head_json(const struct manifest *m)
+static json_t *manifest_text_head_json(const struct manifest *m)
 {
     json_t *root = json_pack(
         "{s:i, s:s, s:I, s:I, s:I, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:s, s:[]}",
@@ -59,7 +59,8 @@ static json_t *head_json(const struct manifest *m)
         (json_int_t)m->data_position, "total_run_calls", (json_int_t)m->total_run_calls,
         "created_unix_ms", (json_int_t)m->created_unix_ms, "cause", m->cause, "shards");
 
-    if (!add_object(root, "metrics", m->metrics) || !add_object(root, "custom", m->custom) ||
+    if (!manifest_text_add_object(root, "metrics", m->metrics) ||
+        !manifest_text_add_object(root, "custom", m->custom) ||
         (m->resumed_known &&
          json_object_set_new(root, "resumed_step", json_integer(m->resumed_step)) != 0) ||
         (m->database != 0 &&
@@ -70,7 +71,7 @@ static json_t *head_json(const struct manifest *m)
     return root;
 }
 
-static const char *head_problem(const struct manifest *m)
+static const char *manifest_text_head_problem(const struct manifest *m)
 {
     const char *problem = manifest_head_problem(m);
 
@@ -82,7 +83,7 @@ static const char *head_problem(const struct manifest *m)
 }
 
 /* At one space, in a line of its own: no other text of the head can look like it. */
-static bool cut_in_two(struct manifest_text *text, char *whole)
+static bool manifest_text_cut_in_two(struct manifest_text *text, char *whole)
 {
     static const char empty[] = "\n \"shards\": []";
     char *at = strstr(whole, empty);
@@ -100,14 +101,14 @@ static bool cut_in_two(struct manifest_text *text, char *whole)
 enum muster_status manifest_text_begin(const struct manifest *head, struct manifest_text **ret_text,
                                        struct muster_error *err)
 {
-    const char *problem = head_problem(head);
+    const char *problem = manifest_text_head_problem(head);
     struct manifest_text *text;
     json_t *root;
     char *whole = NULL;
 
     if (problem != NULL)
         return manifest_bad(err, MUSTER_E_ARGUMENT, problem);
-    root = head_json(head);
+    root = manifest_text_head_json(head);
     if (root != NULL)
         whole = json_sure_write(root, JSON_SORT_KEYS | JSON_INDENT(1));
     json_decref(root);
@@ -115,7 +116,7 @@ enum muster_status manifest_text_begin(const struct manifest *head, struct manif
         return manifest_bad(err, MUSTER_E_ARGUMENT,
                             "holds text that is not UTF-8, or there is no memory");
     text = calloc(1, sizeof *text);
-    if (text == NULL || !cut_in_two(text, whole)) {
+    if (text == NULL || !manifest_text_cut_in_two(text, whole)) {
         if (text == NULL || text->bytes == NULL)
             free(whole);
         manifest_text_destroy(&text);
@@ -158,7 +159,7 @@ static void manifest_text_add(struct manifest_text *text, const char *bytes)
 }
 
 /* A path has no control character and no backslash. */
-static void add_path(struct manifest_text *text, const char *path)
+static void manifest_text_add_path(struct manifest_text *text, const char *path)
 {
     for (; *path != '\0'; path++) {
         if (*path == '"')
@@ -179,7 +180,7 @@ enum muster_status manifest_text_sign(struct manifest_text *text, const struct s
     return MUSTER_OK;
 }
 
-static void sign_so_far(struct manifest_text *text, size_t at_least)
+static void manifest_text_sign_so_far(struct manifest_text *text, size_t at_least)
 {
     if (text->key == NULL || text->size - text->signed_size < at_least)
         return;
@@ -187,19 +188,19 @@ static void sign_so_far(struct manifest_text *text, size_t at_least)
     text->signed_size = text->size;
 }
 
-static void add_signature(struct manifest_text *text)
+static void manifest_text_add_signature(struct manifest_text *text)
 {
     char member[SIGN_BYTES + 1];
 
     if (text->key == NULL)
         return;
-    sign_so_far(text, 0);
+    manifest_text_sign_so_far(text, 0);
     sign_make(text->sign, text->key, member);
     manifest_text_add(text, member);
 }
 
 /* The text behind the last file of the open shard, if one is open. */
-static void close_shard(struct manifest_text *text)
+static void manifest_text_close_shard(struct manifest_text *text)
 {
     if (text->shards == 0)
         return;
@@ -219,7 +220,7 @@ enum muster_status manifest_text_shard(struct manifest_text *text, uint64_t rank
         return manifest_bad(err, MUSTER_E_ARGUMENT, "has a shard of a rank outside its world");
     if (text->shards > 0 && rank <= text->rank)
         return manifest_bad(err, MUSTER_E_ARGUMENT, "has two shards of one rank");
-    close_shard(text);
+    manifest_text_close_shard(text);
     manifest_text_add(text,
                       text->shards == 0 ? "\n  {\n   \"files\": [" : ",\n  {\n   \"files\": [");
     snprintf(text->shard_tail, sizeof text->shard_tail,
@@ -232,7 +233,8 @@ enum muster_status manifest_text_shard(struct manifest_text *text, uint64_t rank
     return MUSTER_OK;
 }
 
-static const char *file_problem(struct manifest_text *text, const struct wire_file *file)
+static const char *manifest_text_file_problem(struct manifest_text *text,
+                                              const struct wire_file *file)
 {
     const char *problem = manifest_file_problem(file, &text->all_bytes);
 
@@ -248,7 +250,7 @@ static const char *file_problem(struct manifest_text *text, const struct wire_fi
 enum muster_status manifest_text_file(struct manifest_text *text, const struct wire_file *file,
                                       struct muster_error *err)
 {
-    const char *problem = file_problem(text, file);
+    const char *problem = manifest_text_file_problem(text, file);
     enum muster_status status;
     char number[64];
 
@@ -263,13 +265,13 @@ enum muster_status manifest_text_file(struct manifest_text *text, const struct w
     manifest_text_add(text, ",\n     \"checksum\": \"");
     manifest_text_add(text, file->checksum);
     manifest_text_add(text, "\",\n     \"path\": \"");
-    add_path(text, file->path);
+    manifest_text_add_path(text, file->path);
     manifest_text_add(text, "\"\n    }");
     snprintf(text->last_path, sizeof text->last_path, "%s", file->path);
     text->files++;
     if (!manifest_checksum_is_strong(file->checksum))
         text->key = NULL;
-    sign_so_far(text, SIGN_EVERY_BYTES);
+    manifest_text_sign_so_far(text, SIGN_EVERY_BYTES);
     return MUSTER_OK;
 }
 
@@ -286,10 +288,10 @@ enum muster_status manifest_text_end(struct manifest_text *text, char **ret_text
         return manifest_bad(err, MUSTER_E_ARGUMENT, problem);
     if (status != MUSTER_OK)
         return status;
-    close_shard(text);
+    manifest_text_close_shard(text);
     manifest_text_add(text, "\n ");
     manifest_text_add(text, text->tail);
-    add_signature(text);
+    manifest_text_add_signature(text);
     seal_make(text->bytes, text->size, seal);
     manifest_text_add(text, seal);
     if (text->size > MANIFEST_BYTES_MAX)

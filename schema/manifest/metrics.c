@@ -14,7 +14,7 @@ bool metric_name_ok(const char *name)
                length;
 }
 
-static json_t *object_of(const char *text)
+static json_t *metrics_object_of(const char *text)
 {
     json_t *root = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
 
@@ -34,7 +34,7 @@ bool metrics_ok(const char *text)
 
     if (*text == '\0')
         return true;
-    if (strlen(text) > METRICS_BYTES_MAX || (root = object_of(text)) == NULL)
+    if (strlen(text) > METRICS_BYTES_MAX || (root = metrics_object_of(text)) == NULL)
         return false;
     json_object_foreach(root, name, value)
     {
@@ -50,7 +50,7 @@ bool custom_ok(const char *text)
 
     if (*text == '\0')
         return true;
-    if (strlen(text) > CUSTOM_BYTES_MAX || (root = object_of(text)) == NULL)
+    if (strlen(text) > CUSTOM_BYTES_MAX || (root = metrics_object_of(text)) == NULL)
         return false;
     json_decref(root);
     return true;
@@ -58,7 +58,7 @@ bool custom_ok(const char *text)
 
 bool metrics_get(const char *text, const char *name, double *ret_value)
 {
-    json_t *root = *text == '\0' ? NULL : object_of(text);
+    json_t *root = *text == '\0' ? NULL : metrics_object_of(text);
     json_t *value = json_object_get(root, name);
     bool found = json_is_number(value);
 

@@ -25,7 +25,7 @@ static void sign_digits(const unsigned char *bytes, size_t size, char *ret_text)
     }
 }
 
-static bool are_digits(const char *text, size_t count)
+static bool sign_are_digits(const char *text, size_t count)
 {
     for (size_t i = 0; i < count; i++)
         if (text[i] == '\0' || strchr("0123456789abcdef", text[i]) == NULL)
@@ -68,7 +68,7 @@ void sign_key_make(const unsigned char seed[SIGN_SEED_BYTES], struct sign_key *r
 
 bool sign_public_ok(const char *text)
 {
-    return strlen(text) == SIGN_PUBLIC_TEXT && are_digits(text, SIGN_PUBLIC_TEXT);
+    return strlen(text) == SIGN_PUBLIC_TEXT && sign_are_digits(text, SIGN_PUBLIC_TEXT);
 }
 
 struct sign *sign_create(void)
@@ -120,8 +120,9 @@ void sign_feed(struct sign *sign, const char *text, size_t size)
 bool sign_is_there(const struct sign *sign)
 {
     return sign->held_size == TAIL_BYTES && memcmp(sign->held, SIGN_BEGIN, PUBLIC_AT) == 0 &&
-           are_digits(sign->held + PUBLIC_AT, SIGN_PUBLIC_TEXT) &&
-           sign->held[DIGITS_AT - 1] == ':' && are_digits(sign->held + DIGITS_AT, SIGN_DIGITS) &&
+           sign_are_digits(sign->held + PUBLIC_AT, SIGN_PUBLIC_TEXT) &&
+           sign->held[DIGITS_AT - 1] == ':' &&
+           sign_are_digits(sign->held + DIGITS_AT, SIGN_DIGITS) &&
            sign->held[SIGN_BYTES - 1] == '"';
 }
 

@@ -13,7 +13,7 @@ struct measured {
 };
 
 /* The worst first; of equals the older. */
-static int by_value(const void *a, const void *b)
+static int keep_by_value(const void *a, const void *b)
 {
     const struct measured *x = a, *y = b;
 
@@ -37,7 +37,7 @@ static bool keep_best(const struct keep_rule *rule, const struct keep_item *item
         else if (rule->unmeasured)
             keep[i] = true;
     }
-    qsort(measured, found, sizeof *measured, by_value);
+    qsort(measured, found, sizeof *measured, keep_by_value);
     for (size_t i = 0; i < found; i++)
         if ((uint64_t)(found - i) <= (uint64_t)rule->number)
             keep[measured[i].index] = true;

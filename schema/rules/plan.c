@@ -15,7 +15,7 @@ void plan_saves_add(struct plan_saves *saves, int64_t ms)
     saves->ms[saves->count++] = ms < 1 ? 1 : ms > INT32_MAX ? INT32_MAX : (uint32_t)ms;
 }
 
-static int ascending(const void *a, const void *b)
+static int plan_ascending(const void *a, const void *b)
 {
     uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
 
@@ -29,7 +29,7 @@ int64_t plan_saves_p95(const struct plan_saves *saves)
     if (saves->count == 0)
         return 0;
     memcpy(sorted, saves->ms, saves->count * sizeof sorted[0]);
-    qsort(sorted, saves->count, sizeof sorted[0], ascending);
+    qsort(sorted, saves->count, sizeof sorted[0], plan_ascending);
     return sorted[(saves->count * 95 + 99) / 100 - 1];
 }
 
@@ -61,12 +61,12 @@ void plan_saves_read(struct plan_saves *saves, const char *text)
 
 #define TIME_MAX_MS ((int64_t)1 << 40) /* 35 years: no sum of a few overflows */
 
-static int64_t bounded(int64_t ms)
+static int64_t plan_bounded(int64_t ms)
 {
     return ms < TIME_MAX_MS ? ms : TIME_MAX_MS;
 }
 
-static int64_t steps_ms(const struct plan_facts *facts, int64_t more)
+static int64_t plan_steps_ms(const struct plan_facts *facts, int64_t more)
 {
     int64_t lag = facts->lag > 0 ? facts->lag : 0, step = facts->step_p95_ms;
 
@@ -79,22 +79,22 @@ int64_t plan_least_ms(const struct plan_facts *facts)
 {
     if (facts->step_p95_ms <= 0 || facts->save_p95_ms <= 0)
         return FREEZE_MS + 2 * MARGIN_MS;
-    return bounded(facts->save_p95_ms) + steps_ms(facts, 1) + PLAN_FREEZE_MS + MARGIN_MS;
+    return plan_bounded(facts->save_p95_ms) + plan_steps_ms(facts, 1) + PLAN_FREEZE_MS + MARGIN_MS;
 }
 
-static int64_t save_ms(const struct plan_facts *facts)
+static int64_t plan_save_ms(const struct plan_facts *facts)
 {
-    return facts->save_p95_ms > 0 ? bounded(facts->save_p95_ms) : PLAN_SAVE_MS;
+    return facts->save_p95_ms > 0 ? plan_bounded(facts->save_p95_ms) : PLAN_SAVE_MS;
 }
 
-static int64_t reserve_ms(const struct plan_facts *facts)
+static int64_t plan_reserve_ms(const struct plan_facts *facts)
 {
-    int64_t save = save_ms(facts);
+    int64_t save = plan_save_ms(facts);
     int64_t reserve =
-        (5 * save + 1) / 2 + steps_ms(facts, 2) + FREEZE_MS + MARGIN_MS + PLAN_SPARE_MS;
+        (5 * save + 1) / 2 + plan_steps_ms(facts, 2) + FREEZE_MS + MARGIN_MS + PLAN_SPARE_MS;
     if (facts->alone)
         return reserve - FREEZE_MS;
-    int64_t restart = save + steps_ms(facts, 1) + PLAN_RESTART_MS + PLAN_FREEZE_MS + MARGIN_MS;
+    int64_t restart = save + plan_steps_ms(facts, 1) + PLAN_RESTART_MS + PLAN_FREEZE_MS + MARGIN_MS;
     int64_t share = (facts->grace_ms - reserve) / PLAN_RESTART_SHARE;
 
     if (restart > reserve && share > 0)
@@ -109,7 +109,7 @@ struct plan plan_make(const struct plan_facts *facts)
 
     if (facts->at_once || facts->deadline_boot_ms == 0)
         return plan;
-    plan.reserve_ms = facts->trained ? reserve_ms(facts) : plan_least_ms(facts);
+    plan.reserve_ms = facts->trained ? plan_reserve_ms(facts) : plan_least_ms(facts);
     plan.basis = (facts->step_p95_ms > 0 ? PLAN_KNOWS_STEP : 0) |
                  (facts->save_p95_ms > 0 ? PLAN_KNOWS_SAVE : 0) |
                  (facts->trained ? PLAN_KNOWS_TRAINED : 0);

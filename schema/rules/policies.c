@@ -16,7 +16,7 @@ struct words {
     const char *end;
 };
 
-static bool next_word(struct words *words, char *ret_word, size_t size)
+static bool policies_next_word(struct words *words, char *ret_word, size_t size)
 {
     const char *from = words->at;
     size_t length = 0;
@@ -31,24 +31,24 @@ static bool next_word(struct words *words, char *ret_word, size_t size)
     return true;
 }
 
-static bool at_end(const struct words *words)
+static bool policies_at_end(const struct words *words)
 {
     return words->at == words->end && (words->end[-1] != ' ');
 }
 
-static bool next_number(struct words *words, int64_t least, int64_t *ret_number)
+static bool policies_next_number(struct words *words, int64_t least, int64_t *ret_number)
 {
     char word[24];
     char *end;
 
-    if (!next_word(words, word, sizeof word) || strspn(word, "0123456789") != strlen(word) ||
-        strlen(word) > 19)
+    if (!policies_next_word(words, word, sizeof word) ||
+        strspn(word, "0123456789") != strlen(word) || strlen(word) > 19)
         return false;
     *ret_number = strtoll(word, &end, 10);
     return *end == '\0' && *ret_number >= least && *ret_number <= POLICY_NUMBER_MAX;
 }
 
-static bool is_digit(char c)
+static bool policies_is_digit(char c)
 {
     return c >= '0' && c <= '9';
 }
@@ -57,58 +57,63 @@ bool policy_trash_ok(const char *name)
 {
     size_t length = strlen(name);
 
-    return length >= 1 && length <= FILE_PATH_MAX - 64 && name[0] != '.' && !is_digit(name[0]) &&
-           !is_digit(name[length - 1]) && strcmp(name, MANIFEST_FILE_NAME) != 0 &&
+    return length >= 1 && length <= FILE_PATH_MAX - 64 && name[0] != '.' &&
+           !policies_is_digit(name[0]) && !policies_is_digit(name[length - 1]) &&
+           strcmp(name, MANIFEST_FILE_NAME) != 0 &&
            strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-") ==
                length;
 }
 
 /* --- keep: parse ------------------------------------------------------------------------------ */
 
-static bool parse_every(struct words *words, struct keep_rule *rule)
+static bool policies_parse_every(struct words *words, struct keep_rule *rule)
 {
     char word[8];
 
-    if (!next_number(words, 1, &rule->number))
+    if (!policies_next_number(words, 1, &rule->number))
         return false;
-    if (at_end(words))
+    if (policies_at_end(words))
         return true;
-    if (!next_word(words, word, sizeof word))
+    if (!policies_next_word(words, word, sizeof word))
         return false;
     if (strcmp(word, "from") == 0) {
-        if (!next_number(words, 0, &rule->from))
+        if (!policies_next_number(words, 0, &rule->from))
             return false;
-        if (at_end(words))
+        if (policies_at_end(words))
             return true;
-        if (!next_word(words, word, sizeof word))
+        if (!policies_next_word(words, word, sizeof word))
             return false;
     }
-    return strcmp(word, "most") == 0 && next_number(words, 1, &rule->most);
+    return strcmp(word, "most") == 0 && policies_next_number(words, 1, &rule->most);
 }
 
-static bool parse_best(struct words *words, struct keep_rule *rule)
+static bool policies_parse_best(struct words *words, struct keep_rule *rule)
 {
     char word[16];
 
-    if (!next_number(words, 0, &rule->number) || !next_word(words, word, sizeof word))
+    if (!policies_next_number(words, 0, &rule->number) ||
+        !policies_next_word(words, word, sizeof word))
         return false;
     rule->greatest = strcmp(word, "greatest") == 0;
     if (!rule->greatest && strcmp(word, "least") != 0)
         return false;
-    if (!next_word(words, rule->metric, sizeof rule->metric) || !metric_name_ok(rule->metric))
+    if (!policies_next_word(words, rule->metric, sizeof rule->metric) ||
+        !metric_name_ok(rule->metric))
         return false;
-    if (at_end(words))
+    if (policies_at_end(words))
         return true;
-    rule->unmeasured = next_word(words, word, sizeof word) && strcmp(word, "unmeasured") == 0;
+    rule->unmeasured =
+        policies_next_word(words, word, sizeof word) && strcmp(word, "unmeasured") == 0;
     return rule->unmeasured;
 }
 
-static bool parse_steps(struct words *words, struct keep_rule *rule, struct keep_policies *policies)
+static bool policies_parse_steps(struct words *words, struct keep_rule *rule,
+                                 struct keep_policies *policies)
 {
     rule->steps_first = policies->steps_count;
-    while (!at_end(words)) {
+    while (!policies_at_end(words)) {
         if (policies->steps_count == POLICY_STEPS_MAX ||
-            !next_number(words, 0, &policies->steps[policies->steps_count]))
+            !policies_next_number(words, 0, &policies->steps[policies->steps_count]))
             return false;
         policies->steps_count++;
         rule->steps_count++;
@@ -125,30 +130,30 @@ static const struct {
                   {"every-ms", KEEP_EVERY_MS, 1}, {"steps", KEEP_STEPS, 0},
                   {"last-ms", KEEP_LAST_MS, 0},   {"closest", KEEP_CLOSEST, 1}};
 
-static bool parse_keep_rule(struct words *words, struct keep_policies *policies)
+static bool policies_parse_keep_rule(struct words *words, struct keep_policies *policies)
 {
     struct keep_rule *rule = &policies->rules[policies->count];
     char word[16];
     bool good = false;
 
     memset(rule, 0, sizeof *rule);
-    if (!next_word(words, word, sizeof word))
+    if (!policies_next_word(words, word, sizeof word))
         return false;
     for (size_t i = 0; i < sizeof keep_words / sizeof *keep_words; i++) {
         if (strcmp(word, keep_words[i].word) != 0)
             continue;
         rule->kind = keep_words[i].kind;
         if (rule->kind == KEEP_EVERY || rule->kind == KEEP_CLOSEST)
-            good = parse_every(words, rule);
+            good = policies_parse_every(words, rule);
         else if (rule->kind == KEEP_BEST)
-            good = parse_best(words, rule);
+            good = policies_parse_best(words, rule);
         else if (rule->kind == KEEP_STEPS)
-            good = parse_steps(words, rule, policies);
+            good = policies_parse_steps(words, rule, policies);
         else
-            good = next_number(words, keep_words[i].least, &rule->number);
+            good = policies_next_number(words, keep_words[i].least, &rule->number);
     }
     policies->count++;
-    return good && at_end(words);
+    return good && policies_at_end(words);
 }
 
 /* --- save: parse ------------------------------------------------------------------------------ */
@@ -163,7 +168,7 @@ static const struct {
                   {"young-daly", SAVE_RULE_YOUNG_DALY, 0, 0},
                   {"first", SAVE_RULE_FIRST, 0, 0}};
 
-static bool has_number(enum save_rule_kind kind)
+static bool policies_has_number(enum save_rule_kind kind)
 {
     for (size_t i = 0; i < sizeof save_words / sizeof *save_words; i++)
         if (save_words[i].kind == kind)
@@ -171,30 +176,31 @@ static bool has_number(enum save_rule_kind kind)
     return false;
 }
 
-static bool parse_save_rule(struct words *words, struct save_policies *policies)
+static bool policies_parse_save_rule(struct words *words, struct save_policies *policies)
 {
     struct save_rule *rule = &policies->rules[policies->count];
     char word[16];
     bool good = false;
 
     memset(rule, 0, sizeof *rule);
-    if (!next_word(words, word, sizeof word))
+    if (!policies_next_word(words, word, sizeof word))
         return false;
     for (size_t i = 0; i < sizeof save_words / sizeof *save_words; i++) {
         if (strcmp(word, save_words[i].word) != 0)
             continue;
         rule->kind = save_words[i].kind;
-        good = save_words[i].most == 0 || (next_number(words, save_words[i].least, &rule->number) &&
-                                           rule->number <= save_words[i].most);
+        good = save_words[i].most == 0 ||
+               (policies_next_number(words, save_words[i].least, &rule->number) &&
+                rule->number <= save_words[i].most);
     }
     policies->count++;
-    return good && at_end(words);
+    return good && policies_at_end(words);
 }
 
 /* --- lists ------------------------------------------------------------------------------------ */
 
-static enum muster_status bad_rule(const char *list, const char *from, size_t length,
-                                   const char *why, struct muster_error *err)
+static enum muster_status policies_bad_rule(const char *list, const char *from, size_t length,
+                                            const char *why, struct muster_error *err)
 {
     return error_set(err, MUSTER_E_ARGUMENT, "the %s policies say \"%.*s\": %s", list,
                      (int)(length > 100 ? 100 : length), from, why);
@@ -223,14 +229,16 @@ enum muster_status keep_policies_parse(const char *text, struct keep_policies *r
         const char *end = rule_end(from, &next);
         struct words words = {from, end};
         if (found.count == POLICIES_MAX)
-            return bad_rule("keep", from, (size_t)(end - from), "these are too many rules", err);
-        if (from == end || !parse_keep_rule(&words, &found))
-            return bad_rule("keep", from, (size_t)(end - from),
-                            "not a rule such as \"latest 2\", \"every 100\", \"near 100\", "
-                            "\"closest 100 most 5\", \"every-ms 3600000\", \"best 3 least loss\", "
-                            "\"steps 1 5\", "
-                            "\"last-ms 3600000\"",
-                            err);
+            return policies_bad_rule("keep", from, (size_t)(end - from), "these are too many rules",
+                                     err);
+        if (from == end || !policies_parse_keep_rule(&words, &found))
+            return policies_bad_rule(
+                "keep", from, (size_t)(end - from),
+                "not a rule such as \"latest 2\", \"every 100\", \"near 100\", "
+                "\"closest 100 most 5\", \"every-ms 3600000\", \"best 3 least loss\", "
+                "\"steps 1 5\", "
+                "\"last-ms 3600000\"",
+                err);
     }
     *ret = found;
     return MUSTER_OK;
@@ -246,12 +254,14 @@ enum muster_status save_policies_parse(const char *text, struct save_policies *r
         const char *end = rule_end(from, &next);
         struct words words = {from, end};
         if (found.count == POLICIES_MAX)
-            return bad_rule("save", from, (size_t)(end - from), "these are too many rules", err);
-        if (from == end || !parse_save_rule(&words, &found))
-            return bad_rule("save", from, (size_t)(end - from),
-                            "not a rule such as \"period-ms 600000\", \"continuous-ms 0\", "
-                            "\"overhead-ppm 20000\", \"young-daly\", \"first\"",
-                            err);
+            return policies_bad_rule("save", from, (size_t)(end - from), "these are too many rules",
+                                     err);
+        if (from == end || !policies_parse_save_rule(&words, &found))
+            return policies_bad_rule(
+                "save", from, (size_t)(end - from),
+                "not a rule such as \"period-ms 600000\", \"continuous-ms 0\", "
+                "\"overhead-ppm 20000\", \"young-daly\", \"first\"",
+                err);
     }
     *ret = found;
     return MUSTER_OK;
@@ -282,8 +292,8 @@ static void policies_add(struct text *text, const char *format, ...)
         text->used += (size_t)length;
 }
 
-static void add_keep_rule(struct text *text, const struct keep_policies *policies,
-                          const struct keep_rule *rule)
+static void policies_add_keep_rule(struct text *text, const struct keep_policies *policies,
+                                   const struct keep_rule *rule)
 {
     for (size_t i = 0; i < sizeof keep_words / sizeof *keep_words; i++)
         if (keep_words[i].kind == rule->kind)
@@ -310,7 +320,7 @@ enum muster_status keep_policies_text(const struct keep_policies *policies,
     ret_text[0] = '\0';
     for (size_t i = 0; i < policies->count && i < POLICIES_MAX; i++) {
         policies_add(&text, "%s", i > 0 ? "; " : "");
-        add_keep_rule(&text, policies, &policies->rules[i]);
+        policies_add_keep_rule(&text, policies, &policies->rules[i]);
     }
     if (text.full)
         return error_set(err, MUSTER_E_ARGUMENT, "the keep policies are longer than %d bytes",
@@ -330,7 +340,7 @@ enum muster_status save_policies_text(const struct save_policies *policies,
         for (size_t k = 0; k < sizeof save_words / sizeof *save_words; k++)
             if (save_words[k].kind == policies->rules[i].kind)
                 policies_add(&text, "%s", save_words[k].word);
-        if (has_number(policies->rules[i].kind))
+        if (policies_has_number(policies->rules[i].kind))
             policies_add(&text, " %" PRId64, policies->rules[i].number);
     }
     if (text.full)

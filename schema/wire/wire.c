@@ -63,7 +63,7 @@ struct span {
 
 /* The table's entry of a type, or NULL. The struct of each message goes by the name `self` inside
  * its case, because the field macros are not told which message they stand in. */
-static const struct message *message_of(unsigned type)
+static const struct message *wire_message_of(unsigned type)
 {
     switch (type) {
 #define MSG(TYPE, number, heading, lower, ...)                                       \
@@ -82,7 +82,7 @@ static const struct message *message_of(unsigned type)
 
 /* Field lists, in the order of the wire, as in wire.def. */
 /* clang-format off */
-static const struct fields *head_of(enum direction direction)
+static const struct fields *wire_head_of(enum direction direction)
 {
     static const struct field up[] = {
 #define self struct wire_up
@@ -105,7 +105,7 @@ static const struct fields *head_of(enum direction direction)
     return &heads[direction];
 }
 
-static const struct fields *entry_of(uint8_t entry)
+static const struct fields *wire_entry_of(uint8_t entry)
 {
     static const struct field member[] = {
 #define self struct wire_member
@@ -164,7 +164,7 @@ static const struct fields *entry_of(uint8_t entry)
 /* clang-format on */
 
 /* Every union member begins where the union does. */
-static unsigned char *body_of(struct wire_msg *msg)
+static unsigned char *wire_body_of(struct wire_msg *msg)
 {
     return (unsigned char *)&msg->u;
 }
@@ -176,7 +176,7 @@ struct sink {
     size_t left;
 };
 
-static int sink_write(void *data, const char *bytes, size_t size)
+static int wire_sink_write(void *data, const char *bytes, size_t size)
 {
     struct sink *sink = data;
 
@@ -188,10 +188,10 @@ static int sink_write(void *data, const char *bytes, size_t size)
     return 0;
 }
 
-static bool put_fields(msgpack_packer *packer, const struct fields *fields,
-                       const unsigned char *from);
+static bool wire_put_fields(msgpack_packer *packer, const struct fields *fields,
+                            const unsigned char *from);
 
-static bool put_string(msgpack_packer *packer, const char *text, uint64_t max)
+static bool wire_put_string(msgpack_packer *packer, const char *text, uint64_t max)
 {
     size_t size = text == NULL ? 0 : strnlen(text, max + 1);
 
@@ -199,28 +199,30 @@ static bool put_string(msgpack_packer *packer, const char *text, uint64_t max)
            (size == 0 || msgpack_pack_str_body(packer, text, size) == 0);
 }
 
-static bool put_raw(msgpack_packer *packer, const struct span *bytes, uint64_t max)
+static bool wire_put_raw(msgpack_packer *packer, const struct span *bytes, uint64_t max)
 {
     return bytes->count <= max && msgpack_pack_bin(packer, bytes->count) == 0 &&
            (bytes->count == 0 || msgpack_pack_bin_body(packer, bytes->at, bytes->count) == 0);
 }
 
-static bool put_list(msgpack_packer *packer, const struct span *list, const struct field *field)
+static bool wire_put_list(msgpack_packer *packer, const struct span *list,
+                          const struct field *field)
 {
-    const struct fields *entry = entry_of(field->entry);
+    const struct fields *entry = wire_entry_of(field->entry);
     const unsigned char *at = list->at;
 
     if (list->count > field->max || msgpack_pack_array(packer, list->count) != 0)
         return false;
     for (size_t i = 0; i < list->count; i++, at += entry->size_bytes)
-        if (msgpack_pack_array(packer, entry->count) != 0 || !put_fields(packer, entry, at))
+        if (msgpack_pack_array(packer, entry->count) != 0 || !wire_put_fields(packer, entry, at))
             return false;
     return true;
 }
 
 /* Fields are read by memcpy: `at` is a struct seen through the table, and the compiler makes a
  * plain load of it. */
-static bool put_field(msgpack_packer *packer, const struct field *field, const unsigned char *at)
+static bool wire_put_field(msgpack_packer *packer, const struct field *field,
+                           const unsigned char *at)
 {
     struct span span;
     const char *text;
@@ -240,22 +242,22 @@ static bool put_field(msgpack_packer *packer, const struct field *field, const u
         return (yes ? msgpack_pack_true(packer) : msgpack_pack_false(packer)) == 0;
     case FIELD_S:
         memcpy(&text, at, sizeof text);
-        return put_string(packer, text, field->max);
+        return wire_put_string(packer, text, field->max);
     case FIELD_R:
         memcpy(&span, at, sizeof span);
-        return put_raw(packer, &span, field->max);
+        return wire_put_raw(packer, &span, field->max);
     case FIELD_L:
         memcpy(&span, at, sizeof span);
-        return put_list(packer, &span, field);
+        return wire_put_list(packer, &span, field);
     }
     return false;
 }
 
-static bool put_fields(msgpack_packer *packer, const struct fields *fields,
-                       const unsigned char *from)
+static bool wire_put_fields(msgpack_packer *packer, const struct fields *fields,
+                            const unsigned char *from)
 {
     for (uint32_t i = 0; i < fields->count; i++)
-        if (!put_field(packer, &fields->items[i], from + fields->items[i].offset))
+        if (!wire_put_field(packer, &fields->items[i], from + fields->items[i].offset))
             return false;
     return true;
 }
@@ -276,7 +278,7 @@ void wire_set_left(struct wire_msg *msg, int64_t deadline_boot_ms, int64_t now_b
 
 size_t wire_encode(const struct wire_msg *msg, uint8_t *buffer, size_t capacity)
 {
-    const struct message *message = message_of(msg->type);
+    const struct message *message = wire_message_of(msg->type);
     size_t limit = capacity < WIRE_EVENT_MAX ? capacity : WIRE_EVENT_MAX;
     struct sink sink = {buffer, limit};
     const struct fields *head;
@@ -285,13 +287,14 @@ size_t wire_encode(const struct wire_msg *msg, uint8_t *buffer, size_t capacity)
 
     if (message == NULL)
         return 0;
-    head = head_of(message->direction);
+    head = wire_head_of(message->direction);
     head_from = message->direction == UP ? (const void *)&msg->up : (const void *)&msg->down;
-    msgpack_packer_init(&packer, &sink, sink_write);
+    msgpack_packer_init(&packer, &sink, wire_sink_write);
     if (msgpack_pack_array(&packer, 2u + head->count + message->body.count) != 0 ||
         msgpack_pack_uint64(&packer, WIRE_VERSION) != 0 ||
-        msgpack_pack_uint64(&packer, msg->type) != 0 || !put_fields(&packer, head, head_from) ||
-        !put_fields(&packer, &message->body, (const unsigned char *)&msg->u))
+        msgpack_pack_uint64(&packer, msg->type) != 0 ||
+        !wire_put_fields(&packer, head, head_from) ||
+        !wire_put_fields(&packer, &message->body, (const unsigned char *)&msg->u))
         return 0;
     return limit - sink.left;
 }
@@ -313,18 +316,19 @@ static enum muster_status wire_refuse(const struct reader *reader, const struct 
                      field->name, what);
 }
 
-static enum muster_status refuse_memory(const struct reader *reader, const struct field *field)
+static enum muster_status wire_refuse_memory(const struct reader *reader, const struct field *field)
 {
     return error_set(reader->err, MUSTER_E_NOMEM,
                      "message %s: no room for field %s: the memory limit of one batch is reached",
                      reader->message, field->name);
 }
 
-static enum muster_status get_fields(struct reader *reader, const struct fields *fields,
-                                     const msgpack_object *from, uint32_t count, unsigned char *to);
+static enum muster_status wire_get_fields(struct reader *reader, const struct fields *fields,
+                                          const msgpack_object *from, uint32_t count,
+                                          unsigned char *to);
 
-static enum muster_status get_string(struct reader *reader, const struct field *field,
-                                     const msgpack_object *from, unsigned char *to)
+static enum muster_status wire_get_string(struct reader *reader, const struct field *field,
+                                          const msgpack_object *from, unsigned char *to)
 {
     const char *text = "";
     size_t size;
@@ -340,15 +344,15 @@ static enum muster_status get_string(struct reader *reader, const struct field *
     if (size > 0) {
         copy = arena_strndup(reader->arena, from->via.str.ptr, size);
         if (copy == NULL)
-            return refuse_memory(reader, field);
+            return wire_refuse_memory(reader, field);
         text = copy;
     }
     memcpy(to, &text, sizeof text);
     return MUSTER_OK;
 }
 
-static enum muster_status get_raw(struct reader *reader, const struct field *field,
-                                  const msgpack_object *from, unsigned char *to)
+static enum muster_status wire_get_raw(struct reader *reader, const struct field *field,
+                                       const msgpack_object *from, unsigned char *to)
 {
     struct span span = {"", 0};
     void *copy;
@@ -361,7 +365,7 @@ static enum muster_status get_raw(struct reader *reader, const struct field *fie
     if (span.count > 0) {
         copy = arena_alloc(reader->arena, span.count);
         if (copy == NULL)
-            return refuse_memory(reader, field);
+            return wire_refuse_memory(reader, field);
         memcpy(copy, from->via.bin.ptr, span.count);
         span.at = copy;
     }
@@ -369,10 +373,10 @@ static enum muster_status get_raw(struct reader *reader, const struct field *fie
     return MUSTER_OK;
 }
 
-static enum muster_status get_list(struct reader *reader, const struct field *field,
-                                   const msgpack_object *from, unsigned char *to)
+static enum muster_status wire_get_list(struct reader *reader, const struct field *field,
+                                        const msgpack_object *from, unsigned char *to)
 {
-    const struct fields *entry = entry_of(field->entry);
+    const struct fields *entry = wire_entry_of(field->entry);
     struct span span = {NULL, 0};
     enum muster_status status = MUSTER_OK;
     unsigned char *at;
@@ -386,7 +390,7 @@ static enum muster_status get_list(struct reader *reader, const struct field *fi
         return MUSTER_OK; /* the struct was zeroed */
     at = arena_alloc(reader->arena, span.count * entry->size_bytes);
     if (at == NULL)
-        return refuse_memory(reader, field);
+        return wire_refuse_memory(reader, field);
     span.at = at;
     reader->list = field->name;
     for (size_t i = 0; i < span.count && status == MUSTER_OK; i++, at += entry->size_bytes) {
@@ -396,15 +400,15 @@ static enum muster_status get_list(struct reader *reader, const struct field *fi
             return error_set(reader->err, MUSTER_E_PROTOCOL,
                              "message %s: entry %zu of field %s is not a list", reader->message, i,
                              field->name);
-        status = get_fields(reader, entry, item->via.array.ptr, item->via.array.size, at);
+        status = wire_get_fields(reader, entry, item->via.array.ptr, item->via.array.size, at);
     }
     reader->list = NULL;
     memcpy(to, &span, sizeof span);
     return status;
 }
 
-static enum muster_status get_integer(struct reader *reader, const struct field *field,
-                                      const msgpack_object *from, unsigned char *to)
+static enum muster_status wire_get_integer(struct reader *reader, const struct field *field,
+                                           const msgpack_object *from, unsigned char *to)
 {
     if (from->type != MSGPACK_OBJECT_POSITIVE_INTEGER &&
         from->type != MSGPACK_OBJECT_NEGATIVE_INTEGER)
@@ -415,8 +419,8 @@ static enum muster_status get_integer(struct reader *reader, const struct field 
     return MUSTER_OK;
 }
 
-static enum muster_status get_field(struct reader *reader, const struct field *field,
-                                    const msgpack_object *from, unsigned char *to)
+static enum muster_status wire_get_field(struct reader *reader, const struct field *field,
+                                         const msgpack_object *from, unsigned char *to)
 {
     switch ((enum field_kind)field->kind) {
     case FIELD_U:
@@ -432,21 +436,22 @@ static enum muster_status get_field(struct reader *reader, const struct field *f
         memcpy(to, &from->via.boolean, sizeof(bool));
         return MUSTER_OK;
     case FIELD_I:
-        return get_integer(reader, field, from, to);
+        return wire_get_integer(reader, field, from, to);
     case FIELD_S:
-        return get_string(reader, field, from, to);
+        return wire_get_string(reader, field, from, to);
     case FIELD_R:
-        return get_raw(reader, field, from, to);
+        return wire_get_raw(reader, field, from, to);
     case FIELD_L:
-        return get_list(reader, field, from, to);
+        return wire_get_list(reader, field, from, to);
     }
     return wire_refuse(reader, field, "is of no known kind");
 }
 
 /* `to` is zeroed. Elements beyond the table are a newer sender's and are skipped; fields that an
  * older sender did not have stay zero, and strings become "". */
-static enum muster_status get_fields(struct reader *reader, const struct fields *fields,
-                                     const msgpack_object *from, uint32_t count, unsigned char *to)
+static enum muster_status wire_get_fields(struct reader *reader, const struct fields *fields,
+                                          const msgpack_object *from, uint32_t count,
+                                          unsigned char *to)
 {
     static const char *const empty = "";
     static const struct span empty_raw = {"", 0};
@@ -454,7 +459,7 @@ static enum muster_status get_fields(struct reader *reader, const struct fields 
 
     for (uint32_t i = 0; i < there; i++) {
         const struct field *field = &fields->items[i];
-        enum muster_status status = get_field(reader, field, &from[i], to + field->offset);
+        enum muster_status status = wire_get_field(reader, field, &from[i], to + field->offset);
 
         if (status != MUSTER_OK)
             return status;
@@ -468,8 +473,8 @@ static enum muster_status get_fields(struct reader *reader, const struct fields 
     return MUSTER_OK;
 }
 
-static enum muster_status get_message(const msgpack_object *frame, struct arena *arena,
-                                      struct wire_msg *msg, struct muster_error *err)
+static enum muster_status wire_get_message(const msgpack_object *frame, struct arena *arena,
+                                           struct wire_msg *msg, struct muster_error *err)
 {
     const msgpack_object *items = frame->via.array.ptr;
     uint32_t count = frame->via.array.size;
@@ -484,28 +489,29 @@ static enum muster_status get_message(const msgpack_object *frame, struct arena 
         items[1].type != MSGPACK_OBJECT_POSITIVE_INTEGER)
         return error_set(err, MUSTER_E_PROTOCOL,
                          "a frame does not begin with protocol version and message type");
-    message = items[1].via.u64 <= WIRE_TYPE_MAX ? message_of((unsigned)items[1].via.u64) : NULL;
+    message =
+        items[1].via.u64 <= WIRE_TYPE_MAX ? wire_message_of((unsigned)items[1].via.u64) : NULL;
     if (message == NULL)
         return error_set(err, MUSTER_E_PROTOCOL, "message type %llu is not known",
                          (unsigned long long)items[1].via.u64);
     msg->type = (enum wire_type)items[1].via.u64;
-    head = head_of(message->direction);
+    head = wire_head_of(message->direction);
     head_to = message->direction == UP ? (void *)&msg->up : (void *)&msg->down;
     reader.message = message->name;
     if (count - 2 < head->count)
         return error_set(err, MUSTER_E_PROTOCOL, "message %s: its head is not complete",
                          message->name);
-    status = get_fields(&reader, head, items + 2, head->count, head_to);
+    status = wire_get_fields(&reader, head, items + 2, head->count, head_to);
     if (status != MUSTER_OK)
         return status;
-    return get_fields(&reader, &message->body, items + 2 + head->count, count - 2 - head->count,
-                      body_of(msg));
+    return wire_get_fields(&reader, &message->body, items + 2 + head->count,
+                           count - 2 - head->count, wire_body_of(msg));
 }
 
 /* The version is read before the scan: whatever another version's frames hold, its sender is to
  * hear E_VERSION. True: the version is ours, or there is none to read. */
-static bool version_ok(const uint8_t *frame, size_t size, struct wire_msg *ret_msg,
-                       struct muster_error *err)
+static bool wire_version_ok(const uint8_t *frame, size_t size, struct wire_msg *ret_msg,
+                            struct muster_error *err)
 {
     uint64_t numbers[2]; /* version, type */
     size_t count = wire_peek(frame, size, numbers, 2);
@@ -536,7 +542,7 @@ enum muster_status wire_decode(const uint8_t *frame, size_t size, struct arena *
     if (size > WIRE_EVENT_MAX)
         return error_set(err, MUSTER_E_PROTOCOL, "a frame of %zu bytes is larger than %d", size,
                          WIRE_EVENT_MAX);
-    if (!version_ok(frame, size, ret_msg, err))
+    if (!wire_version_ok(frame, size, ret_msg, err))
         return MUSTER_E_VERSION;
     wrong = wire_scan(frame, size, &items_count);
     if (wrong != NULL)
@@ -547,7 +553,7 @@ enum muster_status wire_decode(const uint8_t *frame, size_t size, struct arena *
         return error_set(err, MUSTER_E_NOMEM, "no memory to decode a frame of %zu bytes", size);
     unpacked = msgpack_unpack((const char *)frame, size, &offset, &zone, &root);
     if (unpacked == MSGPACK_UNPACK_SUCCESS)
-        status = get_message(&root, arena, &msg, err);
+        status = wire_get_message(&root, arena, &msg, err);
     else if (unpacked == MSGPACK_UNPACK_NOMEM_ERROR)
         status = error_set(err, MUSTER_E_NOMEM, "no memory to decode a frame of %zu bytes", size);
     else
@@ -561,11 +567,11 @@ enum muster_status wire_decode(const uint8_t *frame, size_t size, struct arena *
 
 /* --- copy ------------------------------------------------------------------------------------- */
 
-static bool copy_fields(const struct fields *fields, unsigned char *to, struct arena *arena);
+static bool wire_copy_fields(const struct fields *fields, unsigned char *to, struct arena *arena);
 
-static bool copy_span(struct span *span, const struct field *field, struct arena *arena)
+static bool wire_copy_span(struct span *span, const struct field *field, struct arena *arena)
 {
-    const struct fields *entry = field->kind == FIELD_L ? entry_of(field->entry) : NULL;
+    const struct fields *entry = field->kind == FIELD_L ? wire_entry_of(field->entry) : NULL;
     size_t entry_bytes = entry == NULL ? 1 : entry->size_bytes;
     unsigned char *copy;
 
@@ -577,13 +583,13 @@ static bool copy_span(struct span *span, const struct field *field, struct arena
     memcpy(copy, span->at, span->count * entry_bytes);
     span->at = copy;
     for (size_t i = 0; entry != NULL && i < span->count; i++)
-        if (!copy_fields(entry, copy + i * entry_bytes, arena))
+        if (!wire_copy_fields(entry, copy + i * entry_bytes, arena))
             return false;
     return true;
 }
 
 /* `to` is already a flat copy; what it points to is replaced by copies. */
-static bool copy_fields(const struct fields *fields, unsigned char *to, struct arena *arena)
+static bool wire_copy_fields(const struct fields *fields, unsigned char *to, struct arena *arena)
 {
     for (uint32_t i = 0; i < fields->count; i++) {
         const struct field *field = &fields->items[i];
@@ -599,7 +605,7 @@ static bool copy_fields(const struct fields *fields, unsigned char *to, struct a
             memcpy(at, &text, sizeof text);
         } else if (field->kind == FIELD_R || field->kind == FIELD_L) {
             memcpy(&span, at, sizeof span);
-            if (!copy_span(&span, field, arena))
+            if (!wire_copy_span(&span, field, arena))
                 return false;
             memcpy(at, &span, sizeof span);
         }
@@ -609,12 +615,12 @@ static bool copy_fields(const struct fields *fields, unsigned char *to, struct a
 
 bool wire_copy(struct wire_msg *ret_copy, const struct wire_msg *msg, struct arena *arena)
 {
-    const struct message *message = message_of(msg->type);
+    const struct message *message = wire_message_of(msg->type);
     struct wire_msg copy = *msg;
 
-    if (!copy_fields(head_of(UP), (unsigned char *)&copy.up, arena) ||
-        !copy_fields(head_of(DOWN), (unsigned char *)&copy.down, arena) ||
-        (message != NULL && !copy_fields(&message->body, body_of(&copy), arena)))
+    if (!wire_copy_fields(wire_head_of(UP), (unsigned char *)&copy.up, arena) ||
+        !wire_copy_fields(wire_head_of(DOWN), (unsigned char *)&copy.down, arena) ||
+        (message != NULL && !wire_copy_fields(&message->body, wire_body_of(&copy), arena)))
         return false;
     *ret_copy = copy;
     return true;
@@ -624,7 +630,7 @@ bool wire_copy(struct wire_msg *ret_copy, const struct wire_msg *msg, struct are
 
 bool wire_is_up(unsigned type)
 {
-    const struct message *message = message_of(type);
+    const struct message *message = wire_message_of(type);
 
     return message != NULL && message->direction == UP;
 }
@@ -641,7 +647,7 @@ bool wire_is_task(unsigned type)
 
 const char *wire_type_name(unsigned type)
 {
-    const struct message *message = message_of(type);
+    const struct message *message = wire_message_of(type);
 
     return message == NULL ? "unknown" : message->name;
 }

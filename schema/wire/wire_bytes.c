@@ -8,7 +8,7 @@
 /* --- strings ---------------------------------------------------------------------------------- */
 
 /* The bytes of the character that begins at text[0], or 0: not UTF-8 (RFC 3629), or NUL. */
-static size_t utf8_character(const unsigned char *text, size_t size)
+static size_t wire_utf8_character(const unsigned char *text, size_t size)
 {
     unsigned char lead = text[0];
     unsigned char low = 0x80; /* bounds of the second byte: no overlong form, no surrogate */
@@ -41,7 +41,7 @@ bool wire_utf8_ok(const char *text, size_t size)
     size_t length;
 
     for (size_t left = size; left > 0; left -= length, at += length) {
-        length = utf8_character(at, left);
+        length = wire_utf8_character(at, left);
         if (length == 0)
             return false;
     }
@@ -64,7 +64,7 @@ char *wire_text_fit(struct arena *arena, const char *text, size_t max)
     if (copy == NULL)
         return NULL;
     for (size_t at = 0; at < size;) {
-        size_t length = utf8_character((const unsigned char *)text + at, size - at);
+        size_t length = wire_utf8_character((const unsigned char *)text + at, size - at);
         size_t wide = length ? length : 1;
         if (used + wide > max)
             break;
@@ -100,7 +100,7 @@ struct shape {
     uint8_t mask;
 };
 
-static struct shape shape_of(uint8_t first)
+static struct shape wire_shape_of(uint8_t first)
 {
     static const struct shape shapes[0xe0 - 0xc0] = {
         /* nil, false, true */
@@ -139,7 +139,7 @@ static struct shape shape_of(uint8_t first)
     return shapes[first - 0xc0];
 }
 
-static uint64_t big_endian(const uint8_t *bytes, size_t size)
+static uint64_t wire_big_endian(const uint8_t *bytes, size_t size)
 {
     uint64_t value = 0;
 
@@ -149,7 +149,7 @@ static uint64_t big_endian(const uint8_t *bytes, size_t size)
 }
 
 /* One item; NULL, or what is wrong with it. An array is only opened: its elements come next. */
-static const char *scan_item(struct scan *scan)
+static const char *wire_scan_item(struct scan *scan)
 {
     uint8_t first;
     struct shape shape;
@@ -160,7 +160,7 @@ static const char *scan_item(struct scan *scan)
     if (++scan->items > WIRE_ITEMS_MAX)
         return "it has too many items";
     first = scan->frame[scan->at++];
-    shape = shape_of(first);
+    shape = wire_shape_of(first);
     if (shape.token == TOKEN_REFUSED)
         return "it holds a map, a float, an extension or no msgpack at all";
     if (shape.extra > scan->size - scan->at)
@@ -169,7 +169,7 @@ static const char *scan_item(struct scan *scan)
     if (shape.token == TOKEN_PLAIN)
         return NULL;
     length = shape.extra == 0 ? first & shape.mask
-                              : big_endian(scan->frame + scan->at - shape.extra, shape.extra);
+                              : wire_big_endian(scan->frame + scan->at - shape.extra, shape.extra);
     if (length > scan->size - scan->at) /* an element takes a byte at least */
         return "a length in it is larger than what is left of it";
     if (shape.token == TOKEN_BYTES) {
@@ -183,9 +183,9 @@ static const char *scan_item(struct scan *scan)
 }
 
 /* One item, and the ends of the lists that it is the last of. */
-static const char *scan_step(struct scan *scan)
+static const char *wire_scan_step(struct scan *scan)
 {
-    const char *wrong = scan_item(scan);
+    const char *wrong = wire_scan_item(scan);
 
     while (wrong == NULL && scan->depth > 0 && --scan->left[scan->depth - 1] == 0)
         scan->depth--;
@@ -197,7 +197,7 @@ const char *wire_scan(const uint8_t *frame, size_t size, uint32_t *ret_items)
     struct scan scan = {.frame = frame, .size = size};
 
     do {
-        const char *wrong = scan_step(&scan);
+        const char *wrong = wire_scan_step(&scan);
 
         if (wrong != NULL)
             return wrong;
@@ -212,13 +212,13 @@ bool wire_element(const uint8_t *frame, size_t size, size_t index, size_t *ret_a
     uint32_t items;
     size_t at = 0;
 
-    if (wire_scan(frame, size, &items) != NULL || scan_step(&scan) != NULL || scan.depth == 0 ||
-        index >= scan.left[0])
+    if (wire_scan(frame, size, &items) != NULL || wire_scan_step(&scan) != NULL ||
+        scan.depth == 0 || index >= scan.left[0])
         return false;
     for (size_t i = 0; i <= index; i++) {
         at = scan.at;
         for (uint64_t left = scan.left[0]; scan.left[0] == left;)
-            (void)scan_step(&scan);
+            (void)wire_scan_step(&scan);
     }
     *ret_at = at;
     *ret_end = scan.at;
@@ -228,7 +228,7 @@ bool wire_element(const uint8_t *frame, size_t size, size_t index, size_t *ret_a
 /* --- a frame's first numbers ------------------------------------------------------------------ */
 
 /* An unsigned integer in any of its five forms at *at; moves *at behind it. */
-static bool peek_unsigned(const uint8_t *frame, size_t size, size_t *at, uint64_t *ret_value)
+static bool wire_peek_unsigned(const uint8_t *frame, size_t size, size_t *at, uint64_t *ret_value)
 {
     uint8_t first;
     size_t extra;
@@ -239,19 +239,19 @@ static bool peek_unsigned(const uint8_t *frame, size_t size, size_t *at, uint64_
     extra = first < 0x80 ? 0 : (size_t)1 << (first & 3);
     if ((first >= 0x80 && (first < 0xcc || first > 0xcf)) || extra > size - *at - 1)
         return false;
-    *ret_value = extra == 0 ? first : big_endian(frame + *at + 1, extra);
+    *ret_value = extra == 0 ? first : wire_big_endian(frame + *at + 1, extra);
     *at += 1 + extra;
     return true;
 }
 
 size_t wire_peek(const uint8_t *frame, size_t size, uint64_t *ret_numbers, size_t count)
 {
-    struct shape shape = shape_of(size > 0 ? frame[0] : 0);
+    struct shape shape = wire_shape_of(size > 0 ? frame[0] : 0);
     size_t at = (size_t)1 + shape.extra;
     size_t got = 0;
 
     while (shape.token == TOKEN_ARRAY && got < count &&
-           peek_unsigned(frame, size, &at, &ret_numbers[got]))
+           wire_peek_unsigned(frame, size, &at, &ret_numbers[got]))
         got++;
     return got;
 }

@@ -69,7 +69,7 @@ void wire_job_name_clean(char *name)
         name[0] = '_';
 }
 
-static uint64_t mix(uint64_t x) /* splitmix64's finisher */
+static uint64_t wire_mix(uint64_t x) /* splitmix64's finisher */
 {
     x ^= x >> 30;
     x *= 0xbf58476d1ce4e5b9u;
@@ -80,7 +80,7 @@ static uint64_t mix(uint64_t x) /* splitmix64's finisher */
 
 uint64_t wire_round_nonce_add(uint64_t sum, const struct wire_member *member)
 {
-    return sum + mix(mix(member->rank + 1) ^ member->incarnation);
+    return sum + wire_mix(wire_mix(member->rank + 1) ^ member->incarnation);
 }
 
 uint64_t wire_round_nonce(const struct wire_member *members, size_t count)
