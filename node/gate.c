@@ -8,7 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-static size_t page_bytes(void)
+static size_t gate_page_bytes(void)
 {
     return (size_t)sysconf(_SC_PAGESIZE);
 }
@@ -16,14 +16,14 @@ static size_t page_bytes(void)
 enum muster_status gate_create(struct gate **ret_gate, struct muster_error *err)
 {
     struct gate *gate =
-        mmap(NULL, page_bytes(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        mmap(NULL, gate_page_bytes(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
     if (gate == MAP_FAILED)
         return error_set_code(err, MUSTER_E_NOMEM, errno,
                               "no memory for the step counter: %s; free memory or raise the limit",
                               strerror(errno));
     /* Linux before 4.14 and some sandboxes cannot wipe: then every call asks for the process id. */
-    if (madvise(gate, page_bytes(), MADV_WIPEONFORK) != 0)
+    if (madvise(gate, gate_page_bytes(), MADV_WIPEONFORK) != 0)
         gate->ask_pid = (int32_t)getpid();
     gate->due = INT64_MAX;
     atomic_store(&gate->word, GATE_CLOSED);
@@ -36,7 +36,7 @@ void gate_destroy(struct gate **gate)
 {
     if (*gate == NULL)
         return;
-    munmap(*gate, page_bytes());
+    munmap(*gate, gate_page_bytes());
     *gate = NULL;
 }
 

@@ -58,7 +58,7 @@ struct link {
 };
 
 /* libzmq aborts when it cannot make its descriptors, so see first whether they are to be had. */
-static enum muster_status check_descriptors(int needed, struct muster_error *err)
+static enum muster_status link_check_descriptors(int needed, struct muster_error *err)
 {
     int fds[DESCRIPTORS_OF_LINK];
     int count = 0, code = 0;
@@ -82,7 +82,7 @@ static enum muster_status check_descriptors(int needed, struct muster_error *err
 
 /* --- one socket ------------------------------------------------------------------------------- */
 
-static bool set(void *socket, int option, int value)
+static bool link_set(void *socket, int option, int value)
 {
     return zmq_setsockopt(socket, option, &value, sizeof value) == 0;
 }
@@ -94,24 +94,27 @@ static bool link_get_fd(void *socket, int *ret_fd)
     return zmq_getsockopt(socket, ZMQ_FD, ret_fd, &size) == 0;
 }
 
-static bool set_options(const struct link *link, const struct half *half)
+static bool link_set_options(const struct link *link, const struct half *half)
 {
     void *socket = half->socket;
     int64_t frame_max = WIRE_EVENT_MAX + WIRE_SEAL;
-    bool ok = set(socket, ZMQ_LINGER, SOCKET_LINGER_MS) && set(socket, ZMQ_SNDHWM, 1000) &&
-              set(socket, ZMQ_RCVHWM, 1000) && set(socket, ZMQ_RECONNECT_IVL, -1) &&
-              set(socket, ZMQ_HANDSHAKE_IVL, HANDSHAKE_MS) && set(socket, ZMQ_TCP_KEEPALIVE, 1) &&
-              set(socket, ZMQ_TCP_KEEPALIVE_IDLE, 30) && set(socket, ZMQ_TCP_KEEPALIVE_INTVL, 10) &&
-              set(socket, ZMQ_TCP_KEEPALIVE_CNT, 3) && set(socket, ZMQ_TCP_MAXRT, TCP_MAXRT_MS) &&
-              set(socket, ZMQ_IPV6, strchr(half->endpoint, '[') != NULL) &&
-              zmq_setsockopt(socket, ZMQ_MAXMSGSIZE, &frame_max, sizeof frame_max) == 0;
+    bool ok =
+        link_set(socket, ZMQ_LINGER, SOCKET_LINGER_MS) && link_set(socket, ZMQ_SNDHWM, 1000) &&
+        link_set(socket, ZMQ_RCVHWM, 1000) && link_set(socket, ZMQ_RECONNECT_IVL, -1) &&
+        link_set(socket, ZMQ_HANDSHAKE_IVL, HANDSHAKE_MS) &&
+        link_set(socket, ZMQ_TCP_KEEPALIVE, 1) && link_set(socket, ZMQ_TCP_KEEPALIVE_IDLE, 30) &&
+        link_set(socket, ZMQ_TCP_KEEPALIVE_INTVL, 10) &&
+        link_set(socket, ZMQ_TCP_KEEPALIVE_CNT, 3) &&
+        link_set(socket, ZMQ_TCP_MAXRT, TCP_MAXRT_MS) &&
+        link_set(socket, ZMQ_IPV6, strchr(half->endpoint, '[') != NULL) &&
+        zmq_setsockopt(socket, ZMQ_MAXMSGSIZE, &frame_max, sizeof frame_max) == 0;
 
     if (ok && half->type == ZMQ_DEALER) /* nothing queues up for a broker that is not there */
-        return set(socket, ZMQ_IMMEDIATE, 1);
+        return link_set(socket, ZMQ_IMMEDIATE, 1);
     return ok && zmq_setsockopt(socket, ZMQ_SUBSCRIBE, link->topic, link->topic_size) == 0;
 }
 
-static bool watch_connection(struct link *link, struct half *half)
+static bool link_watch_connection(struct link *link, struct half *half)
 {
     const int events = ZMQ_EVENT_HANDSHAKE_SUCCEEDED | ZMQ_EVENT_CLOSED | ZMQ_EVENT_DISCONNECTED |
                        ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL | ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL |
@@ -122,12 +125,12 @@ static bool watch_connection(struct link *link, struct half *half)
     if (socket_monitor(half->socket, name, events) != 0)
         return false;
     half->monitor = zmq_socket(link->context, ZMQ_PAIR);
-    return half->monitor != NULL && set(half->monitor, ZMQ_LINGER, 0) &&
+    return half->monitor != NULL && link_set(half->monitor, ZMQ_LINGER, 0) &&
            socket_connect(half->monitor, name) == 0 &&
            link_get_fd(half->monitor, &half->monitor_fd);
 }
 
-static void half_close(struct half *half)
+static void link_half_close(struct half *half)
 {
     if (half->socket != NULL) {
         zmq_socket_monitor(half->socket, NULL, 0);
@@ -141,7 +144,7 @@ static void half_close(struct half *half)
 
 /* Up to a fifth less than RECONNECT_MS, so that the nodes of a job do not all come in the same
  * instant; for all addresses together. xorshift64: a stream of our own. */
-static int64_t next_pause_ms(struct link *link)
+static int64_t link_next_pause_ms(struct link *link)
 {
     link->jitter ^= link->jitter << 13;
     link->jitter ^= link->jitter >> 7;
@@ -150,7 +153,7 @@ static int64_t next_pause_ms(struct link *link)
            (int64_t)link->brokers.count;
 }
 
-static void half_hear(struct link *link, struct half *half)
+static void link_half_hear(struct link *link, struct half *half)
 {
     zmq_msg_t part;
     uint16_t event;
@@ -167,13 +170,13 @@ static void half_hear(struct link *link, struct half *half)
                 link_heard(link);
         } else if (half->up || half->retry_mono_ms - clock_ms(CLOCK_MONOTONIC) > RECONNECT_MS) {
             half->up = false; /* the first word of a broken connection; others may follow */
-            half->retry_mono_ms = clock_ms(CLOCK_MONOTONIC) + next_pause_ms(link);
+            half->retry_mono_ms = clock_ms(CLOCK_MONOTONIC) + link_next_pause_ms(link);
         }
     }
     zmq_msg_close(&part);
 }
 
-static enum muster_status endpoint_fails(const struct half *half, struct muster_error *err)
+static enum muster_status link_endpoint_fails(const struct half *half, struct muster_error *err)
 {
     int code = zmq_errno();
 
@@ -185,7 +188,8 @@ static enum muster_status endpoint_fails(const struct half *half, struct muster_
 }
 
 /* On failure there is no socket. */
-static enum muster_status half_open(struct link *link, struct half *half, struct muster_error *err)
+static enum muster_status link_half_open(struct link *link, struct half *half,
+                                         struct muster_error *err)
 {
     enum muster_status status = MUSTER_OK;
 
@@ -196,26 +200,27 @@ static enum muster_status half_open(struct link *link, struct half *half, struct
     if (half->socket != NULL)
         status = link_key_use(half->socket, half->endpoint, link->key_path, err);
     if (status == MUSTER_OK &&
-        (half->socket == NULL || !set_options(link, half) || !watch_connection(link, half) ||
-         !link_get_fd(half->socket, &half->fd) ||
+        (half->socket == NULL || !link_set_options(link, half) ||
+         !link_watch_connection(link, half) || !link_get_fd(half->socket, &half->fd) ||
          socket_connect(half->socket, half->endpoint) != 0))
-        status = endpoint_fails(half, err);
+        status = link_endpoint_fails(half, err);
     if (status == MUSTER_OK)
-        half_hear(link, half); /* a monitor that was never read says nothing by its descriptor */
+        link_half_hear(link,
+                       half); /* a monitor that was never read says nothing by its descriptor */
     else
-        half_close(half);
+        link_half_close(half);
     return status;
 }
 
 /* A socket's descriptor tells of what came since the socket was last touched; what is there
  * already, only the socket itself. */
-static bool has_frame(const struct half *half)
+static bool link_has_frame(const struct half *half)
 {
     return half->socket != NULL && socket_has_frame(half->socket);
 }
 
 /* When to open it again. */
-static int64_t half_ends_ms(const struct link *link, const struct half *half)
+static int64_t link_half_ends_ms(const struct link *link, const struct half *half)
 {
     if (!half->up)
         return half->retry_mono_ms;
@@ -227,27 +232,28 @@ static void link_next(struct link *link)
 {
     if (link->brokers.count < 2)
         return;
-    half_close(&link->sub);
+    link_half_close(&link->sub);
     link->sub.wanted = false;
     link->at = (link->at + 1) % link->brokers.count;
     memcpy(link->dealer.endpoint, link->brokers.address[link->at], sizeof link->dealer.endpoint);
 }
 
 /* A process that did not run has not listened: what came meanwhile is heard first. */
-static void half_mend(struct link *link, struct half *half)
+static void link_half_mend(struct link *link, struct half *half)
 {
     if (!half->wanted)
         return;
     if (half->told || !half->up)
-        half_hear(link, half);
-    if (clock_ms(CLOCK_MONOTONIC) < half_ends_ms(link, half) || (half->up && has_frame(half)))
+        link_half_hear(link, half);
+    if (clock_ms(CLOCK_MONOTONIC) < link_half_ends_ms(link, half) ||
+        (half->up && link_has_frame(half)))
         return;
-    half_close(half);
+    link_half_close(half);
     if (half == &link->dealer)
         link_next(link);
-    if (check_descriptors(DESCRIPTORS_OF_SOCKET, NULL) != MUSTER_OK ||
-        half_open(link, half, NULL) != MUSTER_OK)
-        half->retry_mono_ms = clock_ms(CLOCK_MONOTONIC) + next_pause_ms(link);
+    if (link_check_descriptors(DESCRIPTORS_OF_SOCKET, NULL) != MUSTER_OK ||
+        link_half_open(link, half, NULL) != MUSTER_OK)
+        half->retry_mono_ms = clock_ms(CLOCK_MONOTONIC) + link_next_pause_ms(link);
 }
 
 /* --- both ------------------------------------------------------------------------------------- */
@@ -261,28 +267,28 @@ static enum muster_status link_start(struct link *link, struct muster_error *err
     zmq_ctx_set(link->context, ZMQ_BLOCKY, 0);
     zmq_ctx_set(link->context, ZMQ_IO_THREADS, 1);
     link->dealer.wanted = true;
-    return half_open(link, &link->dealer, err);
+    return link_half_open(link, &link->dealer, err);
 }
 
 #ifdef MUSTER_FAIL_POINTS
-static void read_switches(struct link *link)
+static void link_read_switches(struct link *link)
 {
     const char *text = getenv("MUSTER_TEST_SUB_DROP");
 
     link->drop_every = text != NULL ? (unsigned)strtoul(text, NULL, 10) : 0;
 }
 
-static bool dropped(struct link *link)
+static bool link_dropped(struct link *link)
 {
     return link->drop_every != 0 && ++link->event_count % link->drop_every == 0;
 }
 #else
-static void read_switches(struct link *link)
+static void link_read_switches(struct link *link)
 {
     (void)link;
 }
 
-static bool dropped(struct link *link)
+static bool link_dropped(struct link *link)
 {
     (void)link;
     return false;
@@ -302,7 +308,7 @@ enum muster_status link_open(const char *brokers, const char *job, struct link *
                          JOB_NAME_MAX);
     status = brokers_read(brokers, &list, err);
     if (status == MUSTER_OK)
-        status = check_descriptors(DESCRIPTORS_OF_LINK, err);
+        status = link_check_descriptors(DESCRIPTORS_OF_LINK, err);
     if (status != MUSTER_OK)
         return status;
     link = calloc(1, sizeof *link);
@@ -319,7 +325,7 @@ enum muster_status link_open(const char *brokers, const char *job, struct link *
     link->jitter =
         ((uint64_t)getpid() << 32 | (uint64_t)clock_ms(CLOCK_MONOTONIC)) ^ (uintptr_t)link;
     link->jitter |= 1;
-    read_switches(link);
+    link_read_switches(link);
     if (link_key_path() != NULL && (link->key_path = strdup(link_key_path())) == NULL)
         status = error_set(err, MUSTER_E_NOMEM, "no memory to connect to the broker; free some");
     else
@@ -339,8 +345,8 @@ void link_close(struct link **link)
         return;
     *link = NULL;
     zmq_msg_close(&l->frame);
-    half_close(&l->dealer);
-    half_close(&l->sub);
+    link_half_close(&l->dealer);
+    link_half_close(&l->sub);
     if (l->context != NULL)
         socket_end(l->context);
     free(l->key_path);
@@ -359,10 +365,10 @@ enum muster_status link_subscribe(struct link *link, const char *endpoint, struc
                          endpoint, link->dealer.endpoint);
     if (link->sub.wanted && strcmp(link->sub.endpoint, resolved) == 0)
         return MUSTER_OK;
-    half_close(&link->sub);
+    link_half_close(&link->sub);
     memcpy(link->sub.endpoint, resolved, sizeof resolved);
     link->sub.wanted = true;
-    status = half_open(link, &link->sub, err);
+    status = link_half_open(link, &link->sub, err);
     link->sub.wanted = status == MUSTER_OK;
     return status;
 }
@@ -388,7 +394,7 @@ bool link_send(struct link *link, const void *frame, size_t size)
 }
 
 /* Reads over the rest of a message; true if there was any. */
-static bool skip_parts(struct link *link, void *socket)
+static bool link_skip_parts(struct link *link, void *socket)
 {
     bool any = false;
 
@@ -400,15 +406,15 @@ static bool skip_parts(struct link *link, void *socket)
     return any;
 }
 
-static bool receive_command(struct link *link)
+static bool link_receive_command(struct link *link)
 {
     while (link->dealer.socket != NULL && socket_receive(link->dealer.socket, &link->frame))
-        if (!skip_parts(link, link->dealer.socket))
+        if (!link_skip_parts(link, link->dealer.socket))
             return true;
     return false;
 }
 
-static bool receive_event(struct link *link)
+static bool link_receive_event(struct link *link)
 {
     void *sub = link->sub.socket;
 
@@ -417,7 +423,7 @@ static bool receive_event(struct link *link)
                     memcmp(zmq_msg_data(&link->frame), link->topic, link->topic_size) == 0 &&
                     zmq_msg_more(&link->frame) && socket_receive(sub, &link->frame);
 
-        if (!skip_parts(link, sub) && ours && !dropped(link))
+        if (!link_skip_parts(link, sub) && ours && !link_dropped(link))
             return true;
     }
     return false;
@@ -429,18 +435,19 @@ const uint8_t *link_receive(struct link *link, size_t *ret_size)
 
     link->dealer_turn = !link->dealer_turn; /* a flood on one socket does not hide the other */
     if (link->dealer_turn)
-        got = receive_command(link) || receive_event(link);
+        got = link_receive_command(link) || link_receive_event(link);
     else
-        got = receive_event(link) || receive_command(link);
+        got = link_receive_event(link) || link_receive_command(link);
     if (!got)
         return NULL;
     *ret_size = zmq_msg_size(&link->frame);
     return zmq_msg_data(&link->frame);
 }
 
-static int64_t until_retry_ms(const struct link *link, const struct half *half, int64_t timeout_ms)
+static int64_t link_until_retry_ms(const struct link *link, const struct half *half,
+                                   int64_t timeout_ms)
 {
-    int64_t left_ms = half_ends_ms(link, half) - clock_ms(CLOCK_MONOTONIC);
+    int64_t left_ms = link_half_ends_ms(link, half) - clock_ms(CLOCK_MONOTONIC);
 
     if (!half->wanted || left_ms >= timeout_ms)
         return timeout_ms;
@@ -459,7 +466,8 @@ bool link_wait(struct link *link, int wake_fd, int64_t timeout_ms)
             (struct pollfd){.fd = halves[i]->socket != NULL ? halves[i]->fd : -1, .events = POLLIN};
         items[3 + i] = (struct pollfd){
             .fd = halves[i]->monitor != NULL ? halves[i]->monitor_fd : -1, .events = POLLIN};
-        timeout_ms = has_frame(halves[i]) ? 0 : until_retry_ms(link, halves[i], timeout_ms);
+        timeout_ms =
+            link_has_frame(halves[i]) ? 0 : link_until_retry_ms(link, halves[i], timeout_ms);
     }
     if (timeout_ms > INT_MAX)
         timeout_ms = INT_MAX;
@@ -467,7 +475,7 @@ bool link_wait(struct link *link, int wake_fd, int64_t timeout_ms)
         items[0].revents = items[3].revents = items[4].revents = 0;
     for (size_t i = 0; i < 2; i++) {
         halves[i]->told = items[3 + i].revents != 0;
-        half_mend(link, halves[i]);
+        link_half_mend(link, halves[i]);
     }
     return items[0].revents != 0;
 }

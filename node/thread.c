@@ -33,7 +33,7 @@ int thread_start(pthread_t *ret_thread, void *(*run)(void *arg), void *arg)
 #ifdef __SANITIZE_THREAD__
 /* TSan of gcc 12 does not know pthread_clockjoin_np: all that a joined thread ever did looks like a
  * race there. */
-static int join_until(pthread_t thread, const struct timespec *until)
+static int thread_join_until(pthread_t thread, const struct timespec *until)
 {
     const struct timespec nap = {.tv_nsec = 1000000};
     struct timespec now = thread_time_after(0);
@@ -48,7 +48,7 @@ static int join_until(pthread_t thread, const struct timespec *until)
     return code;
 }
 #else
-static int join_until(pthread_t thread, const struct timespec *until)
+static int thread_join_until(pthread_t thread, const struct timespec *until)
 {
     return pthread_clockjoin_np(thread, NULL, CLOCK_MONOTONIC, until);
 }
@@ -58,7 +58,7 @@ bool thread_join(pthread_t thread, int64_t limit_ms)
 {
     struct timespec until = thread_time_after(limit_ms); /* the wall clock may be set back */
 
-    if (join_until(thread, &until) == 0)
+    if (thread_join_until(thread, &until) == 0)
         return true;
     pthread_detach(thread); /* what is left of it goes with it, should it ever end */
     return false;

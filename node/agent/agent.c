@@ -18,7 +18,7 @@
 #define WRITER_LOOK_MS 20
 
 /* Mutex free. The training thread's step does not return: nobody else can end the process. */
-static void exit_if_wanted(struct agent *agent)
+static void agent_exit_if_wanted(struct agent *agent)
 {
     if (!agent->exit_wanted)
         return;
@@ -34,7 +34,7 @@ static void exit_if_wanted(struct agent *agent)
     _exit(agent->exit_restart ? agent->options.member.restart_code : EXIT_FAILURE);
 }
 
-static int64_t sleep_ms(const struct agent *agent)
+static int64_t agent_sleep_ms(const struct agent *agent)
 {
     int64_t until = agent->now_boot_ms + AGENT_POLL_MS;
     int64_t wakeup = agent->faulted ? until : member_wakeup_boot_ms(agent->core);
@@ -45,7 +45,7 @@ static int64_t sleep_ms(const struct agent *agent)
 }
 
 /* Before the frames: they may be of that connection. */
-static void feed_connection(struct agent *agent)
+static void agent_feed_connection(struct agent *agent)
 {
     uint64_t connections = link_connections(agent->link);
 
@@ -58,7 +58,7 @@ static void feed_connection(struct agent *agent)
 /* One pass, mutex held. Posts first: a training thread waits for them. The state before the frames:
  * one of them may be its end. Frames before the tick: silence is judged only after the sockets were
  * drained. Returns how long to sleep. */
-static int64_t pass(struct agent *agent)
+static int64_t agent_pass(struct agent *agent)
 {
     bool more = false;
 
@@ -66,7 +66,7 @@ static int64_t pass(struct agent *agent)
     agent_feed_posts(agent);
     agent_tell_saving(agent);
     if (!agent->faulted) {
-        feed_connection(agent);
+        agent_feed_connection(agent);
         more = agent_feed_frames(agent);
     }
     agent_feed_notices(agent);
@@ -74,10 +74,10 @@ static int64_t pass(struct agent *agent)
         agent_feed(agent, &(struct member_input){.kind = MEMBER_TICK});
     agent->passes++;
     pthread_cond_broadcast(&agent->changed);
-    return more || agent->first_post != NULL ? 0 : sleep_ms(agent);
+    return more || agent->first_post != NULL ? 0 : agent_sleep_ms(agent);
 }
 
-static bool is_stopped(struct agent *agent)
+static bool agent_is_stopped(struct agent *agent)
 {
     bool stop;
 
@@ -97,11 +97,11 @@ static void agent_sleep_until_woken(struct agent *agent, int64_t timeout_ms)
 }
 
 /* A HELLO that is sent before the connection is there is lost until its resending. */
-static void await_connection(struct agent *agent)
+static void agent_await_connection(struct agent *agent)
 {
     int64_t until_ms = clock_ms(CLOCK_MONOTONIC) + CONNECT_PATIENCE_MS, left_ms;
 
-    while (!link_is_up(agent->link) && !is_stopped(agent) &&
+    while (!link_is_up(agent->link) && !agent_is_stopped(agent) &&
            (left_ms = until_ms - clock_ms(CLOCK_MONOTONIC)) > 0)
         agent_sleep_until_woken(agent, left_ms);
 }
@@ -111,21 +111,21 @@ static void *agent_run(void *arg)
     struct agent *agent = arg;
     int64_t timeout_ms;
 
-    await_connection(agent);
+    agent_await_connection(agent);
     agent->connections = link_connections(agent->link);
     pthread_mutex_lock(&agent->mutex);
     agent->now_boot_ms = clock_ms(CLOCK_BOOTTIME);
     agent_feed(agent, &(struct member_input){.kind = MEMBER_TICK});
     while (!agent->stop) {
-        timeout_ms = pass(agent);
+        timeout_ms = agent_pass(agent);
         pthread_mutex_unlock(&agent->mutex);
-        exit_if_wanted(agent);
+        agent_exit_if_wanted(agent);
         agent_sleep_until_woken(agent, timeout_ms);
         pthread_mutex_lock(&agent->mutex);
     }
     agent_feed_posts(agent); /* what the writer did last */
     pthread_mutex_unlock(&agent->mutex);
-    exit_if_wanted(agent);
+    agent_exit_if_wanted(agent);
     link_close(&agent->link);
     return NULL;
 }
@@ -183,7 +183,7 @@ static enum muster_status agent_start(struct agent *agent, struct muster_error *
     return status;
 }
 
-static void set_up(struct agent *agent, const struct agent_options *options)
+static void agent_set_up(struct agent *agent, const struct agent_options *options)
 {
     agent->options = *options;
     if (!role_is_trainer(options->member.role)) /* the ranks say when to save, nobody else */
@@ -197,7 +197,7 @@ static void set_up(struct agent *agent, const struct agent_options *options)
 }
 
 /* The threads that give notices, and those that call the user. */
-static enum muster_status start_sources(struct agent *agent, struct muster_error *err)
+static enum muster_status agent_start_sources(struct agent *agent, struct muster_error *err)
 {
     const struct agent_options *o = &agent->options;
     const struct tell_hooks hooks = {
@@ -227,7 +227,7 @@ enum muster_status agent_open(const struct agent_options *options, struct agent 
 
     if (agent == NULL)
         return error_set(err, MUSTER_E_NOMEM, "no memory for the node; free some");
-    set_up(agent, options);
+    agent_set_up(agent, options);
     status = agent_allocate(agent, options, err);
     if (status == MUSTER_OK) {
         agent->view = *member_get_view(agent->core);
@@ -241,7 +241,7 @@ enum muster_status agent_open(const struct agent_options *options, struct agent 
     if (status == MUSTER_OK)
         writer_set_names(agent->writer, &options->save.names);
     if (status == MUSTER_OK)
-        status = start_sources(agent, err);
+        status = agent_start_sources(agent, err);
     if (status == MUSTER_OK)
         status = agent_start(agent, err);
     if (status == MUSTER_OK)
@@ -263,7 +263,7 @@ int64_t agent_last_wait_ms(const struct agent *agent, int64_t most_ms)
     return left_ms > AGENT_LEAST_MS ? left_ms : AGENT_LEAST_MS;
 }
 
-static int64_t last_wait_ms(struct agent *agent, int64_t most_ms)
+static int64_t agent_wait_left_ms(struct agent *agent, int64_t most_ms)
 {
     int64_t wait_ms;
 
@@ -275,7 +275,7 @@ static int64_t last_wait_ms(struct agent *agent, int64_t most_ms)
 
 /* Its last outcome is to reach the broker while the agent's thread is there. False: it does not
  * end. */
-static bool await_writer(struct agent *agent)
+static bool agent_await_writer(struct agent *agent)
 {
     struct agent_patience patience = {0};
     int64_t until_ms;
@@ -293,15 +293,15 @@ static bool await_writer(struct agent *agent)
 }
 
 /* agent_leave has waited for what is written. */
-static bool end_behind(struct agent *agent)
+static bool agent_end_writer_behind(struct agent *agent)
 {
-    int64_t limit_ms = agent->behind_left ? 0 : last_wait_ms(agent, AGENT_CLOSE_MS);
+    int64_t limit_ms = agent->behind_left ? 0 : agent_wait_left_ms(agent, AGENT_CLOSE_MS);
 
     return behind_destroy(&agent->behind, limit_ms);
 }
 
 /* False: the thread runs on, and is joined no more. */
-static bool stop_thread(struct agent *agent)
+static bool agent_stop_thread(struct agent *agent)
 {
     if (agent->thread_left)
         return false;
@@ -318,7 +318,7 @@ static bool stop_thread(struct agent *agent)
 
 /* From here on what a thread that was left behind has to say is dropped: what it would say it to
  * goes. */
-static void fall_silent(struct agent *agent)
+static void agent_fall_silent(struct agent *agent)
 {
     pthread_mutex_lock(&agent->mutex);
     agent->over = true;
@@ -362,16 +362,16 @@ bool agent_destroy(struct agent **agent)
     if (a == NULL)
         return true;
     *agent = NULL;
-    ended = end_behind(a); /* it posts until its end */
-    if (a->writer != NULL && !await_writer(a))
+    ended = agent_end_writer_behind(a); /* it posts until its end */
+    if (a->writer != NULL && !agent_await_writer(a))
         ended = false;
-    if (!stop_thread(a)) { /* it uses all of this; nothing but memory is lost */
+    if (!agent_stop_thread(a)) { /* it uses all of this; nothing but memory is lost */
         watch_silence(a->watch);
         return false;
     }
-    fall_silent(a);
+    agent_fall_silent(a);
     watch_settle(a->watch, AGENT_SETTLE_MS);
-    if (!writer_destroy(&a->writer, ended ? last_wait_ms(a, AGENT_CLOSE_MS) : 0))
+    if (!writer_destroy(&a->writer, ended ? agent_wait_left_ms(a, AGENT_CLOSE_MS) : 0))
         ended = false;
     link_close(&a->link);
     tell_stop(&a->tell, AGENT_CLOSE_MS);
@@ -388,7 +388,7 @@ void agent_drain(struct agent *agent)
 
 /* It may have been let in just now, and says good-bye then. A node that is let in later still is
  * lost by silence. */
-static bool is_answered_late(struct agent *agent)
+static bool agent_is_answered_late(struct agent *agent)
 {
     bool heard;
 
@@ -406,9 +406,9 @@ bool agent_dismiss(struct agent **agent, char *ret_why, size_t size, bool *ret_e
     *ret_ended = true;
     if (a == NULL)
         return false;
-    if (is_answered_late(a))
+    if (agent_is_answered_late(a))
         agent_leave(a, LEAVE_ERROR, EXIT_FAILURE);
-    bool stopped = stop_thread(a);
+    bool stopped = agent_stop_thread(a);
     pthread_mutex_lock(&a->mutex);
     if (stopped)
         agent_feed_notices(a); /* what came since it last looked */

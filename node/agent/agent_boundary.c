@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static enum muster_status ended(struct agent *agent, struct muster_error *err)
+static enum muster_status boundary_ended(struct agent *agent, struct muster_error *err)
 {
     agent->end_told = true;
     if (err != NULL)
@@ -15,8 +15,8 @@ static enum muster_status ended(struct agent *agent, struct muster_error *err)
     return agent->view.end.status;
 }
 
-static enum muster_status put_simple(struct agent *agent, enum member_input_kind kind,
-                                     struct muster_error *err)
+static enum muster_status boundary_put_simple(struct agent *agent, enum member_input_kind kind,
+                                              struct muster_error *err)
 {
     struct post *post = post_new(kind);
     enum muster_status status;
@@ -34,7 +34,7 @@ static void agent_boundary_plan_next_save(struct agent *agent)
     agent->gate->due = every > 0 ? (done / every + 1) * every : INT64_MAX;
 }
 
-static bool save_is_due(const struct agent *agent)
+static bool boundary_save_is_due(const struct agent *agent)
 {
     return gate_done(agent->gate) >= agent->gate->due;
 }
@@ -42,15 +42,15 @@ static bool save_is_due(const struct agent *agent)
 /* --- the slow path ---------------------------------------------------------------------------- */
 
 /* A policy's save at an open gate: from here on this thread waits for what comes of it. */
-static enum muster_status ask_for_save(struct agent *agent, struct muster_error *err)
+static enum muster_status boundary_ask_for_save(struct agent *agent, struct muster_error *err)
 {
     gate_close(agent->gate);
     agent_boundary_plan_next_save(agent);
-    return put_simple(agent, MEMBER_POLICY_SAVE, err);
+    return boundary_put_simple(agent, MEMBER_POLICY_SAVE, err);
 }
 
 /* Tells the core that this thread stands at a closed boundary: once for each mode and round. */
-static bool must_arrive(struct visit *visit, const struct member_view *view)
+static bool boundary_must_arrive(struct visit *visit, const struct member_view *view)
 {
     if (visit->arrived &&
         (view->mode == VIEW_CAPTURE || (visit->mode == view->mode && visit->round == view->round)))
@@ -62,7 +62,7 @@ static bool must_arrive(struct visit *visit, const struct member_view *view)
 }
 
 /* S is reached, and this state is to be saved. */
-static bool is_save_step(const struct agent *agent, const struct visit *visit)
+static bool boundary_is_save_step(const struct agent *agent, const struct visit *visit)
 {
     const struct member_view *view = &agent->view;
 
@@ -71,18 +71,19 @@ static bool is_save_step(const struct agent *agent, const struct visit *visit)
 }
 
 /* At a closed gate: what the view asks of who stands there. */
-static enum muster_status stand(struct agent *agent, struct visit *visit, struct muster_error *err)
+static enum muster_status boundary_stand(struct agent *agent, struct visit *visit,
+                                         struct muster_error *err)
 {
     const struct member_view *view = &agent->view;
 
-    if (save_is_due(agent) && (view->mode == VIEW_OPEN || view->mode == VIEW_WAIT))
-        return ask_for_save(agent, err);
-    if (save_is_due(agent)) /* the open round saves this very step */
+    if (boundary_save_is_due(agent) && (view->mode == VIEW_OPEN || view->mode == VIEW_WAIT))
+        return boundary_ask_for_save(agent, err);
+    if (boundary_save_is_due(agent)) /* the open round saves this very step */
         agent_boundary_plan_next_save(agent);
-    if (must_arrive(visit, view)) {
+    if (boundary_must_arrive(visit, view)) {
         if (visit->ask && visit->save_round != 0 && !view->writer)
             agent_turn_beside(agent);
-        return put_simple(agent, MEMBER_ARRIVED, err);
+        return boundary_put_simple(agent, MEMBER_ARRIVED, err);
     }
     if (view->mode == VIEW_CAPTURE && agent->captured_round != view->round)
         return visit->ask ? agent_turn(agent, err) : agent_capture(agent, visit, err);
@@ -90,33 +91,33 @@ static enum muster_status stand(struct agent *agent, struct visit *visit, struct
 }
 
 /* One look at the view. *ret_leave: the boundary is over, with the status that is returned. */
-static enum muster_status obey(struct agent *agent, struct visit *visit, bool *ret_leave,
-                               struct muster_error *err)
+static enum muster_status boundary_obey(struct agent *agent, struct visit *visit, bool *ret_leave,
+                                        struct muster_error *err)
 {
     const struct member_view *view = &agent->view;
 
     *ret_leave = true;
     if (view->mode == VIEW_END)
-        return ended(agent, err);
+        return boundary_ended(agent, err);
     if (visit->ask && visit->save_round != 0 && agent->turn.round == visit->save_round)
         return MUSTER_OK; /* it is the caller's turn, and no step begins */
-    if (view->mode == VIEW_OPEN && !save_is_due(agent)) {
+    if (view->mode == VIEW_OPEN && !boundary_save_is_due(agent)) {
         gate_open(agent->gate); /* closed by a policy save that was answered without a round */
         return !visit->begin || gate_begin(agent->gate)
                    ? MUSTER_OK
                    : error_set(err, MUSTER_E_FAULT, "an open gate refused a step; report it");
     }
     if (view->mode == VIEW_STEP_TO && gate_done(agent->gate) < view->step && !visit->failed) {
-        if (save_is_due(agent)) /* the open round saves a later step */
+        if (boundary_save_is_due(agent)) /* the open round saves a later step */
             agent_boundary_plan_next_save(agent);
         if (visit->begin)
             gate_admit(agent->gate);
         return MUSTER_OK;
     }
-    if (is_save_step(agent, visit))
+    if (boundary_is_save_step(agent, visit))
         visit->save_round = view->round;
     *ret_leave = false;
-    return stand(agent, visit, err);
+    return boundary_stand(agent, visit, err);
 }
 
 enum muster_status agent_stay(struct agent *agent, struct visit *visit, struct muster_error *err)
@@ -128,7 +129,7 @@ enum muster_status agent_stay(struct agent *agent, struct visit *visit, struct m
     agent_turn_ended(agent, visit);
     status = agent_wait_fed(agent, err); /* what another thread said before comes first */
     while (status == MUSTER_OK && !leave)
-        status = obey(agent, visit, &leave, err);
+        status = boundary_obey(agent, visit, &leave, err);
     pthread_mutex_unlock(&agent->mutex);
     return status;
 }
@@ -141,7 +142,7 @@ enum muster_status agent_boundary(struct agent *agent, bool begin, void *call_ar
     return agent_stay(agent, &visit, err);
 }
 
-static struct post *failure_post(int code, int64_t step, const char *text)
+static struct post *boundary_failure_post(int code, int64_t step, const char *text)
 {
     struct post *post = post_new(MEMBER_STEP_FAILED);
 
@@ -163,7 +164,7 @@ enum muster_status agent_step_failed(struct agent *agent, int code, struct muste
     gate_close(agent->gate);
     gate_take_back(agent->gate);
     snprintf(text, sizeof text, "the step function returned %d", code);
-    status = post_put(agent, failure_post(code, gate_done(agent->gate) + 1, text), err);
+    status = post_put(agent, boundary_failure_post(code, gate_done(agent->gate) + 1, text), err);
     pthread_mutex_unlock(&agent->mutex);
     if (status == MUSTER_OK)
         status = agent_stay(agent, &visit, err); /* serves a round; ends with the verdict */
@@ -215,13 +216,13 @@ void agent_hold(struct agent *agent, int change)
 
 /* --- leaving ---------------------------------------------------------------------------------- */
 
-static bool leaving_goes_on(enum muster_status status)
+static bool boundary_leaving_goes_on(enum muster_status status)
 {
     return status == MUSTER_OK || status == MUSTER_E_INTERRUPTED;
 }
 
 /* One look while leaving; true: go on. An interrupt shortens it, and ends nothing in the middle. */
-static bool serve_leaving(struct agent *agent, struct visit *visit)
+static bool boundary_serve_leaving(struct agent *agent, struct visit *visit)
 {
     const struct member_view *view = &agent->view;
     bool at_step = view->mode == VIEW_STEP_TO && gate_done(agent->gate) == view->step;
@@ -234,11 +235,11 @@ static bool serve_leaving(struct agent *agent, struct visit *visit)
     }
     if (visit->patience.deaf && now_ms >= visit->hurry_until_ms)
         return false;
-    if (at_step && must_arrive(visit, view))
-        return leaving_goes_on(put_simple(agent, MEMBER_ARRIVED, NULL));
+    if (at_step && boundary_must_arrive(visit, view))
+        return boundary_leaving_goes_on(boundary_put_simple(agent, MEMBER_ARRIVED, NULL));
     if (view->mode == VIEW_CAPTURE && agent->captured_round != view->round)
-        return leaving_goes_on(agent_capture(agent, visit, NULL));
-    return leaving_goes_on(
+        return boundary_leaving_goes_on(agent_capture(agent, visit, NULL));
+    return boundary_leaving_goes_on(
         agent_wait(agent, &visit->patience,
                    visit->patience.deaf ? visit->hurry_until_ms - now_ms : HEARTBEAT_MS, NULL));
 }
@@ -271,9 +272,9 @@ void agent_leave(struct agent *agent, enum wire_leave_why why, int code)
         go_on = post_put(agent, post, NULL) == MUSTER_OK;
     }
     if (go_on)
-        go_on = leaving_goes_on(agent_wait_fed(agent, NULL));
+        go_on = boundary_leaving_goes_on(agent_wait_fed(agent, NULL));
     while (go_on && !agent->view.left) /* the core bounds it */
-        go_on = serve_leaving(agent, &visit);
+        go_on = boundary_serve_leaving(agent, &visit);
     agent_end_behind(agent);
     pthread_mutex_unlock(&agent->mutex);
 }
@@ -292,8 +293,9 @@ static enum muster_status agent_boundary_told_to_end(const struct agent *agent, 
         why, agent->options.save.job, waits_for[0] != '\0' ? ": " : "", waits_for);
 }
 
-static enum muster_status joined_or_not(struct agent *agent, int64_t waited_ms, int64_t connect_ms,
-                                        int64_t open_ms, bool *ret_wait, struct muster_error *err)
+static enum muster_status boundary_joined_or_not(struct agent *agent, int64_t waited_ms,
+                                                 int64_t connect_ms, int64_t open_ms,
+                                                 bool *ret_wait, struct muster_error *err)
 {
     const struct member_view *view = &agent->view;
     char why[256];
@@ -302,7 +304,7 @@ static enum muster_status joined_or_not(struct agent *agent, int64_t waited_ms, 
     if (view->joined) /* also when it has ended since: a member says good-bye */
         return MUSTER_OK;
     if (view->mode == VIEW_END)
-        return ended(agent, err);
+        return boundary_ended(agent, err);
     if (member_ends_soon(agent->core, clock_ms(CLOCK_BOOTTIME), why, sizeof why))
         return agent_boundary_told_to_end(agent, why, err);
     if (view->refused.status != MUSTER_OK && (!view->refused_retry || waited_ms >= open_ms)) {
@@ -343,8 +345,8 @@ enum muster_status agent_wait_joined(struct agent *agent, int64_t connect_ms, in
                       (unsigned long long)agent->options.save.rank, agent->options.save.job,
                       agent->view.refused.text);
         }
-        status = joined_or_not(agent, clock_ms(CLOCK_MONOTONIC) - began_ms, connect_ms, open_ms,
-                               &wait, err);
+        status = boundary_joined_or_not(agent, clock_ms(CLOCK_MONOTONIC) - began_ms, connect_ms,
+                                        open_ms, &wait, err);
         if (wait)
             status = agent_wait(agent, &patience, connect_ms < open_ms ? connect_ms : open_ms, err);
     } while (wait && status == MUSTER_OK);
@@ -364,7 +366,7 @@ enum muster_status agent_wait_resume(struct agent *agent, uint64_t not_checkpoin
            (!view->resume_known || view->resume_checkpoint == not_checkpoint))
         status = agent_wait(agent, &patience, INT64_MAX, err);
     if (status == MUSTER_OK && view->mode == VIEW_END)
-        status = ended(agent, err);
+        status = boundary_ended(agent, err);
     if (status == MUSTER_OK) {
         ret_resume->checkpoint = view->resume_checkpoint;
         ret_resume->step = view->resume_step;
@@ -386,7 +388,7 @@ enum muster_status agent_wait_started(struct agent *agent, uint64_t checkpoint, 
            view->resume_checkpoint == checkpoint)
         status = agent_wait(agent, &patience, INT64_MAX, err);
     if (status == MUSTER_OK && view->mode == VIEW_END)
-        status = ended(agent, err);
+        status = boundary_ended(agent, err);
     if (status == MUSTER_OK)
         *ret_started = view->resume_checkpoint == checkpoint;
     pthread_mutex_unlock(&agent->mutex);
@@ -406,7 +408,7 @@ enum muster_status agent_wait_end(struct agent *agent, int64_t wait_ms, struct m
         left_ms = until_ms - clock_ms(CLOCK_MONOTONIC);
     }
     if (status == MUSTER_OK && agent->view.mode == VIEW_END)
-        status = ended(agent, err);
+        status = boundary_ended(agent, err);
     pthread_mutex_unlock(&agent->mutex);
     return status;
 }
@@ -417,7 +419,7 @@ enum muster_status agent_take_end(struct agent *agent, struct muster_error *err)
 
     pthread_mutex_lock(&agent->mutex);
     if (agent->view.mode == VIEW_END)
-        status = ended(agent, err);
+        status = boundary_ended(agent, err);
     else if (agent->interrupted)
         status = error_set(err, MUSTER_E_INTERRUPTED, "rank %llu was interrupted while it waited",
                            (unsigned long long)agent->options.save.rank);
@@ -477,7 +479,7 @@ enum muster_status agent_fail(struct agent *agent, int code, const char *text,
     pthread_mutex_lock(&agent->mutex);
     gate_close(agent->gate);    /* no further step begins before the core has heard it */
     agent->interrupted = false; /* that was what it led to */
-    status = post_put(agent, failure_post(code, gate_done(agent->gate), text), err);
+    status = post_put(agent, boundary_failure_post(code, gate_done(agent->gate), text), err);
     pthread_mutex_unlock(&agent->mutex);
     return status;
 }

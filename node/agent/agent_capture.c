@@ -10,13 +10,13 @@
 #define LONG_WAIT_MS 1000   /* for the save before: said in the log */
 #define POST_PATIENCE_MS 50 /* a full queue is looked at again */
 
-static void remember_round(struct agent *agent, const struct member_view *view)
+static void capture_remember_round(struct agent *agent, const struct member_view *view)
 {
     agent->opened[agent->opened_count++ % AGENT_ROUNDS_MAX] = (struct opened_round){
         .generation = view->generation, .round = view->round, .nonce = view->round_nonce};
 }
 
-static struct post *saved_post(struct agent *agent, const struct behind_result *result)
+static struct post *capture_saved_post(struct agent *agent, const struct behind_result *result)
 {
     const struct save_order *order = result->order;
     const struct shard_files *files = result->files;
@@ -53,7 +53,8 @@ static struct post *saved_post(struct agent *agent, const struct behind_result *
     return post;
 }
 
-static struct post *failed_post(const struct save_order *order, const struct muster_error *why)
+static struct post *capture_failed_post(const struct save_order *order,
+                                        const struct muster_error *why)
 {
     struct post *post = post_new(MEMBER_SAVE_FAILED);
 
@@ -67,16 +68,16 @@ static struct post *failed_post(const struct save_order *order, const struct mus
     return post;
 }
 
-static struct post *result_post(struct agent *agent, const void *arg)
+static struct post *capture_result_post(struct agent *agent, const void *arg)
 {
     const struct behind_result *result = arg;
 
-    return result->status == MUSTER_OK ? saved_post(agent, result)
-                                       : failed_post(result->order, result->why);
+    return result->status == MUSTER_OK ? capture_saved_post(agent, result)
+                                       : capture_failed_post(result->order, result->why);
 }
 
 /* The round's directory is written to no more. */
-static void writing_ended(struct agent *agent, const struct save_order *order)
+static void capture_writing_ended(struct agent *agent, const struct save_order *order)
 {
     agent->saving_round = 0;
     if (!agent->discard_waits)
@@ -87,30 +88,30 @@ static void writing_ended(struct agent *agent, const struct save_order *order)
 
 /* A save that comes too late is still told: the core drops it. One that nobody was told of
  * would keep the core at its save step, and the others until the broker's bound. */
-static void tell_result(struct agent *agent, const struct behind_result *result)
+static void capture_tell_result(struct agent *agent, const struct behind_result *result)
 {
-    if (!post_put_patiently(agent, result_post, result) && !agent->over)
+    if (!post_put_patiently(agent, capture_result_post, result) && !agent->over)
         agent_fault(agent, NO_MEMORY_TO_TELL);
 }
 
-static bool asks(void *agent)
+static bool capture_asks(void *agent)
 {
     return agent_is_interrupted(agent);
 }
 
 /* Mutex held. From here on, long work asks the program, as the waits do. A node that leaves asks
  * nobody: its state is that of its last step, and no later save makes up for this one. */
-static struct interrupt *begin_asking(struct agent *agent, bool leaving)
+static struct interrupt *capture_begin_asking(struct agent *agent, bool leaving)
 {
     bool asked = agent->options.hooks.interrupted != NULL && !leaving;
 
     agent->interrupt = (struct interrupt){
-        .ask = asked ? asks : NULL, .arg = agent, .said = agent->interrupted && !leaving};
+        .ask = asked ? capture_asks : NULL, .arg = agent, .said = agent->interrupted && !leaving};
     return &agent->interrupt;
 }
 
-static enum muster_status save_now(struct agent *agent, struct save_order *order, bool leaving,
-                                   struct muster_error *err)
+static enum muster_status capture_save_now(struct agent *agent, struct save_order *order,
+                                           bool leaving, struct muster_error *err)
 {
     struct shard_files files = {0};
     struct muster_error why = {.status = MUSTER_OK};
@@ -120,14 +121,14 @@ static enum muster_status save_now(struct agent *agent, struct save_order *order
 
     order->watch = &agent->foreground;
     atomic_store(&agent->foreground.stop, false);
-    agent->foreground.interrupt = begin_asking(agent, leaving);
+    agent->foreground.interrupt = capture_begin_asking(agent, leaving);
     pthread_mutex_unlock(&agent->mutex);
     began_ms = order->turn_ms > 0 ? order->turn_ms : clock_ms(CLOCK_MONOTONIC);
     result.status = save_shard(&agent->options.save, order, &files, &why);
     result.save_ms = result.blocked_ms = clock_ms(CLOCK_MONOTONIC) - began_ms;
     pthread_mutex_lock(&agent->mutex);
-    writing_ended(agent, order);
-    tell_result(agent, &result);
+    capture_writing_ended(agent, order);
+    capture_tell_result(agent, &result);
     shard_files_clear(&files);
     if (result.status != MUSTER_OK && agent->interrupt.said)
         return error_set(err, MUSTER_E_INTERRUPTED, "%s", why.text);
@@ -152,7 +153,7 @@ uint64_t agent_saving_bytes(struct agent *agent)
 
 /* Nothing is being written now. The broker waits for a save as long as it comes further: what the
  * one before came to would be taken for the beginning of this one. */
-static void progress_from_zero(struct agent *agent)
+static void capture_progress_from_zero(struct agent *agent)
 {
     atomic_store(&agent->foreground.bytes, 0);
     if (agent->behind != NULL)
@@ -181,15 +182,15 @@ void agent_behind_done(const struct behind_result *result, void *arg)
     if (result->status != MUSTER_OK)
         agent_log(agent, 2, "the save of step %lld failed in the background: %s",
                   agent_capture_shown_step(agent, result->order->step), result->why->text);
-    writing_ended(agent, result->order);
-    tell_result(agent, result);
+    capture_writing_ended(agent, result->order);
+    capture_tell_result(agent, result);
     pthread_cond_broadcast(&agent->changed);
     pthread_mutex_unlock(&agent->mutex);
 }
 
 /* One is written at a time: the next save waits for the one before, in its own round's time. */
-static enum muster_status await_behind(struct agent *agent, struct save_order *order,
-                                       struct muster_error *err)
+static enum muster_status capture_await_behind(struct agent *agent, struct save_order *order,
+                                               struct muster_error *err)
 {
     int64_t began_ms = clock_ms(CLOCK_MONOTONIC), waited_ms;
     struct agent_patience patience = {0};
@@ -209,13 +210,13 @@ static enum muster_status await_behind(struct agent *agent, struct save_order *o
 }
 
 /* True: taken, and written from now on. False: the thread has to save it itself. */
-static bool save_behind(struct agent *agent, const struct save_order *order, bool *ret_over)
+static bool capture_save_behind(struct agent *agent, const struct save_order *order, bool *ret_over)
 {
     struct muster_error why = {.status = MUSTER_OK};
     enum muster_status status;
     struct post *post;
 
-    struct interrupt *interrupt = begin_asking(agent, false);
+    struct interrupt *interrupt = capture_begin_asking(agent, false);
 
     pthread_mutex_unlock(&agent->mutex);
     status = behind_take(agent->behind, order, interrupt, &why);
@@ -239,7 +240,7 @@ static bool save_behind(struct agent *agent, const struct save_order *order, boo
     return true;
 }
 
-static struct save_order order_of_view(const struct agent *agent)
+static struct save_order capture_order_of_view(const struct agent *agent)
 {
     return (struct save_order){.generation = agent->view.generation,
                                .round = agent->view.round,
@@ -249,41 +250,41 @@ static struct save_order order_of_view(const struct agent *agent)
                                .first = atomic_load(&agent->commit_step) == 0};
 }
 
-static bool is_to_capture(const struct agent *agent, uint64_t round)
+static bool capture_is_to(const struct agent *agent, uint64_t round)
 {
     return agent->view.mode == VIEW_CAPTURE && agent->view.round == round;
 }
 
 /* From here on the broker counts the time of a save. */
-static void begin_saving(struct agent *agent, const struct save_order *order)
+static void capture_begin_saving(struct agent *agent, const struct save_order *order)
 {
-    progress_from_zero(agent);
+    capture_progress_from_zero(agent);
     agent->saving_round = order->round;
-    remember_round(agent, &agent->view);
+    capture_remember_round(agent, &agent->view);
 }
 
 /* --- the caller's turn ------------------------------------------------------------------------ */
 
 enum muster_status agent_turn(struct agent *agent, struct muster_error *err)
 {
-    struct save_order order = order_of_view(agent);
-    enum muster_status status = await_behind(agent, &order, err);
+    struct save_order order = capture_order_of_view(agent);
+    enum muster_status status = capture_await_behind(agent, &order, err);
 
-    if (status != MUSTER_OK || !is_to_capture(agent, order.round))
+    if (status != MUSTER_OK || !capture_is_to(agent, order.round))
         return status;
     order.turn_ms = clock_ms(CLOCK_MONOTONIC);
-    begin_saving(agent, &order);
+    capture_begin_saving(agent, &order);
     agent->turn = order;
     return MUSTER_OK;
 }
 
 void agent_turn_beside(struct agent *agent)
 {
-    agent->turn = order_of_view(agent);
+    agent->turn = capture_order_of_view(agent);
     agent->captured_round = agent->turn.round;
 }
 
-static void tell_unsaved(struct agent *agent, const struct save_order *order, bool failed)
+static void capture_tell_unsaved(struct agent *agent, const struct save_order *order, bool failed)
 {
     struct muster_error why;
     struct behind_result result = {.order = order, .why = &why, .status = MUSTER_E_SAVE};
@@ -293,7 +294,7 @@ static void tell_unsaved(struct agent *agent, const struct save_order *order, bo
                      : "the program was told to save step %lld and went on without it",
               agent_capture_shown_step(agent, order->step));
     agent->captured_round = order->round;
-    tell_result(agent, &result);
+    capture_tell_result(agent, &result);
 }
 
 void agent_turn_ended(struct agent *agent, struct visit *visit)
@@ -312,12 +313,12 @@ void agent_turn_ended(struct agent *agent, struct visit *visit)
             agent->turn.round = 0;
         return;
     }
-    if (here && is_to_capture(agent, order.round))
+    if (here && capture_is_to(agent, order.round))
         return; /* it is saved now, or asked for once more */
-    if (is_to_capture(agent, order.round))
-        tell_unsaved(agent, &order, visit->failed);
+    if (capture_is_to(agent, order.round))
+        capture_tell_unsaved(agent, &order, visit->failed);
     agent->turn.round = 0;
-    writing_ended(agent, &order);
+    capture_writing_ended(agent, &order);
 }
 
 /* --- capturing -------------------------------------------------------------------------------- */
@@ -326,7 +327,7 @@ enum muster_status agent_capture(struct agent *agent, const struct visit *visit,
                                  struct muster_error *err)
 {
     bool turn = agent->turn.round != 0 && agent->turn.round == agent->view.round, over = false;
-    struct save_order order = turn ? agent->turn : order_of_view(agent);
+    struct save_order order = turn ? agent->turn : capture_order_of_view(agent);
     enum muster_status status = MUSTER_OK;
 
     order.epoch = agent->epoch;
@@ -340,23 +341,23 @@ enum muster_status agent_capture(struct agent *agent, const struct visit *visit,
         return MUSTER_OK;
     }
     if (!turn)
-        status = await_behind(agent, &order, err);
-    if (status != MUSTER_OK || !is_to_capture(agent, order.round))
+        status = capture_await_behind(agent, &order, err);
+    if (status != MUSTER_OK || !capture_is_to(agent, order.round))
         return status; /* aborted meanwhile: the boundary looks again */
     agent->captured_round = order.round;
     agent->turn.round = 0;
     if (!turn)
-        begin_saving(agent, &order);
+        capture_begin_saving(agent, &order);
     agent_facts_take(agent);
     if (agent->behind != NULL && !visit->leaving && !agent->view.termination) {
-        if (save_behind(agent, &order, &over))
+        if (capture_save_behind(agent, &order, &over))
             return agent_wait_fed(agent, err);
         if (over) {
-            writing_ended(agent, &order);
+            capture_writing_ended(agent, &order);
             return MUSTER_OK;
         }
     }
-    return save_now(agent, &order, visit->leaving, err);
+    return capture_save_now(agent, &order, visit->leaving, err);
 }
 
 void agent_end_behind(struct agent *agent)
@@ -386,7 +387,7 @@ void agent_end_behind(struct agent *agent)
 /* --- asked from outside ----------------------------------------------------------------------- */
 
 /* Mutex held. On every rank, whoever writes: captured, and neither committed nor aborted yet. */
-static bool is_saving(struct agent *agent)
+static bool capture_is_saving(struct agent *agent)
 {
     if (agent->behind != NULL && behind_is_busy(agent->behind))
         return true;
@@ -401,13 +402,13 @@ bool agent_is_saving(struct agent *agent)
     bool saving;
 
     pthread_mutex_lock(&agent->mutex);
-    saving = is_saving(agent);
+    saving = capture_is_saving(agent);
     pthread_mutex_unlock(&agent->mutex);
     return saving;
 }
 
 /* Mutex held. The oldest failure that nobody was told of; each is told once. */
-static enum muster_status tell_failure(struct agent *agent, struct muster_error *err)
+static enum muster_status capture_tell_failure(struct agent *agent, struct muster_error *err)
 {
     const struct member_outcome *first = NULL;
     enum muster_status status;
@@ -441,17 +442,18 @@ enum muster_status agent_wait_saved(struct agent *agent, int64_t timeout_ms,
     enum muster_status status = MUSTER_OK;
 
     pthread_mutex_lock(&agent->mutex);
-    while (status == MUSTER_OK && is_saving(agent) && left_ms > 0 && agent->view.mode != VIEW_END) {
+    while (status == MUSTER_OK && capture_is_saving(agent) && left_ms > 0 &&
+           agent->view.mode != VIEW_END) {
         status = agent_wait(agent, &patience,
                             left_ms < POST_PATIENCE_MS ? left_ms : POST_PATIENCE_MS, err);
         left_ms = until_ms - clock_ms(CLOCK_MONOTONIC);
     }
-    if (status == MUSTER_OK && is_saving(agent) && left_ms <= 0)
+    if (status == MUSTER_OK && capture_is_saving(agent) && left_ms <= 0)
         status = error_set(err, MUSTER_E_TIMEOUT,
                            "a save is still being written or agreed after %lld ms; %s",
                            (long long)timeout_ms, agent_why_waits(agent));
     else if (status == MUSTER_OK)
-        status = tell_failure(agent, err);
+        status = capture_tell_failure(agent, err);
     pthread_mutex_unlock(&agent->mutex);
     return status;
 }

@@ -64,7 +64,7 @@ static void agent_core_note_outcomes(struct agent *agent, const struct member_vi
         atomic_store(&agent->outcome_step, step);
 }
 
-static void publish_view(struct agent *agent)
+static void agent_publish_view(struct agent *agent)
 {
     const struct member_view *view = &agent->view;
     int64_t save_step = atomic_load(&agent->save_step);
@@ -114,7 +114,7 @@ void agent_clear_left(struct agent *agent, uint64_t generation, uint64_t round)
     writer_clear_left(agent->writer, generation, round, NULL); /* else the next launch's */
 }
 
-static void write_manifest(struct agent *agent, const struct member_action *action)
+static void agent_write_manifest(struct agent *agent, const struct member_action *action)
 {
     struct muster_error err;
     enum muster_status status =
@@ -133,15 +133,15 @@ static void write_manifest(struct agent *agent, const struct member_action *acti
         agent_fault(agent, NO_MEMORY_TO_TELL);
 }
 
-static void write_notice_id(const struct agent *agent, const char *source, uint64_t number,
-                            char ret_id[NOTICE_ID_MAX + 1])
+static void agent_write_notice_id(const struct agent *agent, const char *source, uint64_t number,
+                                  char ret_id[NOTICE_ID_MAX + 1])
 {
     snprintf(ret_id, NOTICE_ID_MAX + 1, "%s-%016llx-%llu", source,
              (unsigned long long)agent->options.member.incarnation, (unsigned long long)number);
 }
 
 /* A notice of ours that was cancelled may be given again. */
-static void note_cancelled(struct agent *agent, const char *cancelled)
+static void agent_note_cancelled(struct agent *agent, const char *cancelled)
 {
     char id[NOTICE_ID_MAX + 1];
     const char *dash = strrchr(cancelled, '-');
@@ -152,7 +152,7 @@ static void note_cancelled(struct agent *agent, const char *cancelled)
     if (dash == NULL || first == dash || (size_t)(first - cancelled) > SOURCE_NAME_MAX)
         return;
     snprintf(source, sizeof source, "%.*s", (int)(first - cancelled), cancelled);
-    write_notice_id(agent, source, number, id);
+    agent_write_notice_id(agent, source, number, id);
     if (strcmp(id, cancelled) == 0 && strcmp(source, "user") != 0)
         watch_forget(agent->watch, number);
 }
@@ -173,13 +173,13 @@ static int64_t agent_core_carry_out(struct agent *agent, const struct member_act
     case MEMBER_CLOSE_GATE:
         return gate_close(agent->gate);
     case MEMBER_VIEW:
-        publish_view(agent);
+        agent_publish_view(agent);
         return -1;
     case MEMBER_ON_ERROR:
         tell_error(agent->tell, &action->error);
         return -1;
     case MEMBER_WRITE_MANIFEST:
-        write_manifest(agent, action);
+        agent_write_manifest(agent, action);
         return -1;
     case MEMBER_DISCARD_ROUND:
         agent_discard(agent, action->generation, action->round);
@@ -188,7 +188,7 @@ static int64_t agent_core_carry_out(struct agent *agent, const struct member_act
         agent_delete(agent, action);
         return -1;
     case MEMBER_NOTICE_WITHDRAWN:
-        note_cancelled(agent, action->text);
+        agent_note_cancelled(agent, action->text);
         return -1;
     case MEMBER_EXIT_PROCESS:
         /* a thread that knows of its end is on its way */
@@ -204,7 +204,7 @@ static int64_t agent_core_carry_out(struct agent *agent, const struct member_act
 }
 
 /* One step of the core. Returns the begun of a closing that it asked for, or -1. */
-static int64_t step(struct agent *agent, struct member_input *input)
+static int64_t agent_step(struct agent *agent, struct member_input *input)
 {
     int64_t closing = -1;
 
@@ -232,11 +232,11 @@ void agent_feed(struct agent *agent, struct member_input *input)
 
     if (agent->faulted)
         return;
-    closing = step(agent, input);
+    closing = agent_step(agent, input);
     for (int i = 0; closing >= 0 && i < CLOSINGS_MAX && !agent->faulted; i++) {
         struct member_input closed = {.kind = MEMBER_GATE_CLOSED, .begun = closing};
 
-        closing = step(agent, &closed);
+        closing = agent_step(agent, &closed);
     }
     if (closing >= 0)
         agent_fault(agent, "the node's core closes its gate for ever");
@@ -257,14 +257,14 @@ void agent_feed_posts(struct agent *agent)
     }
 }
 
-static int64_t left_of(const struct agent *agent, int64_t deadline_boot_ms)
+static int64_t agent_left_of(const struct agent *agent, int64_t deadline_boot_ms)
 {
     if (deadline_boot_ms < 0)
         return -1;
     return deadline_boot_ms > agent->now_boot_ms ? deadline_boot_ms - agent->now_boot_ms : 0;
 }
 
-static void feed_record(struct agent *agent, const struct notice_record *record)
+static void agent_feed_record(struct agent *agent, const struct notice_record *record)
 {
     const struct notice_item *item = &record->item;
     char id[NOTICE_ID_MAX + 1];
@@ -273,7 +273,7 @@ static void feed_record(struct agent *agent, const struct notice_record *record)
                                  .id = id,
                                  .notice_kind = item->kind,
                                  .source = record->source,
-                                 .left_ms = left_of(agent, item->deadline_boot_ms),
+                                 .left_ms = agent_left_of(agent, item->deadline_boot_ms),
                                  .cancellable = item->cancellable,
                                  .text = item->text};
 
@@ -281,14 +281,14 @@ static void feed_record(struct agent *agent, const struct notice_record *record)
         agent_log(agent, 3, "%s again", item->text);
         return;
     }
-    write_notice_id(agent, record->source, record->number, id);
+    agent_write_notice_id(agent, record->source, record->number, id);
     if (record->withdrawn)
         agent_log(agent, 2, "notice %s is withdrawn: %s", id, item->text);
     agent_feed(agent, &input);
 }
 
 /* For the next heartbeat. */
-static void tell_sources(struct agent *agent)
+static void agent_tell_sources(struct agent *agent)
 {
     char json[WATCH_JSON_MAX + 1];
 
@@ -314,15 +314,15 @@ void agent_feed_notices(struct agent *agent)
     struct source_status status;
 
     while (watch_take(agent->watch, &record))
-        feed_record(agent, &record);
-    tell_sources(agent);
+        agent_feed_record(agent, &record);
+    agent_tell_sources(agent);
     while (watch_take_change(agent->watch, &status))
         agent_log(agent, status.state == SOURCE_DEGRADED ? 1 : 2, "notice source %s: %s%s%s",
                   status.name, source_state_name(status.state), status.text[0] != '\0' ? ": " : "",
                   status.text);
 }
 
-static void feed_frame(struct agent *agent, const uint8_t *frame, size_t size)
+static void agent_feed_frame(struct agent *agent, const uint8_t *frame, size_t size)
 {
     struct wire_msg message;
     struct muster_error err;
@@ -355,7 +355,7 @@ bool agent_feed_frames(struct agent *agent)
 
         if (frame == NULL)
             return false;
-        feed_frame(agent, frame, size);
+        agent_feed_frame(agent, frame, size);
     }
     return true;
 }

@@ -13,8 +13,8 @@
 
 /* --- questions -------------------------------------------------------------------------------- */
 
-static enum muster_status put_ask(struct agent *agent, const struct wire_msg *message,
-                                  struct muster_error *err)
+static enum muster_status agent_keep_put_ask(struct agent *agent, const struct wire_msg *message,
+                                             struct muster_error *err)
 {
     struct post *post = post_new(MEMBER_ASK);
     struct wire_msg *copy = post != NULL ? arena_alloc(&post->arena, sizeof *copy) : NULL;
@@ -47,7 +47,7 @@ static enum muster_status agent_keep_ask_once(struct agent *agent, const struct 
 {
     struct agent_patience patience = {0};
     uint64_t before = agent->view.asks_answered;
-    enum muster_status status = put_ask(agent, message, err);
+    enum muster_status status = agent_keep_put_ask(agent, message, err);
 
     while (status == MUSTER_OK && agent->view.asks_answered == before) {
         int64_t left_ms = until_ms - clock_ms(CLOCK_MONOTONIC);
@@ -78,7 +78,8 @@ enum muster_status agent_ask(struct agent *agent, const struct wire_msg *message
     return status;
 }
 
-static enum muster_status still_left(uint64_t left, const char *why, struct muster_error *err)
+static enum muster_status agent_keep_still_left(uint64_t left, const char *why,
+                                                struct muster_error *err)
 {
     return error_set(err, MUSTER_E_TIMEOUT,
                      "%llu checkpoint%s still to be deleted; the job's next launch goes on with "
@@ -104,7 +105,7 @@ enum muster_status agent_sweep(struct agent *agent, bool final, int64_t timeout_
         int64_t now_ms = clock_ms(CLOCK_MONOTONIC);
 
         if (now_ms >= until_ms || (ends && !ended_before)) /* who is told to end leaves in time */
-            return still_left(left, why, err);
+            return agent_keep_still_left(left, why, err);
         status = agent_ask(agent, &message, until_ms - now_ms, &left, err);
         pthread_mutex_lock(&agent->mutex);
         snprintf(why, sizeof why, "%s", agent->view.ask_text);
@@ -118,7 +119,7 @@ enum muster_status agent_sweep(struct agent *agent, bool final, int64_t timeout_
 
 /* --- what a save tells ------------------------------------------------------------------------ */
 
-static bool replace(char **text, const char *with)
+static bool agent_keep_replace(char **text, const char *with)
 {
     char *copy = with != NULL && *with != '\0' ? strdup(with) : NULL;
 
@@ -140,7 +141,8 @@ enum muster_status agent_set_facts(struct agent *agent, const char *metrics, con
         return error_set(err, MUSTER_E_ARGUMENT,
                          "the custom metadata is no JSON object of at most %d bytes",
                          CUSTOM_BYTES_MAX);
-    if (!replace(&agent->metrics, metrics) || !replace(&agent->custom, custom))
+    if (!agent_keep_replace(&agent->metrics, metrics) ||
+        !agent_keep_replace(&agent->custom, custom))
         return error_set(err, MUSTER_E_NOMEM, "no memory for metrics; free some");
     return MUSTER_OK;
 }

@@ -7,7 +7,7 @@
 #include "schema/error.h"
 
 /* begun and done of the step that the caller says has ended; a want is remembered for the visit. */
-static void end_here(struct agent *agent, const struct agent_end *end)
+static void agent_manager_end_here(struct agent *agent, const struct agent_end *end)
 {
     int64_t begun;
 
@@ -21,7 +21,7 @@ static void end_here(struct agent *agent, const struct agent_end *end)
     pthread_mutex_unlock(&agent->mutex);
 }
 
-static bool end_is_saved(const struct agent *agent, int64_t done)
+static bool agent_manager_end_is_saved(const struct agent *agent, int64_t done)
 {
     const struct member_view *view = &agent->view;
 
@@ -30,7 +30,7 @@ static bool end_is_saved(const struct agent *agent, int64_t done)
 }
 
 /* A rank that writes nothing may come to the save step when all is over. */
-static bool is_on_disk(const struct agent *agent, int64_t done)
+static bool agent_manager_is_on_disk(const struct agent *agent, int64_t done)
 {
     for (size_t i = 0; i < MEMBER_COMMITS_MAX; i++)
         if (agent->view.committed[i] == done)
@@ -39,7 +39,7 @@ static bool is_on_disk(const struct agent *agent, int64_t done)
 }
 
 /* It was heard of, and of so many saves since that it was forgotten. */
-static bool may_be_forgotten(const struct agent *agent, int64_t done)
+static bool agent_manager_may_be_forgotten(const struct agent *agent, int64_t done)
 {
     for (size_t i = 0; i < MEMBER_COMMITS_MAX; i++)
         if (agent->view.committed[i] <= done)
@@ -48,7 +48,7 @@ static bool may_be_forgotten(const struct agent *agent, int64_t done)
 }
 
 /* The broker knows what every rank was told of that step: all are to be told alike. */
-static bool broker_has_saved(struct agent *agent, int64_t done)
+static bool agent_manager_broker_has_saved(struct agent *agent, int64_t done)
 {
     const struct wire_msg question = {.type = WIRE_SAVE_AT, .u.save_at.step = done};
     struct muster_error why;
@@ -60,7 +60,7 @@ static bool broker_has_saved(struct agent *agent, int64_t done)
 
 /* The newest round at that step that was aborted; 0 = none. The rank heard of it and of its abort
  * on its way to the step, or when it asked for the save, and all ranks are to be told alike. */
-static uint64_t was_aborted(const struct agent *agent, int64_t done)
+static uint64_t agent_manager_was_aborted(const struct agent *agent, int64_t done)
 {
     uint64_t round = 0;
 
@@ -80,20 +80,22 @@ enum muster_status agent_end_step(struct agent *agent, const struct agent_end *e
     enum muster_status status;
     bool unsure;
 
-    end_here(agent, end);
+    agent_manager_end_here(agent, end);
     status = agent_stay(agent, &visit, err);
     pthread_mutex_lock(&agent->mutex);
     agent->gate->due = INT64_MAX; /* what was wanted here is over; an answer given stands */
-    ret_ended->saves = status == MUSTER_OK ? visit.save_round != 0 : end_is_saved(agent, end->done);
+    ret_ended->saves =
+        status == MUSTER_OK ? visit.save_round != 0 : agent_manager_end_is_saved(agent, end->done);
     ret_ended->round = visit.save_round;
-    ret_ended->committed = status == MUSTER_OK && !ret_ended->saves && is_on_disk(agent, end->done);
+    ret_ended->committed =
+        status == MUSTER_OK && !ret_ended->saves && agent_manager_is_on_disk(agent, end->done);
     if (status == MUSTER_OK && !ret_ended->saves && !ret_ended->committed)
-        ret_ended->round = was_aborted(agent, end->done);
+        ret_ended->round = agent_manager_was_aborted(agent, end->done);
     unsure = status == MUSTER_OK && end->want && !ret_ended->saves && !ret_ended->committed &&
-             ret_ended->round == 0 && may_be_forgotten(agent, end->done);
+             ret_ended->round == 0 && agent_manager_may_be_forgotten(agent, end->done);
     pthread_mutex_unlock(&agent->mutex);
     if (unsure)
-        ret_ended->committed = broker_has_saved(agent, end->done);
+        ret_ended->committed = agent_manager_broker_has_saved(agent, end->done);
     return status;
 }
 
@@ -124,7 +126,7 @@ void agent_wait_round(struct agent *agent, uint64_t round, int64_t timeout_ms)
     pthread_mutex_unlock(&agent->mutex);
 }
 
-static bool all_in_place(const struct member_view *view)
+static bool agent_manager_all_in_place(const struct member_view *view)
 {
     for (size_t i = 0; i < MEMBER_OUTCOMES_MAX; i++)
         if (view->outcomes[i].state == OUTCOME_COMMITTED && !view->outcomes[i].in_place)
@@ -138,14 +140,15 @@ void agent_wait_in_place(struct agent *agent, int64_t timeout_ms)
     struct agent_patience patience = {0};
 
     pthread_mutex_lock(&agent->mutex);
-    while (!all_in_place(&agent->view) && agent->view.mode != VIEW_END && left_ms > 0 &&
-           agent_wait(agent, &patience, left_ms, NULL) == MUSTER_OK)
+    while (!agent_manager_all_in_place(&agent->view) && agent->view.mode != VIEW_END &&
+           left_ms > 0 && agent_wait(agent, &patience, left_ms, NULL) == MUSTER_OK)
         left_ms = until_ms - clock_ms(CLOCK_MONOTONIC);
     pthread_mutex_unlock(&agent->mutex);
 }
 
 /* Mutex held. A round that is not among the newest is not known any more. */
-static bool look_up(const struct agent *agent, uint64_t round, struct member_outcome *ret_outcome)
+static bool agent_manager_look_up(const struct agent *agent, uint64_t round,
+                                  struct member_outcome *ret_outcome)
 {
     for (size_t i = 0; i < MEMBER_OUTCOMES_MAX; i++) {
         if (agent->view.outcomes[i].round != round || round == 0)
@@ -161,13 +164,14 @@ bool agent_outcome(struct agent *agent, uint64_t round, struct member_outcome *r
     bool found;
 
     pthread_mutex_lock(&agent->mutex);
-    found = look_up(agent, round, ret_outcome);
+    found = agent_manager_look_up(agent, round, ret_outcome);
     pthread_mutex_unlock(&agent->mutex);
     return found;
 }
 
 /* Mutex held. How long it may wait on; 0 = no longer. */
-static int64_t outcome_left_ms(const struct agent *agent, struct agent_outcome_wait *wait)
+static int64_t agent_manager_outcome_left_ms(const struct agent *agent,
+                                             struct agent_outcome_wait *wait)
 {
     const int64_t now_ms = clock_ms(CLOCK_MONOTONIC);
     int64_t until_ms = wait->until_ms;
@@ -195,8 +199,8 @@ enum muster_status agent_wait_outcome(struct agent *agent, uint64_t round,
 
     *ret_outcome = (struct member_outcome){.round = round, .step = -1, .state = OUTCOME_UNKNOWN};
     pthread_mutex_lock(&agent->mutex);
-    while (look_up(agent, round, ret_outcome) && ret_outcome->state == OUTCOME_OPEN &&
-           status == MUSTER_OK && (left_ms = outcome_left_ms(agent, wait)) > 0)
+    while (agent_manager_look_up(agent, round, ret_outcome) && ret_outcome->state == OUTCOME_OPEN &&
+           status == MUSTER_OK && (left_ms = agent_manager_outcome_left_ms(agent, wait)) > 0)
         status = agent_wait(agent, &wait->patience, left_ms, err);
     pthread_mutex_unlock(&agent->mutex);
     if (status != MUSTER_OK || ret_outcome->state != OUTCOME_OPEN)

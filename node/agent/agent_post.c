@@ -86,7 +86,7 @@ bool post_put_patiently(struct agent *agent, post_make_fn *make, const void *arg
 }
 
 /* Without its path a manifest is not told of: NULL then, too. */
-static struct post *writer_post(struct agent *agent, const void *arg)
+static struct post *post_writer(struct agent *agent, const void *arg)
 {
     const struct writer_result *result = arg;
     struct post *post = post_new(result->deleted               ? MEMBER_DELETED
@@ -114,7 +114,7 @@ void agent_writer_done(const struct writer_result *result, void *arg)
     pthread_mutex_lock(&agent->mutex);
     if (result->deleted)
         agent_note_deletion(agent, result); /* before the broker hears of it, and a sweep ends */
-    if (!post_put_patiently(agent, writer_post, result) && !agent->over) {
+    if (!post_put_patiently(agent, post_writer, result) && !agent->over) {
         if (result->deleted)
             member_deletion_lost(agent->core, result->checkpoint); /* the broker asks again */
         else
@@ -125,7 +125,7 @@ void agent_writer_done(const struct writer_result *result, void *arg)
 
 /* With the mutex free while it is asked: what a host does in there must not hold up the agent's
  * thread. */
-static bool ask_interrupted(struct agent *agent)
+static bool post_ask_interrupted(struct agent *agent)
 {
     bool (*ask)(void *arg) = agent->options.hooks.interrupted;
     bool yes;
@@ -145,14 +145,15 @@ bool agent_is_interrupted(struct agent *agent)
     bool interrupted;
 
     pthread_mutex_lock(&agent->mutex);
-    interrupted = ask_interrupted(agent);
+    interrupted = post_ask_interrupted(agent);
     pthread_mutex_unlock(&agent->mutex);
     return interrupted;
 }
 
 /* Asked behind a wait, so that no change between the question and the wait is slept through. */
-static enum muster_status look_for_interrupt(struct agent *agent, struct agent_patience *patience,
-                                             struct muster_error *err)
+static enum muster_status post_look_for_interrupt(struct agent *agent,
+                                                  struct agent_patience *patience,
+                                                  struct muster_error *err)
 {
     const int64_t now_ms = clock_ms(CLOCK_MONOTONIC);
 
@@ -161,14 +162,14 @@ static enum muster_status look_for_interrupt(struct agent *agent, struct agent_p
     if (now_ms - patience->asked_ms < INTERRUPT_MS && !agent->interrupted)
         return MUSTER_OK;
     patience->asked_ms = now_ms;
-    if (!ask_interrupted(agent))
+    if (!post_ask_interrupted(agent))
         return MUSTER_OK;
     return error_set(err, MUSTER_E_INTERRUPTED, "rank %llu was interrupted while it waited",
                      (unsigned long long)agent->options.save.rank);
 }
 
-static int64_t sleep_of(const struct agent *agent, const struct agent_patience *patience,
-                        int64_t limit_ms)
+static int64_t post_sleep_of(const struct agent *agent, const struct agent_patience *patience,
+                             int64_t limit_ms)
 {
     const int64_t most_ms =
         agent->options.hooks.interrupted != NULL && !patience->deaf ? INTERRUPT_MS : 1000;
@@ -179,7 +180,7 @@ static int64_t sleep_of(const struct agent *agent, const struct agent_patience *
 enum muster_status agent_wait(struct agent *agent, struct agent_patience *patience,
                               int64_t limit_ms, struct muster_error *err)
 {
-    int64_t sleep_ms = sleep_of(agent, patience, limit_ms);
+    int64_t sleep_ms = post_sleep_of(agent, patience, limit_ms);
     int64_t until_ms = clock_ms(CLOCK_MONOTONIC) + sleep_ms;
     struct timespec until = {.tv_sec = until_ms / 1000, .tv_nsec = until_ms % 1000 * 1000000L};
 
@@ -190,12 +191,12 @@ enum muster_status agent_wait(struct agent *agent, struct agent_patience *patien
         patience->idle_ms = 0;
     }
     if (agent->interrupted && !patience->deaf)
-        return look_for_interrupt(agent, patience, err);
+        return post_look_for_interrupt(agent, patience, err);
     if (pthread_cond_timedwait(&agent->changed, &agent->mutex, &until) != ETIMEDOUT)
-        return look_for_interrupt(agent, patience, err);
+        return post_look_for_interrupt(agent, patience, err);
     patience->idle_ms += sleep_ms;
     if (patience->passes != agent->passes || patience->idle_ms < AGENT_STUCK_MS)
-        return look_for_interrupt(agent, patience, err);
+        return post_look_for_interrupt(agent, patience, err);
     return error_set(err, MUSTER_E_FAULT,
                      "the node's thread has not come round for %d s; look for a callback "
                      "(termination_watcher_fn, on_error, log) that blocks",

@@ -8,7 +8,7 @@
 #include <stdio.h>
 
 /* ": " and why, or nothing. */
-static void tell_why(const struct save_target *target, char ret_text[SAVE_WHY_SIZE + 2])
+static void agent_save_tell_why(const struct save_target *target, char ret_text[SAVE_WHY_SIZE + 2])
 {
     char why[SAVE_WHY_SIZE] = "";
 
@@ -30,7 +30,7 @@ static enum muster_status save_by_hook(const struct save_target *target,
     if (status != MUSTER_OK)
         return status;
     code = target->hook(order, dir, target->hook_arg);
-    tell_why(target, why);
+    agent_save_tell_why(target, why);
     if (code != 0) {
         shard_discard(round_dir, target->rank, target->incarnation);
         return error_set_code(err, MUSTER_E_SAVE, code,
@@ -90,7 +90,7 @@ enum muster_status save_take(const struct save_target *target, struct save_order
     if (target->take == NULL)
         return MUSTER_OK;
     code = target->take(order, &order->snapshot, target->hook_arg);
-    tell_why(target, why);
+    agent_save_tell_why(target, why);
     if (code == 0)
         return MUSTER_OK;
     order->snapshot = NULL;
@@ -109,7 +109,7 @@ enum muster_status save_check(const struct save_target *target, const struct sav
     if (target->check == NULL || target->hook != NULL || order->state != NULL)
         return MUSTER_OK;
     code = target->check(target->hook_arg);
-    tell_why(target, why);
+    agent_save_tell_why(target, why);
     return code == 0 ? MUSTER_OK
                      : error_set_code(err, MUSTER_E_SAVE, code,
                                       "state_check_fn returned %d%s at step %lld; earlier "

@@ -68,7 +68,7 @@ static void agent_tell_release(struct tell *tell)
 }
 
 /* Mutex held; free during the call. False: there was none to make. */
-static bool make_call(struct tell *tell)
+static bool tell_make_call(struct tell *tell)
 {
     struct call *call = agent_tell_take(&tell->errors);
     bool is_error = call != NULL;
@@ -95,7 +95,7 @@ static void *agent_tell_run(void *arg)
 
     pthread_mutex_lock(&tell->mutex);
     while (!tell->abandon) {
-        if (make_call(tell))
+        if (tell_make_call(tell))
             continue;
         if (tell->stop)
             break;
@@ -106,7 +106,7 @@ static void *agent_tell_run(void *arg)
     return NULL;
 }
 
-static void init_idle(struct tell *tell)
+static void tell_init_idle(struct tell *tell)
 {
     pthread_condattr_t attributes;
 
@@ -132,7 +132,7 @@ enum muster_status tell_start(const struct tell_hooks *hooks, struct tell **ret_
     tell->hooks = *hooks;
     pthread_mutex_init(&tell->mutex, NULL);
     pthread_cond_init(&tell->changed, NULL);
-    init_idle(tell);
+    tell_init_idle(tell);
     code = thread_start(&tell->thread, agent_tell_run, tell);
     if (code != 0) {
         agent_tell_release(tell);

@@ -25,7 +25,7 @@ struct behind {
     bool started, stop, busy;
 };
 
-static void write_one(struct behind *behind)
+static void behind_write_one(struct behind *behind)
 {
     struct shard_files files = {0};
     struct muster_error why = {.status = MUSTER_OK};
@@ -50,7 +50,7 @@ static void *behind_run(void *arg)
             continue;
         }
         pthread_mutex_unlock(&behind->mutex);
-        write_one(behind);
+        behind_write_one(behind);
         pthread_mutex_lock(&behind->mutex);
         behind->busy = false;
     }
@@ -95,7 +95,7 @@ bool behind_destroy(struct behind **behind, int64_t limit_ms)
     return true;
 }
 
-static bool start_thread(struct behind *behind)
+static bool behind_start_thread(struct behind *behind)
 {
     if (!behind->started)
         behind->started = thread_start(&behind->thread, behind_run, behind) == 0;
@@ -113,7 +113,7 @@ enum muster_status behind_take(struct behind *behind, const struct save_order *o
     const struct save_target *target = behind->target;
     enum muster_status status;
 
-    if (!start_thread(behind))
+    if (!behind_start_thread(behind))
         return error_set(err, MUSTER_E_BUSY,
                          "no thread could be started to save in the background; raise the limit of "
                          "processes (ulimit -u)");

@@ -15,7 +15,7 @@
  * forked. */
 static _Atomic int life_pid;
 
-static void path_read(char path[FS_PATH_MAX], const char *name)
+static void supervised_path_read(char path[FS_PATH_MAX], const char *name)
 {
     const char *value = getenv(name);
 
@@ -26,9 +26,9 @@ static void path_read(char path[FS_PATH_MAX], const char *name)
 
 void supervised_init(struct supervised *supervised)
 {
-    path_read(supervised->error_path, "MUSTER_ERROR_FILE");
-    path_read(supervised->torch_path, "TORCHELASTIC_ERROR_FILE");
-    path_read(supervised->life_path, "MUSTER_LIFE_FILE");
+    supervised_path_read(supervised->error_path, "MUSTER_ERROR_FILE");
+    supervised_path_read(supervised->torch_path, "TORCHELASTIC_ERROR_FILE");
+    supervised_path_read(supervised->life_path, "MUSTER_LIFE_FILE");
     supervised->life_fd = -1;
     supervised->why[0] = '\0';
     supervised->started = false;
@@ -38,7 +38,7 @@ void supervised_init(struct supervised *supervised)
 /* --- the life file ---------------------------------------------------------------------------- */
 
 /* A record lock: it belongs to the process, so a forked child neither has it nor keeps it. */
-static bool lock_take(int fd)
+static bool supervised_lock_take(int fd)
 {
     struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
 
@@ -57,8 +57,8 @@ void supervised_joins(struct supervised *supervised, const struct supervised_fac
                     facts->incarnation, facts->rank, facts->job, facts->broker);
     fd = open(supervised->life_path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     /* Locked by another: a process beside us, of the same rank's program, is the node. */
-    if (fd >= 0 && size > 0 && size < (int)sizeof text && lock_take(fd) && ftruncate(fd, 0) == 0 &&
-        fs_write_all(fd, text, (size_t)size) == 0) {
+    if (fd >= 0 && size > 0 && size < (int)sizeof text && supervised_lock_take(fd) &&
+        ftruncate(fd, 0) == 0 && fs_write_all(fd, text, (size_t)size) == 0) {
         supervised->life_fd = fd;
         return;
     }
@@ -91,7 +91,7 @@ void supervised_finished(struct supervised *supervised)
     supervised->finished = true;
 }
 
-static void write_why(const struct supervised *supervised)
+static void supervised_write_why(const struct supervised *supervised)
 {
     char text[sizeof supervised->why + 32];
     const char *head = supervised->finished ? "muster-finished 1" : "muster-left 1";
@@ -121,7 +121,7 @@ void supervised_leaves(struct supervised *supervised)
         return;
     /* Emptied first: unlocked and without a life in it is "left". */
     if (ftruncate(supervised->life_fd, 0) == 0) {
-        write_why(supervised);
+        supervised_write_why(supervised);
         close(supervised->life_fd);
     }
     supervised->life_fd = -1;
@@ -130,8 +130,8 @@ void supervised_leaves(struct supervised *supervised)
 
 /* --- the error file --------------------------------------------------------------------------- */
 
-static json_t *error_json(const struct supervised_facts *facts, const struct muster_error *error,
-                          int64_t unix_ms)
+static json_t *supervised_error_json(const struct supervised_facts *facts,
+                                     const struct muster_error *error, int64_t unix_ms)
 {
     char incarnation[17], seconds[24];
     const char *text = error->text;
@@ -184,7 +184,7 @@ void supervised_error(struct supervised *supervised, const struct supervised_fac
         return;
     if (atomic_exchange(&supervised->told, true))
         return;
-    document = error_json(facts, error, clock_ms(CLOCK_REALTIME));
+    document = supervised_error_json(facts, error, clock_ms(CLOCK_REALTIME));
     text = document != NULL ? json_dumps(document, JSON_COMPACT | JSON_ENSURE_ASCII) : NULL;
     json_decref(document);
     if (text == NULL)

@@ -36,7 +36,7 @@ struct writer {
 };
 
 /* Manifests, and rounds that were aborted: in their order. Under the mutex. */
-static struct job *take_first(struct writer *writer)
+static struct job *writer_take_first(struct writer *writer)
 {
     struct job *job = writer->first;
 
@@ -52,14 +52,14 @@ static void writer_work(struct writer *writer, const struct job *job);
 
 /* A deletion of many files goes on for long, and whatever else comes meanwhile is not to wait for
  * it. */
-static void work_between(void *arg)
+static void writer_work_between(void *arg)
 {
     struct writer *writer = arg;
     struct job *job;
 
     do {
         pthread_mutex_lock(&writer->mutex);
-        job = take_first(writer);
+        job = writer_take_first(writer);
         pthread_mutex_unlock(&writer->mutex);
         if (job != NULL)
             writer_work(writer, job);
@@ -83,7 +83,7 @@ static void writer_work(struct writer *writer, const struct job *job)
                                    .step = job->step,
                                    .path = job->bytes,
                                    .trash = job->bytes + strlen(job->bytes) + 1,
-                                   .between = work_between,
+                                   .between = writer_work_between,
                                    .arg = writer},
             &err);
         path[0] = '\0';
@@ -101,7 +101,7 @@ static void writer_work(struct writer *writer, const struct job *job)
 
 static struct job *writer_take(struct writer *writer)
 {
-    struct job *job = take_first(writer);
+    struct job *job = writer_take_first(writer);
 
     if (job != NULL)
         return job;
@@ -212,7 +212,8 @@ static bool writer_start(struct writer *writer)
     return writer->started;
 }
 
-static enum muster_status push(struct writer *writer, struct job *job, struct muster_error *err)
+static enum muster_status writer_push(struct writer *writer, struct job *job,
+                                      struct muster_error *err)
 {
     pthread_mutex_lock(&writer->mutex);
     if (!writer_start(writer)) {
@@ -237,7 +238,7 @@ static enum muster_status push(struct writer *writer, struct job *job, struct mu
     return MUSTER_OK;
 }
 
-static struct job *new_job(const void *bytes, size_t size, struct muster_error *err)
+static struct job *writer_new_job(const void *bytes, size_t size, struct muster_error *err)
 {
     struct job *job = calloc(1, sizeof *job + size + 1);
 
@@ -254,23 +255,23 @@ static struct job *new_job(const void *bytes, size_t size, struct muster_error *
 enum muster_status writer_manifest(struct writer *writer, uint64_t checkpoint, const void *bytes,
                                    size_t size, struct muster_error *err)
 {
-    struct job *job = new_job(bytes, size, err);
+    struct job *job = writer_new_job(bytes, size, err);
 
     if (job == NULL)
         return MUSTER_E_NOMEM;
     job->round = checkpoint;
-    return push(writer, job, err);
+    return writer_push(writer, job, err);
 }
 
-static enum muster_status remove_round(struct writer *writer, const struct job *what,
-                                       struct muster_error *err)
+static enum muster_status writer_remove_round(struct writer *writer, const struct job *what,
+                                              struct muster_error *err)
 {
-    struct job *job = new_job(NULL, 0, err);
+    struct job *job = writer_new_job(NULL, 0, err);
 
     if (job == NULL)
         return MUSTER_E_NOMEM;
     *job = *what;
-    return push(writer, job, err);
+    return writer_push(writer, job, err);
 }
 
 enum muster_status writer_discard(struct writer *writer, uint64_t generation, uint64_t round,
@@ -279,7 +280,7 @@ enum muster_status writer_discard(struct writer *writer, uint64_t generation, ui
     const struct job job = {
         .what = DISCARD_ROUND, .generation = generation, .round = round, .nonce = nonce};
 
-    return remove_round(writer, &job, err);
+    return writer_remove_round(writer, &job, err);
 }
 
 enum muster_status writer_clear_left(struct writer *writer, uint64_t generation, uint64_t round,
@@ -287,7 +288,7 @@ enum muster_status writer_clear_left(struct writer *writer, uint64_t generation,
 {
     const struct job job = {.what = CLEAR_LEFT, .generation = generation, .round = round};
 
-    return remove_round(writer, &job, err);
+    return writer_remove_round(writer, &job, err);
 }
 
 enum muster_status writer_delete(struct writer *writer, uint64_t generation, uint64_t round,
@@ -305,7 +306,7 @@ enum muster_status writer_delete(struct writer *writer, uint64_t generation, uin
     job->generation = generation;
     job->round = round;
     job->step = step;
-    return push(writer, job, err);
+    return writer_push(writer, job, err);
 }
 
 bool writer_is_busy(struct writer *writer)

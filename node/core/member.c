@@ -71,7 +71,7 @@ void member_log(struct member *m, int level, const char *format, ...)
     action->level = level;
 }
 
-static char *own(const char *text)
+static char *member_own(const char *text)
 {
     return strdup(text ? text : "");
 }
@@ -102,10 +102,10 @@ struct member *member_create(const struct member_options *options)
     if (m == NULL)
         return NULL;
     m->options = *options;
-    m->options.job = own(options->job);
-    m->options.host = own(options->host);
-    m->options.checkpoint_dir = own(options->checkpoint_dir);
-    m->options.signer = own(options->signer);
+    m->options.job = member_own(options->job);
+    m->options.host = member_own(options->host);
+    m->options.checkpoint_dir = member_own(options->checkpoint_dir);
+    m->options.signer = member_own(options->signer);
     m->view.mode = VIEW_WAIT;
     m->hello_every = RESEND_MIN_MS;
     m->next_request = 1;
@@ -140,21 +140,21 @@ enum wire_phase member_phase(const struct member *m)
 
 /* --- the view --------------------------------------------------------------------------------- */
 
-static void step_measured(struct member *m, int64_t steps)
+static void member_step_measured(struct member *m, int64_t steps)
 {
     pace_add(&m->pace, steps, m->now - m->step_from_at);
 }
 
 /* Time that the thread waited at a closed gate counts for no step. The next step begins with the
  * opening, and the last one before ended with the closing, if the thread stands there. */
-static void watch_hold(struct member *m, enum view_mode mode)
+static void member_watch_hold(struct member *m, enum view_mode mode)
 {
     bool open = m->view.mode == VIEW_OPEN;
 
     if (open == (mode == VIEW_OPEN))
         return;
     if (open && m->step_from_at > 0 && m->begun == m->done && m->done >= m->last_begun)
-        step_measured(m, m->done - m->last_begun + 1);
+        member_step_measured(m, m->done - m->last_begun + 1);
     m->step_from_at = 0;
     if (open || !m->stepped)
         return; /* before the first step a program may do anything */
@@ -166,7 +166,7 @@ void view_set(struct member *m, enum view_mode mode)
 {
     if (m->view.mode == VIEW_END)
         return; /* for ever */
-    watch_hold(m, mode);
+    member_watch_hold(m, mode);
     m->view.mode = mode;
     m->view.round = m->round;
     m->view.step = m->step;
@@ -215,7 +215,7 @@ void member_end(struct member *m, enum muster_status status, bool restart, int r
     view_set(m, VIEW_END);
 }
 
-static enum wire_phase phase_now(const struct member *m)
+static enum wire_phase member_phase_now(const struct member *m)
 {
     if (m->view.mode == VIEW_END)
         return PHASE_ENDED;
@@ -240,9 +240,9 @@ static enum wire_phase phase_now(const struct member *m)
     }
 }
 
-static void set_phase(struct member *m)
+static void member_set_phase(struct member *m)
 {
-    enum wire_phase phase = phase_now(m);
+    enum wire_phase phase = member_phase_now(m);
 
     if (phase == m->phase)
         return;
@@ -250,14 +250,14 @@ static void set_phase(struct member *m)
     m->phase_since = m->now;
 }
 
-static void watch_steps(struct member *m)
+static void member_watch_steps(struct member *m)
 {
     int64_t steps = m->begun - m->last_begun;
 
     if (steps == 0 || (steps == -1 && m->view.mode == VIEW_OPEN)) /* not begun since it may */
         return;
     if (steps > 0 && m->step_from_at > 0 && m->view.mode == VIEW_OPEN)
-        step_measured(m, steps);
+        member_step_measured(m, steps);
     /* what a restore set is no step, and what ends with the first step's beginning is none */
     m->step_from_at = m->view.mode == VIEW_OPEN ? m->now : 0;
     m->stepped |= steps > 0 && m->view.mode == VIEW_OPEN;
@@ -267,7 +267,7 @@ static void watch_steps(struct member *m)
 
 /* --- dispatch --------------------------------------------------------------------------------- */
 
-static void on_restored(struct member *m, const struct member_input *in, bool ok)
+static void member_on_restored(struct member *m, const struct member_input *in, bool ok)
 {
     struct wire_msg message = message_make(ok ? WIRE_RESTORED : WIRE_RESTORE_FAILED);
 
@@ -284,7 +284,7 @@ static void on_restored(struct member *m, const struct member_input *in, bool ok
     request_put(m, &message);
 }
 
-static void on_close(struct member *m, const struct member_input *in)
+static void member_on_close(struct member *m, const struct member_input *in)
 {
     if (m->closing)
         return;
@@ -300,7 +300,7 @@ static void on_close(struct member *m, const struct member_input *in)
     round_arrived(m);           /* a boundary too: the step that it ends may be the one to save */
 }
 
-static void dispatch(struct member *m, const struct member_input *in)
+static void member_dispatch(struct member *m, const struct member_input *in)
 {
     switch (in->kind) {
     case MEMBER_FRAME:
@@ -338,7 +338,7 @@ static void dispatch(struct member *m, const struct member_input *in)
         break;
     case MEMBER_RESTORED:
     case MEMBER_RESTORE_FAILED:
-        on_restored(m, in, in->kind == MEMBER_RESTORED);
+        member_on_restored(m, in, in->kind == MEMBER_RESTORED);
         break;
     case MEMBER_MANIFEST_WRITTEN:
     case MEMBER_MANIFEST_FAILED:
@@ -351,7 +351,7 @@ static void dispatch(struct member *m, const struct member_input *in)
         delete_done(m, in);
         break;
     case MEMBER_CLOSE:
-        on_close(m, in);
+        member_on_close(m, in);
         break;
     default: /* a tick, or nothing known */
         break;
@@ -366,10 +366,10 @@ void member_step(struct member *m, const struct member_input *in, struct member_
     m->done = in->done;
     m->in_hold = in->in_hold;
     m->out = out;
-    watch_steps(m);
+    member_watch_steps(m);
     if (m->phase_since == 0)
         m->phase_since = m->now;
-    dispatch(m, in);
+    member_dispatch(m, in);
     notices_say(m);
     if (in->kind !=
         MEMBER_GATE_CLOSED) { /* between the question and its answer nothing else happens */
@@ -378,7 +378,7 @@ void member_step(struct member *m, const struct member_input *in, struct member_
         unheard_tick(m);
     }
     member_leave(m);
-    set_phase(m);
+    member_set_phase(m);
     notices_announce(m);
     if (m->view_changed) {
         member_add(m, MEMBER_VIEW);

@@ -21,7 +21,7 @@ bool error_in_save(const struct member *m)
 }
 
 /* The step, or the save, is to be broken off; if it never returns the process is ended. */
-static void arm_exit(struct member *m, bool restart)
+static void error_arm_exit(struct member *m, bool restart)
 {
     int64_t at = m->now + m->options.abort_timeout_ms;
     int64_t deadline = notice_own_deadline(m);
@@ -55,11 +55,11 @@ void error_exit_look(struct member *m)
     }
     if (error_in_save(m) && m->saving_bytes > m->exit_bytes && m->now < member_give_up_boot_ms(m)) {
         m->exit_at = NEVER;
-        arm_exit(m, m->exit_restart);
+        error_arm_exit(m, m->exit_restart);
     }
 }
 
-static bool has_stepped(const struct member *m)
+static bool error_has_stepped(const struct member *m)
 {
     return m->view.started && m->begun > m->view.resume_step;
 }
@@ -69,7 +69,7 @@ static bool has_stepped(const struct member *m)
  * boundaries.) */
 bool error_in_setup(const struct member *m)
 {
-    return m->view.mode == VIEW_END && !has_stepped(m) && !m->closing;
+    return m->view.mode == VIEW_END && !error_has_stepped(m) && !m->closing;
 }
 
 /* A step in flight, or a save that gathers what its peers have, would wait for ever: they leave
@@ -83,7 +83,7 @@ void error_break_off(struct member *m, const struct muster_error *why, bool rest
     if (!m->broken_off && (in_step || m->restored))
         error_ask(m, why->status, why->rank, why->code, why->step, why->text);
     m->broken_off = true;
-    arm_exit(m, restart);
+    error_arm_exit(m, restart);
 }
 
 void error_heard(struct member *m, int rank, int code, int64_t step, const char *text,
@@ -98,7 +98,7 @@ void error_heard(struct member *m, int rank, int code, int64_t step, const char 
     snprintf(m->error.text, sizeof m->error.text, "%s", member_text(m, text));
     error_ask(m, MUSTER_E_PEER, rank, code, step, text);
     if (m->begun > m->done)
-        arm_exit(m, false);
+        error_arm_exit(m, false);
     m->broken_off = true;
     if (round_follows != 0) {
         m->error_round = round_follows;

@@ -7,7 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
-static const struct wire_member *find_me(const struct member *m, const struct wire_event *event)
+static const struct wire_member *events_find_me(const struct member *m,
+                                                const struct wire_event *event)
 {
     for (size_t i = 0; i < event->members.count; i++)
         if (event->members.items[i].incarnation == m->options.incarnation)
@@ -15,9 +16,10 @@ static const struct wire_member *find_me(const struct member *m, const struct wi
     return NULL;
 }
 
-static bool takes_part(const struct member *m, const struct wire_event *event, bool *ret_writer)
+static bool events_takes_part(const struct member *m, const struct wire_event *event,
+                              bool *ret_writer)
 {
-    const struct wire_member *me = find_me(m, event);
+    const struct wire_member *me = events_find_me(m, event);
 
     if (event->flags & EVENT_FLAG_OTHERS) {
         *ret_writer = event->incarnation == 0 || event->incarnation == m->options.incarnation;
@@ -27,7 +29,7 @@ static bool takes_part(const struct member *m, const struct wire_event *event, b
     return me != NULL;
 }
 
-static void on_resume(struct member *m, uint64_t checkpoint, int64_t step, const char *path)
+static void events_on_resume(struct member *m, uint64_t checkpoint, int64_t step, const char *path)
 {
     m->view.resume_known = true;
     m->view.resume_checkpoint = checkpoint;
@@ -36,7 +38,7 @@ static void on_resume(struct member *m, uint64_t checkpoint, int64_t step, const
     m->view_changed = true;
 }
 
-static void on_started(struct member *m)
+static void events_on_started(struct member *m)
 {
     m->view.started = true;
     m->join_until = NEVER;
@@ -45,7 +47,7 @@ static void on_started(struct member *m)
     m->view_changed = true;
 }
 
-static void on_termination(struct member *m, const struct wire_event *event)
+static void events_on_termination(struct member *m, const struct wire_event *event)
 {
     if (event->flags & EVENT_FLAG_RETRY)
         return; /* a kind that ends nothing */
@@ -63,8 +65,8 @@ struct peer_text {
 };
 
 /* On a cluster's log the words alone would read as this rank's own failure. */
-static struct peer_text peer_text(const struct member *m, int64_t rank, int64_t step,
-                                  const char *words)
+static struct peer_text events_peer_text(const struct member *m, int64_t rank, int64_t step,
+                                         const char *words)
 {
     struct peer_text shown;
 
@@ -78,7 +80,7 @@ static struct peer_text peer_text(const struct member *m, int64_t rank, int64_t 
     return shown;
 }
 
-static void on_peer(struct member *m, const struct wire_event *event)
+static void events_on_peer(struct member *m, const struct wire_event *event)
 {
     if (event->rank == (int64_t)m->options.rank && m->own_failure)
         return;
@@ -88,43 +90,44 @@ static void on_peer(struct member *m, const struct wire_event *event)
             : 0;
     uint64_t follows = event->round != 0 ? event->round : ROUND_TO_COME;
     error_heard(m, (int)event->rank, code, event->step,
-                peer_text(m, event->rank, event->step, event->text).text,
+                events_peer_text(m, event->rank, event->step, event->text).text,
                 (event->flags & EVENT_FLAG_ROUND_FOLLOWS) != 0 ? follows : 0);
 }
 
-static void end_with(struct member *m, enum muster_status status, const struct wire_event *event)
+static void events_end_with(struct member *m, enum muster_status status,
+                            const struct wire_event *event)
 {
     member_end(m, status, false, (int)event->rank, 0, event->step, event->text);
 }
 
 /* The generation ends at once; a first error that was heard before stays the one that is named. */
-static void on_rank_restarted(struct member *m, const struct wire_event *event)
+static void events_on_rank_restarted(struct member *m, const struct wire_event *event)
 {
     if (m->error.status == MUSTER_OK)
-        end_with(m, MUSTER_E_PEER, event);
+        events_end_with(m, MUSTER_E_PEER, event);
     else
         member_end(m, m->error.status, false, m->error.rank, m->error.code, m->error.step,
                    m->error.text);
 }
 
-static void on_freeze(struct member *m, const struct wire_event *event)
+static void events_on_freeze(struct member *m, const struct wire_event *event)
 {
     bool writer;
 
     if (event->round <= m->round)
         return;
     m->round_generation = event->generation;
-    if (takes_part(m, event, &writer))
+    if (events_takes_part(m, event, &writer))
         round_freeze(m, event->round, (enum wire_cause)event->cause,
                      (event->flags & EVENT_FLAG_ABORT) != 0);
 }
 
-static void on_decision(struct member *m, const struct wire_event *event)
+static void events_on_decision(struct member *m, const struct wire_event *event)
 {
     uint64_t nonce = event->nonce;
     bool writer;
 
-    if (!takes_part(m, event, &writer) || event->round < m->round)
+    if (!events_takes_part(m, event, &writer) || event->round < m->round)
         return;
     if (nonce == 0) /* journaled by a broker of before there was that field */
         nonce = wire_round_nonce(event->members.items, event->members.count);
@@ -132,7 +135,7 @@ static void on_decision(struct member *m, const struct wire_event *event)
                    writer, nonce);
 }
 
-static void not_saved(struct member *m, const char *text)
+static void events_not_saved(struct member *m, const char *text)
 {
     char line[TEXT_MAX + 256];
 
@@ -148,7 +151,7 @@ void restore_refused(struct member *m, const char *text)
 }
 
 /* The source remembers that it gave it: to give it again would be a repeat. */
-static void withdrawn(struct member *m, const char *id)
+static void events_withdrawn(struct member *m, const char *id)
 {
     struct member_action *action = member_add(m, MEMBER_NOTICE_WITHDRAWN);
 
@@ -156,14 +159,14 @@ static void withdrawn(struct member *m, const char *id)
 }
 
 /* An event of a round; others are left alone. */
-static void round_event(struct member *m, const struct wire_event *event)
+static void events_round_event(struct member *m, const struct wire_event *event)
 {
     switch (event->kind) {
     case EVENT_FREEZE:
-        on_freeze(m, event);
+        events_on_freeze(m, event);
         break;
     case EVENT_DECISION:
-        on_decision(m, event);
+        events_on_decision(m, event);
         break;
     case EVENT_COMMIT:
         round_committed(m, event->round, (enum wire_cause)event->cause,
@@ -181,7 +184,7 @@ static void round_event(struct member *m, const struct wire_event *event)
         part_unchanged(m, event->round, (enum wire_cause)event->cause, event->step);
         break;
     case EVENT_NOT_SAVED:
-        not_saved(m, event->text);
+        events_not_saved(m, event->text);
         break;
     case EVENT_SAVE_SKIPPED:
         if (m->policy_wait && event->step == m->done)
@@ -199,48 +202,48 @@ void events_apply(struct member *m, const struct wire_event *event)
     outcome_event(m, event);
     switch (event->kind) {
     case EVENT_RESUME:
-        on_resume(m, event->checkpoint, event->step, event->path);
+        events_on_resume(m, event->checkpoint, event->step, event->path);
         break;
     case EVENT_STARTED:
-        on_started(m);
+        events_on_started(m);
         break;
     case EVENT_TERMINATION:
-        on_termination(m, event);
+        events_on_termination(m, event);
         break;
     case EVENT_PEER_ERROR:
     case EVENT_NODE_LOST:
-        on_peer(m, event);
+        events_on_peer(m, event);
         break;
     case EVENT_RANK_RESTARTED:
-        on_rank_restarted(m, event);
+        events_on_rank_restarted(m, event);
         break;
     case EVENT_JOIN_FAILED:
-        end_with(m, MUSTER_E_JOIN, event);
+        events_end_with(m, MUSTER_E_JOIN, event);
         break;
     case EVENT_RESTORE_FAILED:
         if (event->flags & EVENT_FLAG_IMPORTS)
             member_end(m, MUSTER_PREEMPTED, true, -1, 0, -1, event->text);
         else if (!(event->flags & EVENT_FLAG_RETRY))
-            end_with(m, MUSTER_E_RESTORE, event);
+            events_end_with(m, MUSTER_E_RESTORE, event);
         break;
     case EVENT_OBSERVER: /* a ps or an evaluator: its own end, nobody else's */
         if (event->incarnation == m->options.incarnation && event->code == MUSTER_E_RESTORE)
-            end_with(m, MUSTER_E_RESTORE, event);
+            events_end_with(m, MUSTER_E_RESTORE, event);
         break;
     case EVENT_NOTICE_CANCELLED:
-        withdrawn(m, event->text);
+        events_withdrawn(m, event->text);
         if (event->incarnation != m->options.incarnation) /* else it was forgotten then */
             notice_forget(m, event->text);
         break;
     default:
-        round_event(m, event);
+        events_round_event(m, event);
         break;
     }
 }
 
 /* --- a snapshot ------------------------------------------------------------------------------- */
 
-static void snapshot_outcome(struct member *m, const struct wire_snapshot *s)
+static void events_snapshot_outcome(struct member *m, const struct wire_snapshot *s)
 {
     if (m->round == 0 || s->named_round != m->round || s->round == m->round)
         return;
@@ -276,7 +279,7 @@ static void member_events_snapshot_round(struct member *m, const struct wire_sna
                        s->writer, s->round_nonce);
 }
 
-static void snapshot_end(struct member *m, const struct wire_snapshot *s)
+static void events_snapshot_end(struct member *m, const struct wire_snapshot *s)
 {
     enum muster_status status = (enum muster_status)s->end_status;
 
@@ -285,17 +288,17 @@ static void snapshot_end(struct member *m, const struct wire_snapshot *s)
     if (status == MUSTER_PREEMPTED && m->part != PART_COMMITTED)
         member_end(m, MUSTER_PREEMPTED, true, -1, 0, -1, "the job is being terminated");
     else if (status == MUSTER_E_NOT_SAVED)
-        not_saved(m, s->end_text);
+        events_not_saved(m, s->end_text);
     else if (status != MUSTER_OK && status != MUSTER_PREEMPTED)
         member_end(m, status, false, (int)s->error_rank, (int)s->error_code, -1, s->end_text);
 }
 
 /* A notice that was told and has no answer yet counts: the broker takes it after this. */
-static void snapshot_withdrawn(struct member *m, const struct wire_snapshot *s)
+static void events_snapshot_withdrawn(struct member *m, const struct wire_snapshot *s)
 {
     for (size_t i = 0; i < s->withdrawn.count; i++)
         if (!notice_is_being_told(m, s->withdrawn.items[i].id)) {
-            withdrawn(m, s->withdrawn.items[i].id);
+            events_withdrawn(m, s->withdrawn.items[i].id);
             notice_forget(m, s->withdrawn.items[i].id);
         }
 }
@@ -305,18 +308,18 @@ void events_snapshot(struct member *m, const struct wire_snapshot *s)
     if (s->generation != m->generation)
         return; /* of the next one: HELLO will tell that this process is stale */
     if (s->resume_ready)
-        on_resume(m, s->resume_checkpoint, s->resume_step, s->resume_path);
+        events_on_resume(m, s->resume_checkpoint, s->resume_step, s->resume_path);
     else if (s->resume_repair)
         manifest_begin(m, s->resume_checkpoint);
-    snapshot_withdrawn(m, s);
+    events_snapshot_withdrawn(m, s);
     outcome_snapshot(m, s);
-    snapshot_outcome(m, s);
+    events_snapshot_outcome(m, s);
     if (s->generation_state == GENERATION_RUNNING && !m->view.started)
-        on_started(m);
+        events_on_started(m);
     if (s->error_rank >= 0 && s->generation_state == GENERATION_RUNNING && !m->own_failure)
         error_heard(m, (int)s->error_rank, (int)s->error_code, -1,
-                    peer_text(m, s->error_rank, -1, s->error_text).text,
+                    events_peer_text(m, s->error_rank, -1, s->error_text).text,
                     s->round > 0 ? ROUND_TO_COME : 0);
     member_events_snapshot_round(m, s);
-    snapshot_end(m, s);
+    events_snapshot_end(m, s);
 }

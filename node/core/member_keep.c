@@ -8,7 +8,7 @@
 
 /* --- questions -------------------------------------------------------------------------------- */
 
-static void answer(struct member *m, unsigned code, const char *text, uint64_t value)
+static void keep_answer(struct member *m, unsigned code, const char *text, uint64_t value)
 {
     m->ask_request = 0;
     m->view.asks_answered++;
@@ -24,20 +24,20 @@ void ask_put(struct member *m, const struct member_input *in)
     request_withdraw(m, m->ask_request); /* nobody waits for it any more */
     m->ask_request = request_put(m, in->ask);
     if (m->ask_request == 0)
-        answer(m, MUSTER_E_BUSY, "too many requests wait for the broker already", 0);
+        keep_answer(m, MUSTER_E_BUSY, "too many requests wait for the broker already", 0);
 }
 
 void ask_answered(struct member *m, const struct wire_ack *ack)
 {
     if (m->ask_request > 0 && ack->request == m->ask_request)
-        answer(m, (unsigned)ack->code, ack->text, ack->value);
+        keep_answer(m, (unsigned)ack->code, ack->text, ack->value);
 }
 
 /* It was taken before the connection broke: what it was answered is not known. */
 void ask_lost(struct member *m)
 {
     if (m->ask_request > 0 && !request_waits(m, m->ask_request))
-        answer(m, MUSTER_E_HELLO, "the answer was lost with the connection; ask again", 0);
+        keep_answer(m, MUSTER_E_HELLO, "the answer was lost with the connection; ask again", 0);
 }
 
 bool member_view_ends(const struct member_view *view)

@@ -19,7 +19,7 @@ uint64_t link_step_p95(const struct member *m)
     return pace_p95(&m->pace);
 }
 
-static int64_t left_ms(const struct member *m, const struct own_notice *notice)
+static int64_t link_left_ms(const struct member *m, const struct own_notice *notice)
 {
     int64_t left = notice->deadline_boot_ms - m->now;
 
@@ -45,7 +45,7 @@ void message_send(struct member *m, const struct wire_msg *message, uint64_t req
     };
     for (size_t i = 0; message->type == WIRE_NOTICE && i < m->notices_count; i++)
         if (strcmp(m->notices[i].id, message->u.notice.id) == 0)
-            action->message.u.notice.left_ms = left_ms(m, &m->notices[i]);
+            action->message.u.notice.left_ms = link_left_ms(m, &m->notices[i]);
     m->ack_at = NEVER;
 }
 
@@ -53,7 +53,7 @@ void message_send(struct member *m, const struct wire_msg *message, uint64_t req
 
 /* A round may be over before all have come to its step, also because it is committed: its event
  * says. */
-static void say_refused(struct member *m, enum wire_type type, const struct wire_ack *ack)
+static void link_say_refused(struct member *m, enum wire_type type, const struct wire_ack *ack)
 {
     if (ack->code == MUSTER_E_ABORTED && (type == WIRE_AT_STEP || type == WIRE_PAST))
         member_log(m, 3, "%s came when its round was over", wire_type_name(type));
@@ -63,7 +63,7 @@ static void say_refused(struct member *m, enum wire_type type, const struct wire
                    ack->text);
 }
 
-static void on_ack(struct member *m, const struct wire_ack *ack)
+static void link_on_ack(struct member *m, const struct wire_ack *ack)
 {
     if (ack->code == MUSTER_E_HELLO) {
         if (m->link != LINK_HELLO && m->link != LINK_OVER)
@@ -83,7 +83,7 @@ static void on_ack(struct member *m, const struct wire_ack *ack)
     const struct wire_msg *told =
         &m->pending[ack->request - m->pending[0]->message.up.request]->message;
     if (ack->code != MUSTER_OK)
-        say_refused(m, told->type, ack);
+        link_say_refused(m, told->type, ack);
     ask_answered(m, ack);
     bool policy = m->policy_wait && ack->request == m->policy_request && ack->code != MUSTER_OK;
     bool restore = ack->code == MUSTER_E_RESTORE && !role_is_trainer(m->options.role);
@@ -98,14 +98,14 @@ static void on_ack(struct member *m, const struct wire_ack *ack)
 
 /* --- HELLO ------------------------------------------------------------------------------------ */
 
-static uint64_t age_ms(const struct member *m)
+static uint64_t link_age_ms(const struct member *m)
 {
     int64_t since = m->options.started_boot_ms;
 
     return since > 0 && since < m->now ? (uint64_t)(m->now - since) : 0;
 }
 
-static void send_hello(struct member *m)
+static void link_send_hello(struct member *m)
 {
     struct wire_msg message = message_make(WIRE_HELLO);
     struct wire_notice_fact *facts =
@@ -117,7 +117,7 @@ static void send_hello(struct member *m)
             facts[count++] = (struct wire_notice_fact){.id = m->notices[i].id,
                                                        .kind = m->notices[i].kind,
                                                        .source = m->notices[i].source,
-                                                       .left_ms = left_ms(m, &m->notices[i]),
+                                                       .left_ms = link_left_ms(m, &m->notices[i]),
                                                        .cancellable = m->notices[i].cancellable,
                                                        .text = m->notices[i].text,
                                                        .flags = m->notices[i].flags};
@@ -145,7 +145,7 @@ static void send_hello(struct member *m)
         .restore_fallback = m->options.restore_fallback,
         .history = m->history,
         .directory = m->options.directory,
-        .age_ms = age_ms(m),
+        .age_ms = link_age_ms(m),
         .speaks = WIRE_SPEAKS,
         .answered = requests_answered(m),
     };
@@ -173,7 +173,7 @@ void link_connected(struct member *m)
         link_rehello(m);
 }
 
-static void subscribe(struct member *m, const char *endpoint)
+static void link_subscribe_job(struct member *m, const char *endpoint)
 {
     member_add(m, MEMBER_SUBSCRIBE)->text = member_text(m, endpoint);
     m->probe_nonce = ++m->nonce;
@@ -184,12 +184,12 @@ static void subscribe(struct member *m, const char *endpoint)
 }
 
 /* The broker's verdict first: it names who is missing. */
-static int64_t join_wait_ms(const struct member *m)
+static int64_t link_join_wait_ms(const struct member *m)
 {
     return m->options.join_timeout_ms + LOST_MS;
 }
 
-static void joined(struct member *m)
+static void link_joined(struct member *m)
 {
     link_move(m, LINK_JOINED);
     m->history = m->start_id;
@@ -199,7 +199,7 @@ static void joined(struct member *m)
     m->view.refused.status = MUSTER_OK;
     m->view_changed = true;
     if (m->join_until == NEVER && !m->view.started)
-        m->join_until = m->now + join_wait_ms(m);
+        m->join_until = m->now + link_join_wait_ms(m);
     requests_send(m);
     if (m->pending_count > 0)
         m->resend_at = m->now + m->resend_every;
@@ -210,13 +210,13 @@ static void joined(struct member *m)
 
 /* Its HELLO was repeated, and the launch that the first answer let it into is over: it is one of
  * the next. */
-static bool let_in_anew(const struct member *m, const struct wire_welcome *welcome)
+static bool link_let_in_anew(const struct member *m, const struct wire_welcome *welcome)
 {
     return (m->link == LINK_SNAPSHOT || m->link == LINK_JOINED) && m->nonce - welcome->nonce <= 1 &&
            welcome->generation > m->generation && !m->view.started && m->view.mode != VIEW_END;
 }
 
-static void on_refused(struct member *m, const struct wire_refused *refused)
+static void link_on_refused(struct member *m, const struct wire_refused *refused)
 {
     enum muster_status code = refused->code > MUSTER_OK && refused->code < MUSTER_STATUS_COUNT
                                   ? (enum muster_status)refused->code
@@ -242,7 +242,7 @@ static void on_refused(struct member *m, const struct wire_refused *refused)
     member_end(m, code, code == MUSTER_PREEMPTED, (int)m->options.rank, 0, -1, refused->text);
 }
 
-static void refuse_older(struct member *m)
+static void link_refuse_older(struct member *m)
 {
     const struct wire_refused refused = {
         .nonce = m->nonce,
@@ -250,12 +250,12 @@ static void refuse_older(struct member *m)
         .text = "the broker is an older musterd than this process' libmuster, and would not "
                 "understand its part in rounds; start the musterd of this libmuster's release"};
 
-    on_refused(m, &refused);
+    link_on_refused(m, &refused);
 }
 
 /* At the start alone: a launch that runs is worth more than to end it for how its broker was
  * started again. */
-static bool signs_as_asked(struct member *m, const char *signer)
+static bool link_signs_as_asked(struct member *m, const char *signer)
 {
     static const char none[] =
         "the broker signs no manifests, and this process' key file (MUSTER_KEY_FILE) has a line "
@@ -269,16 +269,16 @@ static bool signs_as_asked(struct member *m, const char *signer)
         .nonce = m->nonce, .code = MUSTER_E_SIGNATURE, .text = signer[0] == '\0' ? none : other};
 
     if (!as_asked && !m->view.joined)
-        on_refused(m, &refused);
+        link_on_refused(m, &refused);
     return as_asked || m->view.joined;
 }
 
-static void on_welcome(struct member *m, const struct wire_msg *message)
+static void link_on_welcome(struct member *m, const struct wire_msg *message)
 {
     const struct wire_welcome *welcome = &message->u.welcome;
     const char *signer = welcome->signer != NULL ? welcome->signer : "";
 
-    if (let_in_anew(m, welcome)) {
+    if (link_let_in_anew(m, welcome)) {
         m->generation = m->view.generation = welcome->generation;
         m->view_changed = true;
         requests_renumber(m, welcome->last_request);
@@ -287,10 +287,10 @@ static void on_welcome(struct member *m, const struct wire_msg *message)
     if (m->link != LINK_HELLO || welcome->nonce != m->nonce)
         return;
     if (welcome->speaks < WIRE_SPEAKS) {
-        refuse_older(m);
+        link_refuse_older(m);
         return;
     }
-    if (!signs_as_asked(m, signer))
+    if (!link_signs_as_asked(m, signer))
         return;
     m->view.broker_signs = signer[0] != '\0';
     m->view.database = welcome->database;
@@ -302,18 +302,18 @@ static void on_welcome(struct member *m, const struct wire_msg *message)
     m->view.broker_start = m->start_id;
     m->known_seq = message->down.last_seq;
     requests_renumber(m, welcome->last_request);
-    subscribe(m, welcome->events_endpoint);
+    link_subscribe_job(m, welcome->events_endpoint);
     if (welcome->snapshot_follows) {
         link_move(m, LINK_SNAPSHOT);
         m->snapshot_until = m->now + HEARTBEAT_MS;
     } else {
-        joined(m);
+        link_joined(m);
     }
 }
 
 /* --- events and their gaps -------------------------------------------------------------------- */
 
-static void ask_events(struct member *m)
+static void link_ask_events(struct member *m)
 {
     struct wire_msg message = message_make(WIRE_EVENTS_GET);
 
@@ -323,13 +323,13 @@ static void ask_events(struct member *m)
 }
 
 /* Whatever is said before then carries it. */
-static void ack_soon(struct member *m)
+static void link_ack_soon(struct member *m)
 {
     if (m->ack_at == NEVER)
         m->ack_at = m->now + ACK_AFTER_MS;
 }
 
-static void watch_gap(struct member *m)
+static void link_watch_gap(struct member *m)
 {
     if (m->known_seq <= m->applied_seq)
         m->gap_since = m->gap_asked_at = NEVER;
@@ -337,51 +337,51 @@ static void watch_gap(struct member *m)
         m->gap_since = m->now;
 }
 
-static void on_event(struct member *m, const struct wire_event *event)
+static void link_on_event(struct member *m, const struct wire_event *event)
 {
     if (event->seq > m->known_seq)
         m->known_seq = event->seq;
     if (event->seq > m->applied_seq && event->seq - m->applied_seq == 1) { /* no number wraps */
         m->applied_seq = event->seq;
-        ack_soon(m);
+        link_ack_soon(m);
         m->gap_since = m->gap_asked_at = NEVER;
         events_apply(m, event);
     } else if (event->seq <= m->applied_seq) {
-        ack_soon(m); /* it was repeated: my acknowledgement got lost */
+        link_ack_soon(m); /* it was repeated: my acknowledgement got lost */
     } else if (m->gap_asked_at == NEVER) {
-        ask_events(m); /* a hole for sure */
+        link_ask_events(m); /* a hole for sure */
     }
-    watch_gap(m);
+    link_watch_gap(m);
 }
 
 /* It answers a HELLO, or a heartbeat, from before this node heard of its round. So it tells nothing
  * of that round, though the round's end may be among the events that it stands for. They are asked
  * for; by then the broker knows by a heartbeat which round it is. */
-static bool hides_a_round(const struct member *m, const struct wire_snapshot *snapshot)
+static bool link_hides_a_round(const struct member *m, const struct wire_snapshot *snapshot)
 {
     return m->round != 0 && snapshot->seq > m->applied_seq &&
            snapshot->generation == m->generation && snapshot->named_round < m->round &&
            snapshot->round != m->round;
 }
 
-static void on_snapshot(struct member *m, const struct wire_snapshot *snapshot)
+static void link_on_snapshot(struct member *m, const struct wire_snapshot *snapshot)
 {
     bool again = m->link == LINK_JOINED;
 
     if (m->link == LINK_SNAPSHOT)
-        joined(m);
+        link_joined(m);
     if (m->link != LINK_JOINED || snapshot->seq < m->applied_seq)
         return;
     if (m->known_seq < snapshot->seq)
         m->known_seq = snapshot->seq;
-    if (again && hides_a_round(m, snapshot)) {
-        watch_gap(m);
+    if (again && link_hides_a_round(m, snapshot)) {
+        link_watch_gap(m);
         return;
     }
     m->applied_seq = snapshot->seq;
-    ack_soon(m);
+    link_ack_soon(m);
     events_snapshot(m, snapshot);
-    watch_gap(m);
+    link_watch_gap(m);
 }
 
 /* --- what the broker tells -------------------------------------------------------------------- */
@@ -392,31 +392,31 @@ static void on_snapshot(struct member *m, const struct wire_snapshot *snapshot)
         call;                                                              \
     }
 
-LINK_TAKES(welcome, on_welcome(m, told))
-LINK_TAKES(refused, on_refused(m, &told->u.refused))
-LINK_TAKES(ack, on_ack(m, &told->u.ack))
-LINK_TAKES(event, on_event(m, &told->u.event))
-LINK_TAKES(snapshot, on_snapshot(m, &told->u.snapshot))
+LINK_TAKES(welcome, link_on_welcome(m, told))
+LINK_TAKES(refused, link_on_refused(m, &told->u.refused))
+LINK_TAKES(ack, link_on_ack(m, &told->u.ack))
+LINK_TAKES(event, link_on_event(m, &told->u.event))
+LINK_TAKES(snapshot, link_on_snapshot(m, &told->u.snapshot))
 LINK_TAKES(ping, ((void)told, m->heartbeat_at = m->now))
 LINK_TAKES(delete, delete_take(m, &told->u.delete))
 LINK_TAKES(manifest_chunk, manifest_chunk(m, &told->u.manifest_chunk))
 
-static void take_alive(struct member *m, const struct wire_msg *told)
+static void link_take_alive(struct member *m, const struct wire_msg *told)
 {
     round_is_awaited(m, told->u.alive.awaited_round);
     notices_told(m, &told->u.alive);
 }
 
-static void take_probe(struct member *m, const struct wire_msg *told)
+static void link_take_probe(struct member *m, const struct wire_msg *told)
 {
     if (m->probe_nonce != told->u.probe.nonce)
         return;
     m->probe_nonce = 0;
     if (m->known_seq > m->applied_seq && m->link == LINK_JOINED)
-        ask_events(m);
+        link_ask_events(m);
 }
 
-static void take_hint(struct member *m, const struct wire_msg *told)
+static void link_take_hint(struct member *m, const struct wire_msg *told)
 {
     if (m->view.termination_seen || !wire_notice_ends(told->u.hint.kind))
         return;
@@ -441,16 +441,16 @@ static const struct {
     [WIRE_ACK] = {LINK_WHEN_GREETED, take_ack},
     [WIRE_SNAPSHOT] = {LINK_WHEN_GREETED, take_snapshot},
     [WIRE_EVENT] = {LINK_WHEN_JOINED, take_event},
-    [WIRE_PROBE] = {LINK_WHEN_GREETED, take_probe},
+    [WIRE_PROBE] = {LINK_WHEN_GREETED, link_take_probe},
     [WIRE_PING] = {LINK_WHEN_GREETED, take_ping},
-    [WIRE_ALIVE] = {LINK_WHEN_GREETED, take_alive},
-    [WIRE_HINT] = {LINK_WHEN_GREETED, take_hint},
+    [WIRE_ALIVE] = {LINK_WHEN_GREETED, link_take_alive},
+    [WIRE_HINT] = {LINK_WHEN_GREETED, link_take_hint},
     [WIRE_DELETE] = {LINK_WHEN_GREETED, take_delete},
     [WIRE_MANIFEST_CHUNK] = {LINK_WHEN_GREETED, take_manifest_chunk},
 };
 
 /* False: the frame is from a past broker, or from one that was not greeted yet. */
-static bool from_my_broker(struct member *m, const struct wire_msg *message)
+static bool link_from_my_broker(struct member *m, const struct wire_msg *message)
 {
     if (message->type == WIRE_ACK && message->u.ack.code == MUSTER_E_HELLO)
         return true; /* it is believed nothing, and greeted */
@@ -467,7 +467,7 @@ static bool from_my_broker(struct member *m, const struct wire_msg *message)
     return false;
 }
 
-static bool is_in_table(enum wire_type type)
+static bool link_is_in_table(enum wire_type type)
 {
     return type < sizeof link_messages / sizeof link_messages[0] &&
            link_messages[type].take != NULL;
@@ -475,7 +475,8 @@ static bool is_in_table(enum wire_type type)
 
 void link_frame(struct member *m, const struct wire_msg *message)
 {
-    if (m->link == LINK_OVER || !is_in_table(message->type) || !from_my_broker(m, message))
+    if (m->link == LINK_OVER || !link_is_in_table(message->type) ||
+        !link_from_my_broker(m, message))
         return;
     m->heard_at = m->now;
     if (m->unheard_said)
@@ -484,10 +485,11 @@ void link_frame(struct member *m, const struct wire_msg *message)
         m->view_changed = true;
     m->unheard_said = m->view.unheard = false;
     if (m->join_until != NEVER && m->options.join_timeout_default)
-        m->join_until = m->now + join_wait_ms(m); /* its own option counts, which may be longer */
+        m->join_until =
+            m->now + link_join_wait_ms(m); /* its own option counts, which may be longer */
     if (message->down.last_seq > m->known_seq && m->link == LINK_JOINED) {
         m->known_seq = message->down.last_seq;
-        watch_gap(m);
+        link_watch_gap(m);
     }
     if (link_messages[message->type].when != LINK_WHEN_JOINED || m->link == LINK_JOINED)
         link_messages[message->type].take(m, message);
@@ -495,7 +497,7 @@ void link_frame(struct member *m, const struct wire_msg *message)
 
 /* --- time ------------------------------------------------------------------------------------- */
 
-static void heartbeat(struct member *m)
+static void link_heartbeat(struct member *m)
 {
     struct wire_msg message = message_make(WIRE_HEARTBEAT);
 
@@ -529,7 +531,7 @@ void link_tick(struct member *m)
         if (m->nonce == 0)
             m->nonce = m->options.incarnation >> 1;
         if (m->now >= m->hello_at && !link_gave_up(m))
-            send_hello(m);
+            link_send_hello(m);
         return;
     }
     if (m->link == LINK_SNAPSHOT) {
@@ -539,10 +541,10 @@ void link_tick(struct member *m)
     }
     if (m->probe_nonce != 0 && m->now >= m->probe_until) {
         m->probe_nonce = 0; /* no echo: what WELCOME knew of is asked for nevertheless */
-        watch_gap(m);
+        link_watch_gap(m);
     }
     if (m->now >= m->heartbeat_at || m->now >= m->ack_at)
-        heartbeat(m);
+        link_heartbeat(m);
     if (m->pending_count > 0 && m->now >= m->resend_at) {
         requests_send(m);
         m->resend_every = m->resend_every * 2 > HEARTBEAT_MS ? HEARTBEAT_MS : m->resend_every * 2;
@@ -550,10 +552,10 @@ void link_tick(struct member *m)
     }
     if (m->gap_since != NEVER && m->now - m->gap_since >= GAP_PATIENCE_MS &&
         (m->gap_asked_at == NEVER || m->now - m->gap_asked_at >= GAP_REPEAT_MS))
-        ask_events(m);
+        link_ask_events(m);
 }
 
-static int64_t earlier(int64_t a, int64_t b)
+static int64_t link_earlier(int64_t a, int64_t b)
 {
     return a < b ? a : b;
 }
@@ -568,14 +570,14 @@ int64_t link_wakeup(const struct member *m)
         return link_gave_up(m) ? NEVER : m->hello_at;
     if (m->link == LINK_SNAPSHOT)
         return m->snapshot_until;
-    at = earlier(at, earlier(m->heartbeat_at, m->ack_at));
+    at = link_earlier(at, link_earlier(m->heartbeat_at, m->ack_at));
     if (m->probe_nonce != 0)
-        at = earlier(at, m->probe_until);
+        at = link_earlier(at, m->probe_until);
     if (m->pending_count > 0)
-        at = earlier(at, m->resend_at);
+        at = link_earlier(at, m->resend_at);
     if (m->gap_since != NEVER)
-        at = earlier(at, m->gap_asked_at == NEVER ? m->gap_since + GAP_PATIENCE_MS
-                                                  : m->gap_asked_at + GAP_REPEAT_MS);
+        at = link_earlier(at, m->gap_asked_at == NEVER ? m->gap_since + GAP_PATIENCE_MS
+                                                       : m->gap_asked_at + GAP_REPEAT_MS);
     return at;
 }
 

@@ -36,7 +36,7 @@ static void manifest_start(struct member *m, uint64_t checkpoint)
 }
 
 /* In this launch: nobody waits for it any more. */
-static void tell_given_up(struct member *m, uint64_t checkpoint)
+static void manifest_tell_given_up(struct member *m, uint64_t checkpoint)
 {
     struct wire_msg message = message_make(WIRE_MANIFEST_DONE);
 
@@ -62,7 +62,7 @@ void manifest_begin(struct member *m, uint64_t checkpoint)
                    "checkpoint %llu stays without a manifest: %d wait to be written already; save "
                    "less often",
                    (unsigned long long)checkpoint, MANIFESTS_WAITING_MAX);
-        tell_given_up(m, checkpoint);
+        manifest_tell_given_up(m, checkpoint);
     }
 }
 
@@ -142,7 +142,7 @@ void manifest_look(struct member *m)
 
 /* Why the choice could not be repaired. A checkpoint that the database lists may be gone from the
  * disk. */
-static const char *why_not_repaired(struct member *m, const struct member_input *in)
+static const char *manifest_why_not_repaired(struct member *m, const struct member_input *in)
 {
     char text[TEXT_MAX + 1];
 
@@ -167,15 +167,16 @@ void manifest_done(struct member *m, const struct member_input *in, bool written
             (struct wire_manifest_done){.checkpoint = in->checkpoint, .path = in->text};
     } else if (!m->view.started) { /* repairing the choice before the first step */
         message = message_make(WIRE_RESTORE_FAILED);
-        message.u.restore_failed = (struct wire_restore_failed){.checkpoint = in->checkpoint,
-                                                                .step = m->manifest_step,
-                                                                .text = why_not_repaired(m, in)};
+        message.u.restore_failed =
+            (struct wire_restore_failed){.checkpoint = in->checkpoint,
+                                         .step = m->manifest_step,
+                                         .text = manifest_why_not_repaired(m, in)};
     } else {
         member_log(
             m, 1,
             "the manifest of checkpoint %llu could not be written (%s); the next launch repairs it",
             (unsigned long long)in->checkpoint, in->text);
-        tell_given_up(m, in->checkpoint);
+        manifest_tell_given_up(m, in->checkpoint);
         manifest_forget(m);
         return;
     }

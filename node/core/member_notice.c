@@ -92,7 +92,7 @@ static uint64_t notice_flags(const struct member *m, const struct plan_left *lef
            (left->assumed ? NOTICE_FLAG_ASSUMED : 0) | (left->at_once ? NOTICE_FLAG_AT_ONCE : 0);
 }
 
-static void say_too_short(struct member *m, const struct member_input *in)
+static void notice_say_too_short(struct member *m, const struct member_input *in)
 {
     bool told = in->left_ms >= 0 && in->left_ms < LEAST_LEAD_MS;
 
@@ -123,7 +123,7 @@ void notice_put(struct member *m, const struct member_input *in)
     if (notice == NULL)
         return;
     if (left.too_short)
-        say_too_short(m, in);
+        notice_say_too_short(m, in);
     notice_fill(m, notice, in, deadline, left.too_short);
     notice->flags = notice_flags(m, &left);
     if (notice->termination) {
@@ -230,7 +230,8 @@ void notices_told(struct member *m, const struct wire_alive *alive)
         m->told.save_boot_ms = m->now + alive->notice_save_ms;
 }
 
-static bool comes_before(const struct member_announced *one, const struct member_announced *other)
+static bool notice_comes_before(const struct member_announced *one,
+                                const struct member_announced *other)
 {
     if (other->kind == NOTICE_NONE || other->deadline_boot_ms == 0)
         return other->kind == NOTICE_NONE || one->deadline_boot_ms > 0;
@@ -242,11 +243,11 @@ void notices_heard(struct member *m, uint64_t kind, int64_t rank, int64_t left_m
     const struct member_announced heard = {
         .kind = kind, .rank = rank, .deadline_boot_ms = left_ms >= 0 ? m->now + left_ms : 0};
 
-    if (comes_before(&heard, &m->told))
+    if (notice_comes_before(&heard, &m->told))
         m->told = heard;
 }
 
-static bool is_same_moment(int64_t one, int64_t other)
+static bool notice_is_same_moment(int64_t one, int64_t other)
 {
     return (one == 0) == (other == 0) && one - other <= ANNOUNCED_SAME_MS &&
            other - one <= ANNOUNCED_SAME_MS;
@@ -260,12 +261,13 @@ void notices_announce(struct member *m)
         const struct member_announced own = {.kind = m->notices[i].kind,
                                              .rank = (int64_t)m->options.rank,
                                              .deadline_boot_ms = m->notices[i].deadline_boot_ms};
-        if (m->notices[i].termination && !m->notices[i].withdrawn && comes_before(&own, &now))
+        if (m->notices[i].termination && !m->notices[i].withdrawn &&
+            notice_comes_before(&own, &now))
             now = own;
     }
     if (now.kind == shown->kind && now.rank == shown->rank &&
-        is_same_moment(now.deadline_boot_ms, shown->deadline_boot_ms) &&
-        is_same_moment(now.save_boot_ms, shown->save_boot_ms))
+        notice_is_same_moment(now.deadline_boot_ms, shown->deadline_boot_ms) &&
+        notice_is_same_moment(now.save_boot_ms, shown->save_boot_ms))
         return;
     *shown = now;
     m->view_changed = true;

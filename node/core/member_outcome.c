@@ -70,7 +70,7 @@ static void member_outcome_end(struct member *m, struct member_outcome *outcome,
     m->view_changed = true;
 }
 
-static void in_place(struct member *m, uint64_t round)
+static void outcome_in_place(struct member *m, uint64_t round)
 {
     for (size_t i = 0; i < MEMBER_OUTCOMES_MAX; i++)
         if (m->view.outcomes[i].round == round && m->view.outcomes[i].state == OUTCOME_COMMITTED)
@@ -96,7 +96,7 @@ void outcome_on_disk(struct member *m, int64_t step)
     m->view_changed = true;
 }
 
-static int64_t newest_on_disk(const struct member *m)
+static int64_t outcome_newest_on_disk(const struct member *m)
 {
     int64_t newest =
         m->view.resume_known && m->view.resume_checkpoint != 0 ? m->view.resume_step : 0;
@@ -109,7 +109,7 @@ static int64_t newest_on_disk(const struct member *m)
 
 struct outcome_cost outcome_cost(const struct member *m)
 {
-    int64_t newest = newest_on_disk(m), again = m->done > newest ? m->done - newest : 0;
+    int64_t newest = outcome_newest_on_disk(m), again = m->done > newest ? m->done - newest : 0;
     struct outcome_cost cost;
     char from[64] = "begins from the start";
 
@@ -121,7 +121,7 @@ struct outcome_cost outcome_cost(const struct member *m)
 }
 
 /* A rank's log tells of its own failures, and rank 0's of all. */
-static void say_not_saved(struct member *m, const struct wire_event *event)
+static void outcome_say_not_saved(struct member *m, const struct wire_event *event)
 {
     bool mine = event->rank == (int64_t)m->options.rank || m->options.rank == 0;
     int64_t step = event->step > 0 ? event->step : m->done;
@@ -147,10 +147,10 @@ void outcome_event(struct member *m, const struct wire_event *event)
         (event->kind == EVENT_SAVE_SKIPPED && event->code == MUSTER_E_EXISTS))
         outcome_on_disk(m, event->step);
     if (event->kind == EVENT_MANIFEST)
-        in_place(m, event->round);
+        outcome_in_place(m, event->round);
     if ((event->kind == EVENT_ABORT && (outcome != NULL || event->round == m->round)) ||
         (event->kind == EVENT_SAVE_SKIPPED && event->code != MUSTER_E_EXISTS))
-        say_not_saved(m, event);
+        outcome_say_not_saved(m, event);
     if (outcome == NULL && event->kind == EVENT_ABORT)
         outcome = outcome_on_the_way(m, event->round);
     if (outcome == NULL)
@@ -163,7 +163,7 @@ void outcome_event(struct member *m, const struct wire_event *event)
 
 /* It saved, and the event that tells who writes the manifest was missed: the lowest rank that saved
  * and lives does. */
-static void write_down(struct member *m, const struct member_outcome *outcome)
+static void outcome_write_down(struct member *m, const struct member_outcome *outcome)
 {
     bool lowest = m->options.layout == LAYOUT_REPLICATED || m->options.rank == 0;
 
@@ -188,7 +188,7 @@ void outcome_snapshot(struct member *m, const struct wire_snapshot *s)
         if (outcome->round == s->newest_checkpoint ||
             (named && (s->named_state == ROUND_COMMITTED || s->named_state == ROUND_UNCHANGED))) {
             if (!named || s->named_state != ROUND_UNCHANGED)
-                write_down(m, outcome);
+                outcome_write_down(m, outcome);
             member_outcome_end(m, outcome, OUTCOME_COMMITTED, -1, 0, "");
         } else if (named && s->named_state == ROUND_ABORTED)
             member_outcome_end(

@@ -74,7 +74,7 @@ void requests_send(struct member *m)
 }
 
 /* Is there a failed restore among what was taken, and no answer to it? */
-static bool restore_failed_unheard(const struct member *m, uint64_t last_request)
+static bool request_restore_failed_unheard(const struct member *m, uint64_t last_request)
 {
     for (size_t i = 0; i < m->pending_count; i++)
         if (m->pending[i]->message.up.request <= last_request &&
@@ -87,7 +87,7 @@ static bool restore_failed_unheard(const struct member *m, uint64_t last_request
 void requests_renumber(struct member *m, uint64_t last_request)
 {
     uint64_t first = m->pending_count > 0 ? m->pending[0]->message.up.request : m->next_request;
-    bool restore = restore_failed_unheard(m, last_request);
+    bool restore = request_restore_failed_unheard(m, last_request);
 
     requests_pop(m, last_request);
     if (restore)

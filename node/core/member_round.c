@@ -24,7 +24,7 @@ void policy_over(struct member *m)
 /* --- freeze, report --------------------------------------------------------------------------- */
 
 /* It has no number and no answer: it is said until the round's outcome is heard. */
-static void say_report(struct member *m)
+static void round_say_report(struct member *m)
 {
     struct wire_msg message = message_make(WIRE_REPORT);
 
@@ -42,7 +42,7 @@ static void report(struct member *m, int64_t begun, int64_t done)
     m->reported = true;
     m->reported_begun = begun;
     m->reported_done = done;
-    say_report(m);
+    round_say_report(m);
     if (m->abort_mode)
         m->thaw_at = m->now + FREEZE_MS;
 }
@@ -71,7 +71,7 @@ void round_freeze(struct member *m, uint64_t round, enum wire_cause cause, bool 
 #define STEPS_AHEAD_MAX ((int64_t)1 << 20) /* no product of it overflows */
 
 /* The thread is not held on its way, so this is generous; it begins again with every step. */
-static int64_t way_ms(const struct member *m)
+static int64_t round_own_way_ms(const struct member *m)
 {
     int64_t p95 =
         link_step_p95(m) > WAY_UNMEASURED_MS ? WAY_UNMEASURED_MS : (int64_t)link_step_p95(m);
@@ -81,7 +81,7 @@ static int64_t way_ms(const struct member *m)
     return GIVE_UP_MS + (way > STUCK_MS ? way - STUCK_MS : 0);
 }
 
-static void say_past(struct member *m)
+static void round_say_past(struct member *m)
 {
     struct wire_msg message = message_make(WIRE_PAST);
 
@@ -92,16 +92,16 @@ static void say_past(struct member *m)
         m->error_until = m->now + THAW_MS; /* it is over; the freeze of the next one may follow */
 }
 
-static void walk(struct member *m)
+static void round_walk(struct member *m)
 {
     if (m->begun > m->step) {
-        say_past(m);
+        round_say_past(m);
         view_open_or_end(m);
         return;
     }
     part_move(m, PART_TO_STEP);
     m->thaw_at = NEVER;
-    m->give_up_at = m->now + way_ms(m);
+    m->give_up_at = m->now + round_own_way_ms(m);
     view_set(m, VIEW_STEP_TO);
 }
 
@@ -125,7 +125,7 @@ void round_gate_closed(struct member *m)
     if (m->unfit)
         return; /* its state is that of no step: nothing to report, nowhere to go */
     if (use == GATE_DECISION) {
-        walk(m);
+        round_walk(m);
     } else if (use == GATE_FREEZE && m->part == PART_FROZEN) {
         if (!m->abort_mode)
             report(m, m->begun, m->done);
@@ -210,7 +210,7 @@ void round_arrived(struct member *m)
         m->give_up_at = NEVER; /* the thread is busy; its wait begins when it comes back */
         if (m->written_behind != 0)
             m->give_up_at =
-                m->now + GIVE_UP_MS; /* or it waits for the save before, see way_over_at */
+                m->now + GIVE_UP_MS; /* or it waits for the save before, see round_way_over_at */
         view_set(m, VIEW_CAPTURE);
         return;
     }
@@ -231,7 +231,7 @@ void round_is_awaited(struct member *m, uint64_t round)
         m->error_until = m->now + GIVE_UP_MS;
 }
 
-static void ask_policy(struct member *m, int64_t step)
+static void round_ask_policy(struct member *m, int64_t step)
 {
     struct wire_msg message = message_make(WIRE_SAVE_AT);
 
@@ -242,7 +242,7 @@ static void ask_policy(struct member *m, int64_t step)
 void policy_again(struct member *m)
 {
     if (m->policy_wait && !request_waits(m, m->policy_request))
-        ask_policy(m, m->done); /* where its thread waits */
+        round_ask_policy(m, m->done); /* where its thread waits */
 }
 
 void round_policy(struct member *m, int64_t step)
@@ -261,7 +261,7 @@ void round_policy(struct member *m, int64_t step)
     }
     m->policy_wait = true;
     m->policy_until = m->now + THAW_MS;
-    ask_policy(m, step);
+    round_ask_policy(m, step);
     view_set(m, VIEW_WAIT);
 }
 
@@ -278,7 +278,7 @@ void round_over_for_me(struct member *m)
 
 /* When the checkpoint that ends the job is committed, what comes of a later round lets nobody go
  * on. */
-static bool is_serving(const struct member *m, uint64_t round)
+static bool round_is_serving(const struct member *m, uint64_t round)
 {
     return round == m->round && m->part != PART_NONE && m->part != PART_COMMITTED;
 }
@@ -290,7 +290,7 @@ void round_committed(struct member *m, uint64_t round, enum wire_cause cause, bo
     if (m->view.mode == VIEW_END)
         return;
     if (cause != CAUSE_TERMINATION) {
-        if (is_serving(m, round))
+        if (round_is_serving(m, round))
             round_over_for_me(m);
         return;
     }
@@ -317,7 +317,7 @@ void round_aborted(struct member *m, uint64_t round, uint64_t generation, bool a
         action->generation = generation;
         action->round = round;
     }
-    if (!is_serving(m, round) || m->view.mode == VIEW_END)
+    if (!round_is_serving(m, round) || m->view.mode == VIEW_END)
         return;
     if (again && m->view.mode != VIEW_OPEN) { /* the next freeze is the next event; its bound is the
                                                  same as after a freeze */
@@ -354,7 +354,7 @@ void part_unchanged(struct member *m, uint64_t round, enum wire_cause cause, int
         else
             snprintf(text, sizeof text, "%s; no step was done, so there is nothing to save", why);
         member_end(m, MUSTER_PREEMPTED, true, -1, 0, step, text);
-    } else if (is_serving(m, round)) {
+    } else if (round_is_serving(m, round)) {
         round_over_for_me(m);
     }
 }
@@ -369,7 +369,7 @@ void step_failed(struct member *m, const struct member_input *in)
     if (m->error.status != MUSTER_OK || (m->part == PART_FROZEN && m->abort_mode) ||
         m->part == PART_COMMITTED || m->view.mode == VIEW_END) {
         if (m->error.status != MUSTER_OK && m->part == PART_TO_STEP && m->done < m->step) {
-            say_past(m); /* it begins no step any more, so S is out of reach */
+            round_say_past(m); /* it begins no step any more, so S is out of reach */
             view_open_or_end(m);
         }
         report_if_quiet(m);
@@ -386,7 +386,7 @@ void step_failed(struct member *m, const struct member_input *in)
 
 /* When this process must leave without a checkpoint. A program that closes and that no round holds
  * is leaving with an end of its own, finished or failed, which the notice does not change. */
-static int64_t own_margin_at(const struct member *m)
+static int64_t round_own_margin_at(const struct member *m)
 {
     int64_t deadline = notice_own_deadline(m);
     bool done_here = m->closing && no_round_holds(m);
@@ -396,9 +396,9 @@ static int64_t own_margin_at(const struct member *m)
     return deadline - MARGIN_MS;
 }
 
-static void own_margin(struct member *m)
+static void round_own_margin(struct member *m)
 {
-    if (m->now < own_margin_at(m))
+    if (m->now < round_own_margin_at(m))
         return;
     char text[384];
 
@@ -420,7 +420,7 @@ static void member_round_end_preempted(struct member *m)
 
 /* When this node gives up its way to S, or at S its wait for the save before, which the broker
  * bounds as long as there is one. */
-static int64_t way_over_at(const struct member *m)
+static int64_t round_way_over_at(const struct member *m)
 {
     int64_t unheard = m->heard_at + LOST_MS;
 
@@ -432,7 +432,7 @@ static int64_t way_over_at(const struct member *m)
 }
 
 /* Training must not hang on a dead broker. */
-static void thaw(struct member *m)
+static void round_thaw(struct member *m)
 {
     part_move(m, PART_THAWED);
     m->thaw_at = NEVER;
@@ -447,7 +447,7 @@ void part_tick(struct member *m)
     if (m->now >= m->exit_at)
         error_exit(m);
     manifest_look(m);
-    own_margin(m);
+    round_own_margin(m);
     if (m->view.mode == VIEW_END)
         return;
     if (m->part == PART_COMMITTED && m->now >= m->manifest_until)
@@ -457,12 +457,12 @@ void part_tick(struct member *m)
                    "the ranks of this job did not all join and restore in time, and the broker did "
                    "not say which");
     if (m->part == PART_FROZEN && m->now >= m->thaw_at)
-        thaw(m);
+        round_thaw(m);
     if (m->part == PART_FROZEN && m->now >= m->report_at)
-        say_report(m);
+        round_say_report(m);
     if (m->part == PART_TO_STEP && m->last_begun_at == m->now)
-        m->give_up_at = m->now + way_ms(m);
-    if (m->now >= way_over_at(m)) {
+        m->give_up_at = m->now + round_own_way_ms(m);
+    if (m->now >= round_way_over_at(m)) {
         round_over_for_me(m);
         if (m->view.mode != VIEW_END)
             part_move(m, PART_THAWED); /* the broker may wait longer: it is told when S is passed */
@@ -470,7 +470,7 @@ void part_tick(struct member *m)
     if (m->part == PART_CAPTURED && m->now >= m->give_up_at)
         round_over_for_me(m); /* its SAVED stays valid */
     if (m->part == PART_THAWED && m->step >= 0 && m->begun > m->step)
-        say_past(m);
+        round_say_past(m);
     if (m->policy_wait && m->now >= m->policy_until) {
         request_withdraw(m, m->policy_request);
         policy_over(m);
@@ -486,12 +486,12 @@ int64_t round_wakeup(const struct member *m)
 {
     int64_t times[] = {m->exit_at,
                        m->manifest != 0 && !m->manifest_writing ? m->manifest_ask_at : NEVER,
-                       own_margin_at(m),
+                       round_own_margin_at(m),
                        m->part == PART_COMMITTED ? m->manifest_until : NEVER,
                        m->view.mode != VIEW_END ? m->join_until : NEVER,
                        m->part == PART_FROZEN ? m->thaw_at : NEVER,
                        m->part == PART_FROZEN ? m->report_at : NEVER,
-                       way_over_at(m),
+                       round_way_over_at(m),
                        m->part == PART_CAPTURED ? m->give_up_at : NEVER,
                        m->policy_wait ? m->policy_until : NEVER,
                        m->error_until};

@@ -4,7 +4,7 @@
  * beyond S may say SAVED for S nevertheless: the snapshot is of S. */
 #include "node/core/member_state.h"
 
-static void send_files(struct member *m, const struct member_input *in, int64_t step)
+static void save_send_files(struct member *m, const struct member_input *in, int64_t step)
 {
     for (size_t first = 0; first < in->files_count; first += FILES_FRAME_MAX) {
         struct wire_msg message = message_make(WIRE_FILES);
@@ -43,7 +43,7 @@ void round_captured(struct member *m, const struct member_input *in)
     hold_or_go(m);
 }
 
-static void write_ended(struct member *m, const struct member_input *in)
+static void save_write_ended(struct member *m, const struct member_input *in)
 {
     if (in->round == m->saving_round)
         member_set_saving(m, 0, 0);
@@ -89,12 +89,12 @@ void round_saved(struct member *m, const struct member_input *in)
     struct wire_msg message = message_make(WIRE_SAVED);
     int64_t step;
 
-    write_ended(m, in);
+    save_write_ended(m, in);
     if (!save_counts(m, in, &step)) {
         report_if_quiet(m);
         return; /* the round ended while it was written */
     }
-    send_files(m, in, step);
+    save_send_files(m, in, step);
     message.u.saved =
         (struct wire_saved){.round = in->round,
                             .step = step,
@@ -118,7 +118,7 @@ void round_save_failed(struct member *m, const struct member_input *in)
     struct wire_msg message = message_make(WIRE_SAVE_FAILED);
     int64_t step;
 
-    write_ended(m, in);
+    save_write_ended(m, in);
     if (!save_counts(m, in, &step)) {
         report_if_quiet(m);
         return;

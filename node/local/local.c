@@ -38,7 +38,7 @@ static void local_wake(struct local *local)
 }
 
 /* Mutex held. Now or later? Returns when to ask again. */
-static int64_t consider(struct local *local)
+static int64_t local_consider(struct local *local)
 {
     int64_t wakeup = INT64_MAX;
 
@@ -59,7 +59,7 @@ static void local_take_notice(struct local *local, uint64_t number, enum wire_no
     if (local->frozen) /* the first boundary is what it leads to already */
         return;
     local_plan_notice(&local->plan, clock_ms(CLOCK_BOOTTIME), number, kind, left_ms, text);
-    consider(local);
+    local_consider(local);
     if (!local->options.save_on_notice || local->frozen)
         return;
     local->save_now = true;
@@ -92,7 +92,7 @@ enum wire_notice_kind local_announced(struct local *local, int64_t *ret_deadline
     return kind;
 }
 
-static void take_record(struct local *local, const struct notice_record *record)
+static void local_take_record(struct local *local, const struct notice_record *record)
 {
     int64_t deadline = record->item.deadline_boot_ms, now = clock_ms(CLOCK_BOOTTIME);
 
@@ -108,7 +108,7 @@ static void take_record(struct local *local, const struct notice_record *record)
                           record->item.text);
 }
 
-static void say_state(const struct local *local, const struct source_status *status)
+static void local_say_state(const struct local *local, const struct source_status *status)
 {
     char text[SOURCE_TEXT_MAX + 64];
 
@@ -118,7 +118,7 @@ static void say_state(const struct local *local, const struct source_status *sta
 }
 
 /* The news of the plan for people: when it comes, changes its notice, and goes. */
-static void say_plan(struct local *local, const char *text)
+static void local_say_plan(struct local *local, const char *text)
 {
     size_t same = strcspn(text, ":"); /* the numbers behind it change all the time */
 
@@ -128,7 +128,7 @@ static void say_plan(struct local *local, const char *text)
     tell_log(local->tell, 2, text[0] != '\0' ? text : "the notice is withdrawn; training goes on");
 }
 
-static void say_announced(struct local *local)
+static void local_say_announced(struct local *local)
 {
     int64_t deadline = 0;
     enum wire_notice_kind kind = local_announced(local, &deadline);
@@ -138,7 +138,7 @@ static void say_announced(struct local *local)
 }
 
 /* One pass. Returns how long to sleep; -1: for ever, the node is closed. */
-static int64_t look_around(struct local *local)
+static int64_t local_look_around(struct local *local)
 {
     struct notice_record record;
     struct source_status status;
@@ -151,16 +151,16 @@ static int64_t look_around(struct local *local)
     local_plan_look(&local->plan, clock_ms(CLOCK_BOOTTIME), gate_begun(local->gate),
                     !gate_is_closed(local->gate));
     while (watch_take(local->watch, &record))
-        take_record(local, &record);
-    sleep = consider(local) - clock_ms(CLOCK_BOOTTIME);
+        local_take_record(local, &record);
+    sleep = local_consider(local) - clock_ms(CLOCK_BOOTTIME);
     memcpy(text, local->plan.text, sizeof text);
     poll_ms = pace_p95(&local->plan.pace) > 0 ? POLL_MS : POLL_FIRST_MS;
     stop = local->stop;
     pthread_mutex_unlock(&local->mutex);
-    say_plan(local, text);
-    say_announced(local);
+    local_say_plan(local, text);
+    local_say_announced(local);
     while (watch_take_change(local->watch, &status))
-        say_state(local, &status);
+        local_say_state(local, &status);
     return stop ? -1 : sleep > poll_ms ? poll_ms : sleep > 0 ? sleep : 0;
 }
 
@@ -171,7 +171,7 @@ static void *local_watch(void *arg)
     uint64_t wakes;
     int64_t sleep;
 
-    while ((sleep = look_around(local)) >= 0) {
+    while ((sleep = local_look_around(local)) >= 0) {
         poll(&item, 1, (int)sleep);
         if (read(local->wake_fd, &wakes, sizeof wakes) < 0)
             wakes = 0; /* nobody woke us */
@@ -297,19 +297,19 @@ void local_restored(struct local *local, int64_t step)
     pthread_mutex_unlock(&local->mutex);
 }
 
-static bool disk_is_full(const struct muster_error *why)
+static bool local_disk_is_full(const struct muster_error *why)
 {
     return why->code == ENOSPC || why->code == EDQUOT;
 }
 
-static enum muster_status save_to_leave(struct local *local, void *call_arg, int64_t deadline,
-                                        char ret_path[FS_PATH_MAX], struct muster_error *err)
+static enum muster_status local_save_to_leave(struct local *local, void *call_arg, int64_t deadline,
+                                              char ret_path[FS_PATH_MAX], struct muster_error *err)
 {
     enum muster_status status = MUSTER_E_SAVE;
 
     for (int i = 0; i < SAVE_TRIES_MAX && status != MUSTER_OK && status != MUSTER_E_INTERRUPTED;
          i++) {
-        if (i > 0 && (disk_is_full(err) || clock_ms(CLOCK_BOOTTIME) >= deadline - MARGIN_MS))
+        if (i > 0 && (local_disk_is_full(err) || clock_ms(CLOCK_BOOTTIME) >= deadline - MARGIN_MS))
             break;
         status = local_save(local, call_arg, "termination", ret_path, err);
     }
@@ -317,7 +317,8 @@ static enum muster_status save_to_leave(struct local *local, void *call_arg, int
 }
 
 /* E_INTERRUPTED: its save was broken off, and the end is the interrupted program's own. */
-static enum muster_status preempt(struct local *local, void *call_arg, struct muster_error *err)
+static enum muster_status local_preempt(struct local *local, void *call_arg,
+                                        struct muster_error *err)
 {
     char path[FS_PATH_MAX], text[MUSTER_ERROR_TEXT_MAX];
     struct local_notice notice;
@@ -333,7 +334,8 @@ static enum muster_status preempt(struct local *local, void *call_arg, struct mu
     if (step == local->saved_step)
         snprintf(text, sizeof text, "notice (%.200s): leaving at step %lld, which needs no save",
                  notice.text, shown);
-    else if (save_to_leave(local, call_arg, notice.deadline_boot_ms, path, &why) == MUSTER_OK) {
+    else if (local_save_to_leave(local, call_arg, notice.deadline_boot_ms, path, &why) ==
+             MUSTER_OK) {
         left = notice.deadline_boot_ms - clock_ms(CLOCK_BOOTTIME);
         snprintf(text, sizeof text, "notice (%.200s): saved step %lld in %.600s, %lld ms %s",
                  notice.text, shown, path, (long long)(left < 0 ? -left : left),
@@ -356,8 +358,8 @@ static enum muster_status preempt(struct local *local, void *call_arg, struct mu
     return MUSTER_OK;
 }
 
-static enum muster_status save_and_go_on(struct local *local, void *call_arg, const char *cause,
-                                         struct muster_error *err)
+static enum muster_status local_save_and_go_on(struct local *local, void *call_arg,
+                                               const char *cause, struct muster_error *err)
 {
     char path[FS_PATH_MAX];
     struct muster_error why;
@@ -376,7 +378,7 @@ static enum muster_status save_and_go_on(struct local *local, void *call_arg, co
 /* Mutex held: what this boundary has to do first. */
 enum errand { ERRAND_NONE, ERRAND_END, ERRAND_LEAVE, ERRAND_SAVE_NOW, ERRAND_SAVE };
 
-static enum errand next_errand(struct local *local)
+static enum errand local_next_errand(struct local *local)
 {
     if (local->end.status != MUSTER_OK)
         return ERRAND_END;
@@ -399,7 +401,7 @@ enum muster_status local_boundary(struct local *local, bool begin, void *call_ar
     while (status == MUSTER_OK) {
         pthread_mutex_lock(&local->mutex);
         end = local->end;
-        errand = next_errand(local);
+        errand = local_next_errand(local);
         if (errand == ERRAND_NONE) {
             gate_open(local->gate);
             if (begin)
@@ -409,10 +411,10 @@ enum muster_status local_boundary(struct local *local, bool begin, void *call_ar
         if (errand == ERRAND_NONE)
             return MUSTER_OK;
         if (errand == ERRAND_LEAVE)
-            status = preempt(local, call_arg, err);
+            status = local_preempt(local, call_arg, err);
         else if (errand != ERRAND_END)
-            status =
-                save_and_go_on(local, call_arg, errand == ERRAND_SAVE ? "policy" : "notice", err);
+            status = local_save_and_go_on(local, call_arg,
+                                          errand == ERRAND_SAVE ? "policy" : "notice", err);
         else
             return error_pass(err, end.status, &end);
     }

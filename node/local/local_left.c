@@ -25,7 +25,7 @@ static bool local_left_read_line(const char *line, uint64_t *ret_generation, uin
     return *end == '\n' && *ret_generation > 0 && *ret_round > 0 && *ret_nonce > 0;
 }
 
-static void clear_left(struct local *local, const char *line)
+static void local_left_clear(struct local *local, const char *line)
 {
     const struct save_target *target = &local->options.save;
     uint64_t generation = 0, round = 0, nonce = 0;
@@ -65,7 +65,7 @@ void local_left_open(struct local *local)
     }
     size = pread(local->left_fd, line, LINE_BYTES_MAX, 0);
     line[size > 0 ? size : 0] = '\0';
-    clear_left(local, line);
+    local_left_clear(local, line);
     local_left_end(local);
 }
 

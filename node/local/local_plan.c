@@ -15,7 +15,7 @@ void local_plan_init(struct local_plan *plan, int64_t grace_period_ms)
 
 /* --- notices ---------------------------------------------------------------------------------- */
 
-static struct local_notice *latest(struct local_plan *plan)
+static struct local_notice *local_plan_latest(struct local_plan *plan)
 {
     struct local_notice *last = &plan->notices[0];
 
@@ -41,7 +41,7 @@ void local_plan_notice(struct local_plan *plan, int64_t now, uint64_t number,
     if (plan->count < NOTICES_NODE_MAX)
         place = &plan->notices[plan->count++];
     else {
-        place = latest(plan);
+        place = local_plan_latest(plan);
         if (!notice.at_once && place->deadline_boot_ms <= notice.deadline_boot_ms)
             return;
     }

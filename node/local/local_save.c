@@ -18,8 +18,8 @@
 
 /* --- what is there ---------------------------------------------------------------------------- */
 
-static enum muster_status list_root(const struct local *local, struct arena *arena,
-                                    struct dir_list *ret_list, struct muster_error *err)
+static enum muster_status local_save_list_root(const struct local *local, struct arena *arena,
+                                               struct dir_list *ret_list, struct muster_error *err)
 {
     const struct save_target *save = &local->options.save;
     enum muster_status status = dir_list_read_all(save->root, save->job, arena, ret_list, err);
@@ -31,8 +31,8 @@ static enum muster_status list_root(const struct local *local, struct arena *are
 
 /* All of its files were durable before its manifest was written, which is behind a commit alone;
  * only its name is missing. Whoever committed it may be at that just now. */
-static enum muster_status give_name(const struct local *local, const char *dir,
-                                    char ret_path[FS_PATH_MAX], struct muster_error *err)
+static enum muster_status local_save_give_name(const struct local *local, const char *dir,
+                                               char ret_path[FS_PATH_MAX], struct muster_error *err)
 {
     const struct save_target *target = &local->options.save;
     char path[FS_PATH_MAX];
@@ -49,7 +49,7 @@ static enum muster_status give_name(const struct local *local, const char *dir,
 }
 
 /* One that cannot get it counts where it is. */
-static bool name_one(const struct local *local, const struct dir_list *list, size_t i)
+static bool local_save_name_one(const struct local *local, const struct dir_list *list, size_t i)
 {
     const struct save_target *save = &local->options.save;
     const struct counts_item *launch = &list->launches[i];
@@ -62,7 +62,7 @@ static bool name_one(const struct local *local, const struct dir_list *list, siz
         strcmp(path, list->items[i].path) != 0 ||
         !dir_is_round(path, save->job, launch->generation, round))
         return false;
-    named = give_name(local, list->items[i].path, path, &why) == MUSTER_OK;
+    named = local_save_give_name(local, list->items[i].path, path, &why) == MUSTER_OK;
     snprintf(text, sizeof text, "step %lld was committed and %s: %.2000s",
              (long long)launch->step + (long long)local->options.save.names.offset,
              named ? "had no name yet; it has one now" : "cannot be given its name",
@@ -73,24 +73,24 @@ static bool name_one(const struct local *local, const struct dir_list *list, siz
 
 /* The checkpoints of this job that are there. On success the list is the caller's: dir_list_free.
  */
-static enum muster_status read_root(const struct local *local, struct arena *arena,
-                                    struct dir_list *ret_list, struct muster_error *err)
+static enum muster_status local_save_read_root(const struct local *local, struct arena *arena,
+                                               struct dir_list *ret_list, struct muster_error *err)
 {
-    enum muster_status status = list_root(local, arena, ret_list, err);
+    enum muster_status status = local_save_list_root(local, arena, ret_list, err);
     bool named = false;
 
     for (size_t i = 0; status == MUSTER_OK && i < ret_list->count; i++)
-        if (name_one(local, ret_list, i))
+        if (local_save_name_one(local, ret_list, i))
             named = true;
     if (!named)
         return status;
     dir_list_free(ret_list);
-    return list_root(local, arena, ret_list, err);
+    return local_save_list_root(local, arena, ret_list, err);
 }
 
 /* Among equal steps the later generation and round wins; one that got its name meanwhile is the
  * last of its two. */
-static bool is_newer(const struct dir_list *list, size_t a, size_t b)
+static bool local_save_is_newer(const struct dir_list *list, size_t a, size_t b)
 {
     const struct counts_item *x = &list->launches[a], *y = &list->launches[b];
 
@@ -103,8 +103,8 @@ static bool is_newer(const struct dir_list *list, size_t a, size_t b)
 
 /* Where a damaged one would be the newest, by its name, that is what is to be restored, and fails:
  * nobody goes back unasked. */
-static void take_damaged(const struct local *local, const struct dir_list *list, int64_t below,
-                         const char **ret_path, int64_t *ret_step)
+static void local_save_take_damaged(const struct local *local, const struct dir_list *list,
+                                    int64_t below, const char **ret_path, int64_t *ret_step)
 {
     const struct save_target *save = &local->options.save;
 
@@ -128,18 +128,18 @@ enum muster_status local_find_resume(struct local *local, int64_t below,
     enum muster_status status;
 
     arena_init(&arena, 0);
-    status = read_root(local, &arena, &list, err);
+    status = local_save_read_root(local, &arena, &list, err);
     if (status == MUSTER_OK) {
         const char *path = "";
 
         for (size_t i = 0; i < list.count; i++)
             if (list.launches[i].counts && list.launches[i].step < below &&
-                (best == SIZE_MAX || is_newer(&list, i, best)))
+                (best == SIZE_MAX || local_save_is_newer(&list, i, best)))
                 best = i;
         ret_resume->step = best != SIZE_MAX ? list.launches[best].step : 0;
         if (best != SIZE_MAX)
             path = list.items[best].path;
-        take_damaged(local, &list, below, &path, &ret_resume->step);
+        local_save_take_damaged(local, &list, below, &path, &ret_resume->step);
         status = fs_path(ret_resume->path, err, "%s", path);
         dir_list_free(&list);
     }
@@ -150,7 +150,7 @@ enum muster_status local_find_resume(struct local *local, int64_t below,
 #define TIMES_FILE "%s/.muster/LOCAL"
 
 /* Without them the first notice of this life is not planned: no reason to do anything else. */
-static void read_times(struct local *local)
+static void local_save_read_times(struct local *local)
 {
     char path[FS_PATH_MAX], *text = NULL;
     size_t size;
@@ -161,7 +161,7 @@ static void read_times(struct local *local)
     free(text);
 }
 
-static void write_times(const struct local *local, const char *text)
+static void local_save_write_times(const struct local *local, const char *text)
 {
     char dir[FS_PATH_MAX], path[FS_PATH_MAX];
     struct muster_error err;
@@ -172,7 +172,7 @@ static void write_times(const struct local *local, const char *text)
         local_say(local, 1, err.text);
 }
 
-static void number_above(struct local *local, uint64_t generation, uint64_t round)
+static void local_save_number_above(struct local *local, uint64_t generation, uint64_t round)
 {
     if (generation >= local->generation)
         local->generation = generation + 1;
@@ -187,17 +187,17 @@ enum muster_status local_look_at_root(struct local *local, struct muster_error *
     enum muster_status status;
 
     arena_init(&arena, 0);
-    status = read_root(local, &arena, &list, err);
+    status = local_save_read_root(local, &arena, &list, err);
     if (status == MUSTER_OK) {
         local->generation = 1;
         for (size_t i = 0; i < list.count; i++)
-            number_above(local, list.launches[i].generation, list.items[i].round);
+            local_save_number_above(local, list.launches[i].generation, list.items[i].round);
         for (size_t i = 0; i < list.damaged_count; i++)
             if (list.damaged[i].generation != UINT64_MAX)
-                number_above(local, list.damaged[i].generation, list.damaged[i].round);
+                local_save_number_above(local, list.damaged[i].generation, list.damaged[i].round);
         local->round += ROUND_JUMP;
         dir_list_free(&list);
-        read_times(local);
+        local_save_read_times(local);
     }
     arena_free(&arena);
     return status;
@@ -290,7 +290,7 @@ enum muster_status local_save(struct local *local, void *call_arg, const char *c
     plan_saves_add(&local->plan.saves, clock_ms(CLOCK_MONOTONIC) - began);
     local_plan_write_times(&local->plan, times);
     pthread_mutex_unlock(&local->mutex);
-    write_times(local, times);
+    local_save_write_times(local, times);
     if (local->options.committed != NULL)
         local->options.committed(order.step, local->options.log_arg);
     return MUSTER_OK;

@@ -22,7 +22,7 @@ struct callback {
 };
 
 /* Mutex held. */
-static void said_yes(struct callback *callback)
+static void callback_said_yes(struct callback *callback)
 {
     const uint64_t one = 1;
     ssize_t written;
@@ -48,7 +48,7 @@ static void *callback_run(void *arg)
         yes = callback->ask(callback->arg);
         pthread_mutex_lock(&callback->mutex);
         if (yes)
-            said_yes(callback);
+            callback_said_yes(callback);
         while (!yes && !callback->stop && code == 0)
             code = pthread_cond_timedwait(&callback->changed, &callback->mutex, &until);
     }

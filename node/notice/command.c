@@ -17,7 +17,7 @@ struct command {
     char why[SOURCE_TEXT_MAX + 1];
 };
 
-static enum muster_status open_command(const struct source_config *config, void **ret_self,
+static enum muster_status command_open(const struct source_config *config, void **ret_self,
                                        struct muster_error *err)
 {
     struct command *command;
@@ -138,7 +138,7 @@ static void command_status(const void *self, struct source_status *ret_status)
     memcpy(ret_status->text, command->why, sizeof command->why);
 }
 
-static void close_command(void *self)
+static void command_close(void *self)
 {
     struct command *command = self;
 
@@ -146,10 +146,10 @@ static void close_command(void *self)
     free(command);
 }
 
-const struct source_ops command_ops = {.open = open_command,
+const struct source_ops command_ops = {.open = command_open,
                                        .run = command_run,
                                        .fds = command_fds,
                                        .wakeup_boot_ms = command_wakeup_boot_ms,
                                        .status = command_status,
-                                       .close = close_command,
+                                       .close = command_close,
                                        .own_thread = true};

@@ -32,26 +32,26 @@ enum muster_status detect_open(struct runner *runner, void **ret_self, struct mu
     return MUSTER_OK;
 }
 
-static void conclude(struct detect *detect, enum source_state state, const char *name,
-                     const char *rest)
+static void detect_conclude(struct detect *detect, enum source_state state, const char *name,
+                            const char *rest)
 {
     detect->state = state;
     detect->next_boot_ms = INT64_MAX;
     snprintf(detect->text, sizeof detect->text, "%s%s", name, rest);
 }
 
-static void found(struct detect *detect, const char *name, const char *how,
-                  const struct notice_now *now)
+static void detect_found(struct detect *detect, const char *name, const char *how,
+                         const struct notice_now *now)
 {
     struct runner *runner = detect->runner;
     const struct provider *provider = sources_provider_named(name);
 
     if (provider == NULL) {
-        conclude(detect, SOURCE_ABSENT, name, ": no source for it in this version");
+        detect_conclude(detect, SOURCE_ABSENT, name, ": no source for it in this version");
         return;
     }
     detect->last_ok_boot_ms = now->boot_ms;
-    conclude(detect, SOURCE_HEALTHY, name, how);
+    detect_conclude(detect, SOURCE_HEALTHY, name, how);
     for (size_t i = 0; i < runner->slot_count; i++)
         if (strcmp(runner->slots[i]->name, name) == 0)
             return; /* it was named too */
@@ -59,7 +59,7 @@ static void found(struct detect *detect, const char *name, const char *how,
 }
 
 /* Where that cloud's service is, NULL: it is not to be asked. */
-static const char *endpoint_of(const struct shared *shared, const char *name)
+static const char *detect_endpoint_of(const struct shared *shared, const char *name)
 {
     for (size_t i = 0; sources_provider(i) != NULL; i++)
         if (strcmp(sources_provider(i)->name, name) == 0) {
@@ -76,7 +76,7 @@ static void detect_probe(struct detect *detect)
     struct http_request *request = malloc(sizeof *request);
 
     for (unsigned i = 0; request != NULL && probe_source(i) != NULL; i++) {
-        const char *endpoint = endpoint_of(detect->runner->shared, probe_source(i));
+        const char *endpoint = detect_endpoint_of(detect->runner->shared, probe_source(i));
 
         if (endpoint == NULL)
             continue;
@@ -95,10 +95,11 @@ static void detect_look(struct detect *detect, const struct notice_now *now)
     platform_read(detect->runner->shared->sys_prefix, &facts);
     name = platform_source(&facts);
     if (name != NULL)
-        found(detect, name, " is asked", now);
+        detect_found(detect, name, " is asked", now);
     else if (facts.dmi)
-        conclude(detect, SOURCE_ABSENT, "",
-                 "no cloud that is known, by the machine's DMI; name the sources if there are any");
+        detect_conclude(
+            detect, SOURCE_ABSENT, "",
+            "no cloud that is known, by the machine's DMI; name the sources if there are any");
     else
         detect_probe(detect);
 }
@@ -114,14 +115,16 @@ static void detect_take(struct detect *detect, const struct notice_now *now)
             continue;
         http_abandon(detect->runner->http, detect);
         detect->in_flight = 0;
-        found(detect, probe_source(index), " answered, without a DMI to say so, and is asked", now);
+        detect_found(detect, probe_source(index),
+                     " answered, without a DMI to say so, and is asked", now);
         return;
     }
     if (detect->in_flight > 0)
         return;
-    conclude(detect, SOURCE_ABSENT, "",
-             "no DMI says whether this is a cloud, and none answered; name the sources if there "
-             "are any");
+    detect_conclude(
+        detect, SOURCE_ABSENT, "",
+        "no DMI says whether this is a cloud, and none answered; name the sources if there "
+        "are any");
     detect->next_boot_ms = now->boot_ms + PROBE_AGAIN_MS;
 }
 
@@ -155,7 +158,7 @@ static void detect_status(const void *self, struct source_status *ret_status)
     memcpy(ret_status->text, detect->text, sizeof detect->text);
 }
 
-static void close_detect(void *self)
+static void detect_close(void *self)
 {
     struct detect *detect = self;
 
@@ -166,4 +169,4 @@ static void close_detect(void *self)
 const struct source_ops detect_ops = {.run = detect_run,
                                       .wakeup_boot_ms = detect_wakeup_boot_ms,
                                       .status = detect_status,
-                                      .close = close_detect};
+                                      .close = detect_close};

@@ -27,7 +27,7 @@ struct file {
     char text[SOURCE_TEXT_MAX + 1];
 };
 
-static enum muster_status open_file(const struct source_config *config, void **ret_self,
+static enum muster_status file_open(const struct source_config *config, void **ret_self,
                                     struct muster_error *err)
 {
     const char *slash = strrchr(config->argument, '/');
@@ -54,7 +54,7 @@ static enum muster_status open_file(const struct source_config *config, void **r
 }
 
 /* Again at each look: the directory may come later, or be another by now. */
-static void watch_directory(struct file *file)
+static void file_watch_directory(struct file *file)
 {
     char events[4096];
 
@@ -88,7 +88,7 @@ static void file_say(const struct source_out *out, const struct notice_item *ite
 #define PATH_SHOWN 100
 
 /* A person who reads the notice far from here has to find the file. */
-static void name_file(const char *path, struct notice_item *item)
+static void file_name(const char *path, struct notice_item *item)
 {
     char text[PATH_MAX + NOTICE_TEXT_MAX + 16];
     size_t length = strlen(path);
@@ -100,8 +100,8 @@ static void name_file(const char *path, struct notice_item *item)
     notice_text(item->text, text, strlen(text));
 }
 
-static void say_content(struct file *file, int fd, const struct stat *info,
-                        const struct notice_now *now, const struct source_out *out)
+static void file_say_content(struct file *file, int fd, const struct stat *info,
+                             const struct notice_now *now, const struct source_out *out)
 {
     int64_t written_ms = (int64_t)info->st_mtim.tv_sec * 1000 + info->st_mtim.tv_nsec / 1000000;
     char bytes[LINE_BYTES];
@@ -121,7 +121,7 @@ static void say_content(struct file *file, int fd, const struct stat *info,
     if (sense >= LINE_NO_TIME) /* whoever wrote it shall see that it was not understood */
         file->state = SOURCE_DEGRADED;
     snprintf(item.key, sizeof item.key, "file");
-    name_file(file->path, &item);
+    file_name(file->path, &item);
     file_say(out, &item);
 }
 
@@ -137,9 +137,9 @@ static void file_look(struct file *file, const struct notice_now *now, const str
     if (fd >= 0 && fstat(fd, &info) == 0 && S_ISDIR(info.st_mode))
         file_trouble(file, "is no notice file", EISDIR); /* a wrong path, and no end of anything */
     else if (fd >= 0 && fstat(fd, &info) == 0)
-        say_content(file, fd, &info, now, out);
+        file_say_content(file, fd, &info, now, out);
     else if (fd < 0 && code == EACCES && stat(file->path, &info) == 0)
-        say_content(file, fd, &info, now, out);
+        file_say_content(file, fd, &info, now, out);
     else if (fd < 0 && code == ENOENT && stat(file->directory, &info) == 0)
         file_say(out, NULL);
     else
@@ -154,7 +154,7 @@ static void file_run(void *self, const struct notice_now *now, const struct sour
 {
     struct file *file = self;
 
-    watch_directory(file); /* before the look: a change after it is told */
+    file_watch_directory(file); /* before the look: a change after it is told */
     file_look(file, now, out);
     file->next_boot_ms = now->boot_ms + file->period_ms;
 }
@@ -184,7 +184,7 @@ static void file_status(const void *self, struct source_status *ret_status)
     memcpy(ret_status->text, file->text, sizeof file->text);
 }
 
-static void close_file(void *self)
+static void file_close(void *self)
 {
     struct file *file = self;
 
@@ -193,10 +193,10 @@ static void close_file(void *self)
     free(file);
 }
 
-const struct source_ops file_ops = {.open = open_file,
+const struct source_ops file_ops = {.open = file_open,
                                     .run = file_run,
                                     .fds = file_fds,
                                     .wakeup_boot_ms = file_wakeup_boot_ms,
                                     .status = file_status,
-                                    .close = close_file,
+                                    .close = file_close,
                                     .own_thread = true};

@@ -43,7 +43,7 @@ struct family {
 
 /* ---- the environment ---- */
 
-static const char *env_get(const char *const *env, const char *name)
+static const char *identity_env_get(const char *const *env, const char *name)
 {
     size_t length = strlen(name);
 
@@ -55,7 +55,7 @@ static const char *env_get(const char *const *env, const char *name)
 }
 
 /* Decimal digits only: "3 ", "+3", "0x3" and "-1" are nobody's rank. */
-static bool number_parse(const char *text, int *ret_value)
+static bool identity_number_parse(const char *text, int *ret_value)
 {
     char *end;
     long value;
@@ -70,10 +70,10 @@ static bool number_parse(const char *text, int *ret_value)
     return true;
 }
 
-static enum verdict reject(char *why, const char *format, ...)
+static enum verdict identity_reject(char *why, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-static enum verdict reject(char *why, const char *format, ...)
+static enum verdict identity_reject(char *why, const char *format, ...)
 {
     va_list args;
 
@@ -84,114 +84,116 @@ static enum verdict reject(char *why, const char *format, ...)
 }
 
 /* A variable that must be there. */
-static bool number_need(const char *const *env, const char *name, int *ret_value, char *why)
+static bool identity_number_need(const char *const *env, const char *name, int *ret_value,
+                                 char *why)
 {
-    const char *text = env_get(env, name);
+    const char *text = identity_env_get(env, name);
 
     if (text == NULL)
-        reject(why, "%s is missing", name);
-    else if (!number_parse(text, ret_value))
-        reject(why, "%s=%.40s is not a number", name, text);
+        identity_reject(why, "%s is missing", name);
+    else if (!identity_number_parse(text, ret_value))
+        identity_reject(why, "%s=%.40s is not a number", name, text);
     else
         return true;
     return false;
 }
 
 /* A variable that may be missing (*value stays), but not be nonsense. name may be NULL. */
-static bool number_want(const char *const *env, const char *name, int *value, char *why)
+static bool identity_number_want(const char *const *env, const char *name, int *value, char *why)
 {
-    if (name == NULL || env_get(env, name) == NULL)
+    if (name == NULL || identity_env_get(env, name) == NULL)
         return true;
-    return number_need(env, name, value, why);
+    return identity_number_need(env, name, value, why);
 }
 
 static enum verdict identity_check(const struct identity *id, char *why)
 {
     if (id->world_size < 1)
-        return reject(why, "the world size is %d", id->world_size);
+        return identity_reject(why, "the world size is %d", id->world_size);
     if (id->rank >= id->world_size)
-        return reject(why, "rank %d is outside a world of %d", id->rank, id->world_size);
+        return identity_reject(why, "rank %d is outside a world of %d", id->rank, id->world_size);
     if (id->local_size == 0 || id->local_size > id->world_size)
-        return reject(why, "local size %d does not fit a world of %d", id->local_size,
-                      id->world_size);
+        return identity_reject(why, "local size %d does not fit a world of %d", id->local_size,
+                               id->world_size);
     if (id->local_size > 0 && id->local_rank >= id->local_size)
-        return reject(why, "local rank %d is outside a local size of %d", id->local_rank,
-                      id->local_size);
+        return identity_reject(why, "local rank %d is outside a local size of %d", id->local_rank,
+                               id->local_size);
     return VERDICT_TAKEN;
 }
 
 /* ---- families ---- */
 
 /* All from the table's names; the caller has seen that the family is there. */
-static enum verdict read_names(const struct family *family, const char *const *env,
-                               struct identity *out, char *why)
+static enum verdict identity_read_names(const struct family *family, const char *const *env,
+                                        struct identity *out, char *why)
 {
-    if (!number_need(env, family->rank, &out->rank, why) ||
-        !number_need(env, family->size, &out->world_size, why) ||
-        !number_want(env, family->local_rank, &out->local_rank, why) ||
-        !number_want(env, family->local_size, &out->local_size, why) ||
-        !number_want(env, family->restart_count, &out->restart_count, why))
+    if (!identity_number_need(env, family->rank, &out->rank, why) ||
+        !identity_number_need(env, family->size, &out->world_size, why) ||
+        !identity_number_want(env, family->local_rank, &out->local_rank, why) ||
+        !identity_number_want(env, family->local_size, &out->local_size, why) ||
+        !identity_number_want(env, family->restart_count, &out->restart_count, why))
         return VERDICT_REJECTED;
     return identity_check(out, why);
 }
 
-static enum verdict read_by_rank(const struct family *family, const char *const *env,
-                                 struct identity *out, char *why)
+static enum verdict identity_read_by_rank(const struct family *family, const char *const *env,
+                                          struct identity *out, char *why)
 {
-    if (env_get(env, family->rank) == NULL)
+    if (identity_env_get(env, family->rank) == NULL)
         return VERDICT_ABSENT;
-    return read_names(family, env, out, why);
+    return identity_read_names(family, env, out, why);
 }
 
 /* A size of several without a rank is somebody's who started them by hand: each would be a job of
  * one. */
-static enum verdict read_plain(const struct family *family, const char *const *env,
-                               struct identity *out, char *why)
+static enum verdict identity_read_plain(const struct family *family, const char *const *env,
+                                        struct identity *out, char *why)
 {
     int size = 1;
 
-    if (env_get(env, family->rank) != NULL)
-        return read_names(family, env, out, why);
-    if (number_want(env, family->size, &size, why) && size > 1)
-        return reject(why, "%s=%d comes without %s", family->size, size, family->rank);
+    if (identity_env_get(env, family->rank) != NULL)
+        return identity_read_names(family, env, out, why);
+    if (identity_number_want(env, family->size, &size, why) && size > 1)
+        return identity_reject(why, "%s=%d comes without %s", family->size, size, family->rank);
     return VERDICT_ABSENT;
 }
 
 /* torchrun's own mark, or the three names that it (and DeepSpeed) sets for each process. RANK and
  * WORLD_SIZE alone may be a pod's and come much later, as "plain". */
-static enum verdict read_torchrun(const struct family *family, const char *const *env,
-                                  struct identity *out, char *why)
+static enum verdict identity_read_torchrun(const struct family *family, const char *const *env,
+                                           struct identity *out, char *why)
 {
-    bool three = env_get(env, "RANK") != NULL && env_get(env, "WORLD_SIZE") != NULL &&
-                 env_get(env, "LOCAL_RANK") != NULL;
+    bool three = identity_env_get(env, "RANK") != NULL &&
+                 identity_env_get(env, "WORLD_SIZE") != NULL &&
+                 identity_env_get(env, "LOCAL_RANK") != NULL;
 
-    if (!three && env_get(env, "TORCHELASTIC_RUN_ID") == NULL)
+    if (!three && identity_env_get(env, "TORCHELASTIC_RUN_ID") == NULL)
         return VERDICT_ABSENT;
-    return read_names(family, env, out, why);
+    return identity_read_names(family, env, out, why);
 }
 
 /* srun --mpi=pmix: PMIx there is only the wire-up, and its size is not in the environment. */
-static bool pmix_is_slurms(const char *const *env)
+static bool identity_pmix_is_slurms(const char *const *env)
 {
-    const char *name_space = env_get(env, "PMIX_NAMESPACE");
+    const char *name_space = identity_env_get(env, "PMIX_NAMESPACE");
 
     return name_space != NULL && strncmp(name_space, "slurm.pmix.", strlen("slurm.pmix.")) == 0;
 }
 
-static enum verdict read_pmix(const struct family *family, const char *const *env,
-                              struct identity *out, char *why)
+static enum verdict identity_read_pmix(const struct family *family, const char *const *env,
+                                       struct identity *out, char *why)
 {
-    if (env_get(env, family->rank) == NULL)
+    if (identity_env_get(env, family->rank) == NULL)
         return VERDICT_ABSENT;
-    if (pmix_is_slurms(env)) {
-        reject(why, "PMIX_RANK is from srun, the step's variables count");
+    if (identity_pmix_is_slurms(env)) {
+        identity_reject(why, "PMIX_RANK is from srun, the step's variables count");
         return VERDICT_SKIPPED;
     }
-    return read_names(family, env, out, why);
+    return identity_read_names(family, env, out, why);
 }
 
 /* The entry of node `index` in Slurm's "2(x3),1"; IDENTITY_UNKNOWN when it does not parse. */
-static int slurm_tasks_on_node(const char *text, int index)
+static int identity_slurm_tasks_on_node(const char *text, int index)
 {
     while (isdigit((unsigned char)*text)) {
         char *end;
@@ -217,11 +219,11 @@ static int slurm_tasks_on_node(const char *text, int index)
 
 /* Why SLURM_PROCID must not be believed, or NULL. mpirun inside a batch script starts every rank
  * with the batch shell's SLURM_PROCID=0: N chiefs would write one checkpoint. */
-static const char *slurm_distrust(const char *const *env)
+static const char *identity_slurm_distrust(const char *const *env)
 {
     static const char *const mpi_names[] = {"OMPI_COMM_WORLD_RANK", "PMI_RANK",
                                             "MV2_COMM_WORLD_RANK", "PMIX_RANK"};
-    const char *step = env_get(env, "SLURM_STEP_ID");
+    const char *step = identity_env_get(env, "SLURM_STEP_ID");
 
     if (step == NULL)
         return "SLURM_PROCID without SLURM_STEP_ID is the batch script's, not a rank's";
@@ -229,48 +231,48 @@ static const char *slurm_distrust(const char *const *env)
     if (strtoull(step, NULL, 10) >= 0xfffffff0ULL)
         return "SLURM_STEP_ID is of a shell, not of a numbered step";
     for (size_t i = 0; i < sizeof mpi_names / sizeof mpi_names[0]; i++) {
-        if (env_get(env, mpi_names[i]) != NULL &&
-            !(strcmp(mpi_names[i], "PMIX_RANK") == 0 && pmix_is_slurms(env)))
+        if (identity_env_get(env, mpi_names[i]) != NULL &&
+            !(strcmp(mpi_names[i], "PMIX_RANK") == 0 && identity_pmix_is_slurms(env)))
             return "SLURM_PROCID beside MPI's variables may be the launcher's, not the rank's";
     }
     return NULL;
 }
 
-static enum verdict read_slurm(const struct family *family, const char *const *env,
-                               struct identity *out, char *why)
+static enum verdict identity_read_slurm(const struct family *family, const char *const *env,
+                                        struct identity *out, char *why)
 {
     struct family names = *family;
-    const char *tasks = env_get(env, "SLURM_STEP_TASKS_PER_NODE");
+    const char *tasks = identity_env_get(env, "SLURM_STEP_TASKS_PER_NODE");
     const char *distrust;
     int node = IDENTITY_UNKNOWN;
     int pmix_rank;
     enum verdict verdict;
 
-    if (env_get(env, family->rank) == NULL)
+    if (identity_env_get(env, family->rank) == NULL)
         return VERDICT_ABSENT;
-    distrust = slurm_distrust(env);
+    distrust = identity_slurm_distrust(env);
     if (distrust != NULL) {
-        reject(why, "%s", distrust);
+        identity_reject(why, "%s", distrust);
         return VERDICT_SKIPPED;
     }
-    if (env_get(env, names.size) == NULL)
+    if (identity_env_get(env, names.size) == NULL)
         names.size = "SLURM_NTASKS";
-    if (!number_want(env, "SLURM_NODEID", &node, why))
+    if (!identity_number_want(env, "SLURM_NODEID", &node, why))
         return VERDICT_REJECTED;
     if (tasks != NULL && node >= 0)
-        out->local_size = slurm_tasks_on_node(tasks, node);
-    verdict = read_names(&names, env, out, why);
+        out->local_size = identity_slurm_tasks_on_node(tasks, node);
+    verdict = identity_read_names(&names, env, out, why);
     pmix_rank = out->rank;
-    if (verdict == VERDICT_TAKEN && !number_want(env, "PMIX_RANK", &pmix_rank, why))
+    if (verdict == VERDICT_TAKEN && !identity_number_want(env, "PMIX_RANK", &pmix_rank, why))
         return VERDICT_REJECTED;
     if (verdict == VERDICT_TAKEN && pmix_rank != out->rank)
-        return reject(why, "SLURM_PROCID=%d but PMIX_RANK=%d", out->rank, pmix_rank);
+        return identity_reject(why, "SLURM_PROCID=%d but PMIX_RANK=%d", out->rank, pmix_rank);
     return verdict;
 }
 
 /* {"cluster":{"chief":[..],"worker":[..],"ps":[..]},"task":{"type":"worker","index":0}}: the chief
  * is rank 0, workers follow. "master" is the chief's old name. */
-static enum verdict tf_config_take(const json_t *root, struct identity *out, char *why)
+static enum verdict identity_tf_config_take(const json_t *root, struct identity *out, char *why)
 {
     const json_t *cluster = json_object_get(root, "cluster");
     const json_t *task = json_object_get(root, "task");
@@ -283,26 +285,27 @@ static enum verdict tf_config_take(const json_t *root, struct identity *out, cha
     size_t own = chiefs;
 
     if (type == NULL || !json_is_integer(index))
-        return reject(why, "TF_CONFIG has no task type and index");
+        return identity_reject(why, "TF_CONFIG has no task type and index");
     if (strcmp(type, "worker") == 0) {
         before = chiefs;
         own = workers;
     } else if (strcmp(type, "chief") != 0 && strcmp(type, "master") != 0) {
-        return reject(why, "a TF_CONFIG task of type %.40s takes no part in steps", type);
+        return identity_reject(why, "a TF_CONFIG task of type %.40s takes no part in steps", type);
     }
     if (json_integer_value(index) < 0 || (size_t)json_integer_value(index) >= own ||
         chiefs + workers > INT_MAX)
-        return reject(why, "TF_CONFIG's task %.40s:%" JSON_INTEGER_FORMAT " is not in its cluster",
-                      type, json_integer_value(index));
+        return identity_reject(
+            why, "TF_CONFIG's task %.40s:%" JSON_INTEGER_FORMAT " is not in its cluster", type,
+            json_integer_value(index));
     out->rank = (int)(before + (size_t)json_integer_value(index));
     out->world_size = (int)(chiefs + workers);
     return identity_check(out, why);
 }
 
-static enum verdict read_tf_config(const struct family *family, const char *const *env,
-                                   struct identity *out, char *why)
+static enum verdict identity_read_tf_config(const struct family *family, const char *const *env,
+                                            struct identity *out, char *why)
 {
-    const char *text = env_get(env, family->rank);
+    const char *text = identity_env_get(env, family->rank);
     json_error_t json_error;
     enum verdict verdict = VERDICT_ABSENT; /* without a cluster it means a single process */
     json_t *root;
@@ -311,31 +314,31 @@ static enum verdict read_tf_config(const struct family *family, const char *cons
         return VERDICT_ABSENT;
     root = json_loads(text, JSON_REJECT_DUPLICATES, &json_error);
     if (!json_is_object(root))
-        verdict = reject(why, "TF_CONFIG is not a JSON object");
+        verdict = identity_reject(why, "TF_CONFIG is not a JSON object");
     else if (json_object_size(json_object_get(root, "cluster")) > 0)
-        verdict = tf_config_take(root, out, why);
+        verdict = identity_tf_config_take(root, out, why);
     json_decref(root);
     return verdict;
 }
 
 /* Kubernetes tells a pod of an indexed Job its index but not how many there are: the user does. */
-static enum verdict read_k8s_index(const struct family *family, const char *const *env,
-                                   struct identity *out, char *why)
+static enum verdict identity_read_k8s_index(const struct family *family, const char *const *env,
+                                            struct identity *out, char *why)
 {
-    if (env_get(env, family->rank) == NULL)
+    if (identity_env_get(env, family->rank) == NULL)
         return VERDICT_ABSENT;
-    if (env_get(env, family->size) == NULL)
-        return reject(why, "JOB_COMPLETION_INDEX comes without a world size; set "
-                           "MUSTER_WORLD_SIZE to the Job's completions");
-    return read_names(family, env, out, why);
+    if (identity_env_get(env, family->size) == NULL)
+        return identity_reject(why, "JOB_COMPLETION_INDEX comes without a world size; set "
+                                    "MUSTER_WORLD_SIZE to the Job's completions");
+    return identity_read_names(family, env, out, why);
 }
 
 /* SM_HOSTS is a JSON array of all hosts in one order; the rank is SM_CURRENT_HOST's place. */
-static enum verdict read_sagemaker(const struct family *family, const char *const *env,
-                                   struct identity *out, char *why)
+static enum verdict identity_read_sagemaker(const struct family *family, const char *const *env,
+                                            struct identity *out, char *why)
 {
-    const char *host = env_get(env, family->rank);
-    const char *hosts = env_get(env, family->size);
+    const char *host = identity_env_get(env, family->rank);
+    const char *hosts = identity_env_get(env, family->size);
     json_error_t json_error;
     size_t count;
     size_t place;
@@ -344,7 +347,7 @@ static enum verdict read_sagemaker(const struct family *family, const char *cons
     if (host == NULL)
         return VERDICT_ABSENT;
     if (hosts == NULL)
-        return reject(why, "SM_HOSTS is missing");
+        return identity_reject(why, "SM_HOSTS is missing");
     root = json_loads(hosts, 0, &json_error);
     count = json_array_size(root);
     for (place = 0; place < count; place++) {
@@ -355,13 +358,13 @@ static enum verdict read_sagemaker(const struct family *family, const char *cons
     }
     json_decref(root);
     if (place == count || count > INT_MAX)
-        return reject(why, "SM_CURRENT_HOST=%.40s is not in SM_HOSTS", host);
+        return identity_reject(why, "SM_CURRENT_HOST=%.40s is not in SM_HOSTS", host);
     out->rank = (int)place;
     out->world_size = (int)count;
     return identity_check(out, why);
 }
 
-static int csv_count(const char *text)
+static int identity_csv_count(const char *text)
 {
     int count = 1;
 
@@ -371,29 +374,29 @@ static int csv_count(const char *text)
 }
 
 /* Worker of a slice; several slices (MEGASCALE_*) stand one behind the other. */
-static enum verdict read_tpu(const struct family *family, const char *const *env,
-                             struct identity *out, char *why)
+static enum verdict identity_read_tpu(const struct family *family, const char *const *env,
+                                      struct identity *out, char *why)
 {
-    const char *hosts = env_get(env, family->size);
+    const char *hosts = identity_env_get(env, family->size);
     int slice = 0;
     int slices = 1;
     int worker;
     int workers;
 
-    if (env_get(env, family->rank) == NULL)
+    if (identity_env_get(env, family->rank) == NULL)
         return VERDICT_ABSENT;
     if (hosts == NULL)
-        hosts = env_get(env, "TPU_PROCESS_ADDRESSES");
+        hosts = identity_env_get(env, "TPU_PROCESS_ADDRESSES");
     if (hosts == NULL)
-        return reject(why, "TPU_WORKER_HOSTNAMES is missing");
-    if (!number_need(env, family->rank, &worker, why) ||
-        !number_want(env, "MEGASCALE_SLICE_ID", &slice, why) ||
-        !number_want(env, "MEGASCALE_NUM_SLICES", &slices, why))
+        return identity_reject(why, "TPU_WORKER_HOSTNAMES is missing");
+    if (!identity_number_need(env, family->rank, &worker, why) ||
+        !identity_number_want(env, "MEGASCALE_SLICE_ID", &slice, why) ||
+        !identity_number_want(env, "MEGASCALE_NUM_SLICES", &slices, why))
         return VERDICT_REJECTED;
-    workers = csv_count(hosts);
+    workers = identity_csv_count(hosts);
     if (worker >= workers || slice >= slices || slices > INT_MAX / workers)
-        return reject(why, "worker %d of %d in slice %d of %d cannot be", worker, workers, slice,
-                      slices);
+        return identity_reject(why, "worker %d of %d in slice %d of %d cannot be", worker, workers,
+                               slice, slices);
     out->rank = slice * workers + worker;
     out->world_size = slices * workers;
     return identity_check(out, why);
@@ -401,27 +404,31 @@ static enum verdict read_tpu(const struct family *family, const char *const *env
 
 /* Innermost launcher first. */
 static const struct family families[] = {
-    {"muster", read_by_rank, "MUSTER_RANK", "MUSTER_WORLD_SIZE", "MUSTER_LOCAL_RANK",
+    {"muster", identity_read_by_rank, "MUSTER_RANK", "MUSTER_WORLD_SIZE", "MUSTER_LOCAL_RANK",
      "MUSTER_LOCAL_SIZE", "MUSTER_RESTART_COUNT"},
-    {"torchrun", read_torchrun, "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE",
+    {"torchrun", identity_read_torchrun, "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE",
      "TORCHELASTIC_RESTART_COUNT"},
     /* OMPI_COMM_WORLD_NODE_RANK is the rank within the node, so it is not needed. */
-    {"openmpi", read_by_rank, "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
+    {"openmpi", identity_read_by_rank, "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
      "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE", "OMPI_MCA_orte_num_restarts"},
     /* PRRTE keeps Open MPI's size beside PMIx's rank. */
-    {"pmix", read_pmix, "PMIX_RANK", "OMPI_COMM_WORLD_SIZE", NULL, NULL, NULL},
-    {"pmi", read_by_rank, "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS", NULL},
-    {"jsm", read_by_rank, "JSM_NAMESPACE_RANK", "JSM_NAMESPACE_SIZE", "JSM_NAMESPACE_LOCAL_RANK",
-     NULL, NULL},
-    {"flux", read_by_rank, "FLUX_TASK_RANK", "FLUX_JOB_SIZE", "FLUX_TASK_LOCAL_ID", NULL, NULL},
-    {"slurm", read_slurm, "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", NULL,
+    {"pmix", identity_read_pmix, "PMIX_RANK", "OMPI_COMM_WORLD_SIZE", NULL, NULL, NULL},
+    {"pmi", identity_read_by_rank, "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS",
+     NULL},
+    {"jsm", identity_read_by_rank, "JSM_NAMESPACE_RANK", "JSM_NAMESPACE_SIZE",
+     "JSM_NAMESPACE_LOCAL_RANK", NULL, NULL},
+    {"flux", identity_read_by_rank, "FLUX_TASK_RANK", "FLUX_JOB_SIZE", "FLUX_TASK_LOCAL_ID", NULL,
+     NULL},
+    {"slurm", identity_read_slurm, "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", NULL,
      "SLURM_RESTART_COUNT"},
-    {"plain", read_plain, "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", NULL},
-    {"tf_config", read_tf_config, "TF_CONFIG", NULL, NULL, NULL, NULL},
-    {"k8s_index", read_k8s_index, "JOB_COMPLETION_INDEX", "MUSTER_WORLD_SIZE", NULL, NULL, NULL},
-    {"skypilot", read_by_rank, "SKYPILOT_NODE_RANK", "SKYPILOT_NUM_NODES", NULL, NULL, NULL},
-    {"sagemaker", read_sagemaker, "SM_CURRENT_HOST", "SM_HOSTS", NULL, NULL, NULL},
-    {"tpu", read_tpu, "TPU_WORKER_ID", "TPU_WORKER_HOSTNAMES", NULL, NULL, NULL},
+    {"plain", identity_read_plain, "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", NULL},
+    {"tf_config", identity_read_tf_config, "TF_CONFIG", NULL, NULL, NULL, NULL},
+    {"k8s_index", identity_read_k8s_index, "JOB_COMPLETION_INDEX", "MUSTER_WORLD_SIZE", NULL, NULL,
+     NULL},
+    {"skypilot", identity_read_by_rank, "SKYPILOT_NODE_RANK", "SKYPILOT_NUM_NODES", NULL, NULL,
+     NULL},
+    {"sagemaker", identity_read_sagemaker, "SM_CURRENT_HOST", "SM_HOSTS", NULL, NULL, NULL},
+    {"tpu", identity_read_tpu, "TPU_WORKER_ID", "TPU_WORKER_HOSTNAMES", NULL, NULL, NULL},
 };
 
 #define FAMILY_COUNT (sizeof families / sizeof families[0])
@@ -437,7 +444,7 @@ static void identity_clear(struct identity *id)
     id->local_size = IDENTITY_UNKNOWN;
 }
 
-static void note_add(char *note, size_t note_size, const char *name, const char *why)
+static void identity_note_add(char *note, size_t note_size, const char *name, const char *why)
 {
     size_t used = strlen(note);
 
@@ -448,7 +455,7 @@ static void note_add(char *note, size_t note_size, const char *name, const char 
 
 /* Ids of schedulers hold what they like (Flux begins with U+0192): letters, digits and ._- stay.
  * A name too long keeps its head and gets a hash, so that two long names stay two names. */
-static void job_set(char *job, const char *prefix, const char *value)
+static void identity_job_set(char *job, const char *prefix, const char *value)
 {
     size_t used = (size_t)snprintf(job, IDENTITY_JOB_MAX, "%s", prefix);
     bool fits = used + strlen(value) < IDENTITY_JOB_MAX;
@@ -484,7 +491,7 @@ static const struct {
 enum muster_status identity_job(const char *const *env, char job[IDENTITY_JOB_MAX],
                                 struct muster_error *err)
 {
-    const char *user = env_get(env, "MUSTER_JOB");
+    const char *user = identity_env_get(env, "MUSTER_JOB");
 
     if (user != NULL && strlen(user) >= IDENTITY_JOB_MAX)
         return error_set(err, MUSTER_E_ARGUMENT,
@@ -500,8 +507,8 @@ enum muster_status identity_job(const char *const *env, char job[IDENTITY_JOB_MA
         return MUSTER_OK;
     }
     for (size_t i = 0; i < sizeof job_ids / sizeof job_ids[0]; i++) {
-        const char *id = env_get(env, job_ids[i].id);
-        const char *index = job_ids[i].index != NULL ? env_get(env, job_ids[i].index) : "";
+        const char *id = identity_env_get(env, job_ids[i].id);
+        const char *index = job_ids[i].index != NULL ? identity_env_get(env, job_ids[i].index) : "";
         char both[256];
 
         if (id == NULL || index == NULL)
@@ -509,7 +516,7 @@ enum muster_status identity_job(const char *const *env, char job[IDENTITY_JOB_MA
         if (strcmp(job_ids[i].index != NULL ? index : id, job_ids[i].nothing) == 0)
             continue;
         snprintf(both, sizeof both, "%s%s%s", id, index[0] != '\0' ? "_" : "", index);
-        job_set(job, job_ids[i].prefix, both);
+        identity_job_set(job, job_ids[i].prefix, both);
         return MUSTER_OK;
     }
     job[0] = '\0';
@@ -519,13 +526,13 @@ enum muster_status identity_job(const char *const *env, char job[IDENTITY_JOB_MA
 /* ---- putting it together ---- */
 
 /* MUSTER_WORLD_SIZE without MUSTER_RANK is a statement to hold the launcher against. */
-static enum muster_status size_agrees(const char *const *env, const struct identity *id,
-                                      struct muster_error *err)
+static enum muster_status identity_size_agrees(const char *const *env, const struct identity *id,
+                                               struct muster_error *err)
 {
     char why[WHY_MAX];
     int size = id->world_size;
 
-    if (!number_want(env, "MUSTER_WORLD_SIZE", &size, why))
+    if (!identity_number_want(env, "MUSTER_WORLD_SIZE", &size, why))
         return error_set(err, MUSTER_E_ARGUMENT, "%s: correct or unset it", why);
     if (size != id->world_size)
         return error_set(err, MUSTER_E_ARGUMENT,
@@ -538,16 +545,17 @@ static enum muster_status size_agrees(const char *const *env, const struct ident
 
 /* torchrun under `muster run -n 1` passes the outer rank on: each of its processes would be rank 0
  * of 1. */
-static enum muster_status torchrun_agrees(const char *const *env, const struct identity *id,
-                                          struct muster_error *err)
+static enum muster_status identity_torchrun_agrees(const char *const *env,
+                                                   const struct identity *id,
+                                                   struct muster_error *err)
 {
     const struct family *torchrun = &families[FAMILY_TORCHRUN];
     struct identity other;
     char why[WHY_MAX];
 
     identity_clear(&other);
-    if (env_get(env, "TORCHELASTIC_RUN_ID") == NULL ||
-        read_torchrun(torchrun, env, &other, why) != VERDICT_TAKEN ||
+    if (identity_env_get(env, "TORCHELASTIC_RUN_ID") == NULL ||
+        identity_read_torchrun(torchrun, env, &other, why) != VERDICT_TAKEN ||
         (other.rank == id->rank && other.world_size == id->world_size))
         return MUSTER_OK;
     return error_set(err, MUSTER_E_ARGUMENT,
@@ -557,8 +565,8 @@ static enum muster_status torchrun_agrees(const char *const *env, const struct i
                      id->rank, id->world_size, other.rank, other.world_size);
 }
 
-static enum muster_status family_choose(const char *const *env, struct identity *ret,
-                                        struct muster_error *err)
+static enum muster_status identity_family_choose(const char *const *env, struct identity *ret,
+                                                 struct muster_error *err)
 {
     char note[sizeof ret->note] = "";
     bool rejected = false;
@@ -575,19 +583,20 @@ static enum muster_status family_choose(const char *const *env, struct identity 
             return error_set(err, MUSTER_E_ARGUMENT,
                              "%s: correct MUSTER_RANK and MUSTER_WORLD_SIZE, or unset both", why);
         if (verdict == VERDICT_TAKEN && i == FAMILY_OWN &&
-            torchrun_agrees(env, &id, err) != MUSTER_OK)
+            identity_torchrun_agrees(env, &id, err) != MUSTER_OK)
             return MUSTER_E_ARGUMENT;
         if (verdict == VERDICT_TAKEN) {
             *ret = id;
             snprintf(ret->family, sizeof ret->family, "%s", family->name);
             if (i >= FAMILY_FIRST_OF_NODES)
-                note_add(note, sizeof note, family->name, "its ranks are nodes, one process each");
+                identity_note_add(note, sizeof note, family->name,
+                                  "its ranks are nodes, one process each");
             memcpy(ret->note, note, sizeof note);
             return MUSTER_OK;
         }
         rejected = rejected || verdict == VERDICT_REJECTED;
         if (verdict != VERDICT_ABSENT)
-            note_add(note, sizeof note, family->name, why);
+            identity_note_add(note, sizeof note, family->name, why);
     }
     if (rejected)
         return error_set(err, MUSTER_E_ARGUMENT,
@@ -596,7 +605,8 @@ static enum muster_status family_choose(const char *const *env, struct identity 
                          note);
     identity_clear(ret);
     snprintf(ret->family, sizeof ret->family, "single");
-    note_add(note, sizeof note, "single", "no launcher gave a rank, so this is rank 0 of 1");
+    identity_note_add(note, sizeof note, "single",
+                      "no launcher gave a rank, so this is rank 0 of 1");
     memcpy(ret->note, note, sizeof note);
     return MUSTER_OK;
 }
@@ -607,9 +617,9 @@ enum muster_status identity_read(const char *const *environ_like, struct identit
     enum muster_status status;
     struct identity id = {0};
 
-    status = family_choose(environ_like, &id, err);
+    status = identity_family_choose(environ_like, &id, err);
     if (status == MUSTER_OK)
-        status = size_agrees(environ_like, &id, err);
+        status = identity_size_agrees(environ_like, &id, err);
     if (status == MUSTER_OK)
         status = identity_job(environ_like, id.job, err);
     if (status == MUSTER_OK)

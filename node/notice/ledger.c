@@ -56,7 +56,7 @@ static bool ledger_more_urgent(int64_t a, int64_t b)
 }
 
 /* Room at the member: what stands already keeps its place; beyond it only a sooner end is told. */
-static bool has_room(const struct ledger *ledger, const struct ledger_entry *entry)
+static bool ledger_has_room(const struct ledger *ledger, const struct ledger_entry *entry)
 {
     bool ends = wire_notice_ends(entry->item.kind), soonest = true;
     size_t told = 0;
@@ -82,7 +82,7 @@ static void ledger_tell(struct ledger *ledger, struct ledger_entry *entry, int64
 
     if (entry->item.deadline_boot_ms > now_boot_ms + LEDGER_HORIZON_MS)
         return;
-    if (former == 0 && !has_room(ledger, entry))
+    if (former == 0 && !ledger_has_room(ledger, entry))
         return;
     entry->last = ledger->next_number++;
     ledger_put(out, entry, entry->last, false);
@@ -107,7 +107,7 @@ static struct ledger_entry *ledger_make(struct ledger *ledger, const char *sourc
     return entry;
 }
 
-static bool near(int64_t a, int64_t b)
+static bool ledger_near(int64_t a, int64_t b)
 {
     return a - b < LEDGER_STEP_MS && b - a < LEDGER_STEP_MS;
 }
@@ -123,7 +123,7 @@ static bool ledger_is_same(const struct ledger_entry *entry, const struct notice
         return false;
     if (was < 0 || is < 0)
         return was < 0 && is < 0;
-    return near(is, was) || near(is - now_boot_ms, was - entry->said_boot_ms);
+    return ledger_near(is, was) || ledger_near(is - now_boot_ms, was - entry->said_boot_ms);
 }
 
 static void ledger_remember(struct ledger_entry *entry, const struct notice_item *item,
@@ -134,8 +134,9 @@ static void ledger_remember(struct ledger_entry *entry, const struct notice_item
 }
 
 /* A report has become an end. */
-static void become_end(struct ledger *ledger, struct ledger_entry *entry,
-                       const struct notice_item *item, int64_t now_boot_ms, struct ledger_out *out)
+static void ledger_become_end(struct ledger *ledger, struct ledger_entry *entry,
+                              const struct notice_item *item, int64_t now_boot_ms,
+                              struct ledger_out *out)
 {
     const struct ledger_entry report = *entry;
 
@@ -173,7 +174,7 @@ static void ledger_say_one(struct ledger *ledger, const char *source, unsigned t
     ledger_remember(entry, item, now_boot_ms);
     if (wire_notice_ends(entry->item.kind) != wire_notice_ends(item->kind)) {
         if (wire_notice_ends(item->kind))
-            become_end(ledger, entry, item, now_boot_ms, out);
+            ledger_become_end(ledger, entry, item, now_boot_ms, out);
         return;
     }
     entry->item.cancellable = item->cancellable; /* what has begun is not taken back by silence */
@@ -220,7 +221,7 @@ void ledger_tick(struct ledger *ledger, int64_t now_boot_ms, struct ledger_out *
 }
 
 /* It tells of what happened, not of how things stand. */
-static bool happens(const struct ledger_entry *entry)
+static bool ledger_happens(const struct ledger_entry *entry)
 {
     return strcmp(entry->source, "signal") == 0 || strcmp(entry->source, "callback") == 0;
 }
@@ -232,7 +233,7 @@ static void ledger_forget_item(struct ledger *ledger, struct ledger_entry *entry
             entry->last = entry->first;
         else
             entry->first = entry->last;
-    } else if (happens(entry)) {
+    } else if (ledger_happens(entry)) {
         ledger_drop(ledger, entry);
     } else {
         entry->first = entry->last = 0;

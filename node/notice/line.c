@@ -9,7 +9,7 @@
 #define LEAD_MAX_MS (365 * 86400000LL)
 #define SECONDS_DIGITS_MAX 12
 
-static bool seconds(const char *word, int64_t *ret_s)
+static bool line_seconds(const char *word, int64_t *ret_s)
 {
     size_t digits = strspn(word, "0123456789");
     int64_t value = 0;
@@ -24,22 +24,22 @@ static bool seconds(const char *word, int64_t *ret_s)
     return true;
 }
 
-static bool is_time(const char *word, int64_t written_unix_ms, int64_t *ret_unix_ms)
+static bool line_is_time(const char *word, int64_t written_unix_ms, int64_t *ret_unix_ms)
 {
     int64_t value;
 
-    if (word[0] == '+' && seconds(word + 1, &value)) {
+    if (word[0] == '+' && line_seconds(word + 1, &value)) {
         *ret_unix_ms = written_unix_ms + value * 1000;
         return true;
     }
-    if (strlen(word) >= 9 && seconds(word, &value)) { /* less is no date of these decades */
+    if (strlen(word) >= 9 && line_seconds(word, &value)) { /* less is no date of these decades */
         *ret_unix_ms = value * 1000;
         return true;
     }
     return times_rfc3339(word, ret_unix_ms);
 }
 
-static bool is_kind(const char *word, enum wire_notice_kind *ret_kind)
+static bool line_is_kind(const char *word, enum wire_notice_kind *ret_kind)
 {
     static const struct {
         const char *word;
@@ -58,7 +58,7 @@ static bool is_kind(const char *word, enum wire_notice_kind *ret_kind)
 }
 
 /* A number that is meant for a moment, but is none of the three forms. */
-static bool looks_like_time(const char *word, bool alone)
+static bool line_looks_like_time(const char *word, bool alone)
 {
     size_t digits = strspn(word, "0123456789");
     const char *dash = strchr(word, '-');
@@ -71,7 +71,7 @@ static bool looks_like_time(const char *word, bool alone)
            strchr(word, ':') != NULL || (dash != NULL && strchr(dash + 1, '-') != NULL);
 }
 
-static bool is_text(const char *bytes, size_t size)
+static bool line_is_text(const char *bytes, size_t size)
 {
     for (size_t i = 0; i < size; i++) {
         unsigned char byte = (unsigned char)bytes[i];
@@ -88,7 +88,7 @@ enum line_sense line_parse(const char *bytes, size_t size, const struct notice_n
 {
     const char *end = memchr(bytes, '\n', size);
     size_t left = end != NULL ? (size_t)(end - bytes) : size;
-    enum line_sense sense = is_text(bytes, left) ? LINE_WORDS_ONLY : LINE_NO_TEXT;
+    enum line_sense sense = line_is_text(bytes, left) ? LINE_WORDS_ONLY : LINE_NO_TEXT;
     char word[LINE_WORD_MAX + 1], odd[LINE_WORD_MAX + 1] = "";
     int64_t unix_ms;
 
@@ -103,15 +103,15 @@ enum line_sense line_parse(const char *bytes, size_t size, const struct notice_n
 
         snprintf(word, sizeof word, "%.*s", (int)(length < LINE_WORD_MAX ? length : LINE_WORD_MAX),
                  at);
-        if (is_time(word, written_unix_ms, &unix_ms))
+        if (line_is_time(word, written_unix_ms, &unix_ms))
             ret_item->deadline_boot_ms = times_deadline(now, unix_ms, LEAD_MAX_MS);
         else if (strcmp(word, "final") == 0)
             ret_item->cancellable = false;
         else
-            known = is_kind(word, &ret_item->kind);
+            known = line_is_kind(word, &ret_item->kind);
         if (known && sense == LINE_WORDS_ONLY)
             sense = LINE_UNDERSTOOD;
-        if (!known && sense < LINE_NO_TIME && looks_like_time(word, alone)) {
+        if (!known && sense < LINE_NO_TIME && line_looks_like_time(word, alone)) {
             sense = LINE_NO_TIME;
             memcpy(odd, word, sizeof odd);
         }

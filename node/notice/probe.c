@@ -16,7 +16,7 @@ static bool probe_is_ec2(const struct http_reply *reply) /* the reply repeats th
            strcmp(ttl, "60") == 0;
 }
 
-static bool is_gce(const struct http_reply *reply)
+static bool probe_is_gce(const struct http_reply *reply)
 {
     char flavor[32];
 
@@ -24,7 +24,7 @@ static bool is_gce(const struct http_reply *reply)
            strcmp(flavor, "Google") == 0;
 }
 
-static bool is_azure(const struct http_reply *reply)
+static bool probe_is_azure(const struct http_reply *reply)
 {
     json_t *root = json_read(reply);
     bool proved = json_is_integer(json_object_get(root, "DocumentIncarnation"));
@@ -38,9 +38,10 @@ static const struct {
     bool (*proves)(const struct http_reply *reply);
 } probes[] = {
     {"ec2", "PUT", "/latest/api/token", TTL_HEADER ": 60", probe_is_ec2},
-    {"gce", "GET", "/computeMetadata/v1/instance/preempted", "Metadata-Flavor: Google", is_gce},
+    {"gce", "GET", "/computeMetadata/v1/instance/preempted", "Metadata-Flavor: Google",
+     probe_is_gce},
     {"azure", "GET", "/metadata/scheduledevents?api-version=2020-07-01", "Metadata: true",
-     is_azure},
+     probe_is_azure},
 };
 
 const char *probe_source(size_t index)

@@ -40,8 +40,8 @@ enum muster_status remote_open(const struct provider *provider, const struct sou
     return MUSTER_OK;
 }
 
-static void take_replies(struct remote *remote, const struct notice_now *now,
-                         const struct source_out *out)
+static void remote_take_replies(struct remote *remote, const struct notice_now *now,
+                                const struct source_out *out)
 {
     struct http_reply reply;
     unsigned slot, topic;
@@ -72,7 +72,7 @@ static void remote_run(void *self, const struct notice_now *now, const struct so
 {
     struct remote *remote = self;
 
-    take_replies(remote, now, out);
+    remote_take_replies(remote, now, out);
     if (remote->seat.asks) /* who takes over goes on with what was remembered */
         memcpy(remote->seat.state.memory, remote->run.memory, sizeof remote->run.memory);
     share_seat_look(&remote->seat, now, remote_own_status, remote, out);
@@ -100,21 +100,21 @@ static void remote_status(const void *self, struct source_status *ret_status)
         share_seat_status(&remote->seat, ret_status);
 }
 
-static void committed(void *self)
+static void remote_committed(void *self)
 {
     struct remote *remote = self;
 
     provider_committed(&remote->run);
 }
 
-static bool acknowledging(const void *self)
+static bool remote_acknowledging(const void *self)
 {
     const struct remote *remote = self;
 
     return remote->seat.asks && provider_is_acknowledging(&remote->run);
 }
 
-static void close_remote(void *self)
+static void remote_close(void *self)
 {
     struct remote *remote = self;
 
@@ -126,6 +126,6 @@ static void close_remote(void *self)
 const struct source_ops remote_ops = {.run = remote_run,
                                       .wakeup_boot_ms = remote_wakeup_boot_ms,
                                       .status = remote_status,
-                                      .close = close_remote,
-                                      .committed = committed,
-                                      .acknowledging = acknowledging};
+                                      .close = remote_close,
+                                      .committed = remote_committed,
+                                      .acknowledging = remote_acknowledging};

@@ -57,7 +57,7 @@ struct signal_entry {
 static pthread_mutex_t table_mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct signal_watch watches[SIGNAL_WATCHES_MAX];
 static struct signal_entry signals[SIGNAL_NUMBER_MAX + 1];
-static bool fork_known;       /* under table_mutex: start_again is called in forked children */
+static bool fork_known; /* under table_mutex: signal_start_again is called in forked children */
 static _Atomic int owner_pid; /* 0: nobody of this process watches yet */
 static _Atomic int recording; /* handlers that may be about to write to a watch's descriptor */
 
@@ -74,7 +74,7 @@ static void signal_wake(int fd)
     (void)written;
 }
 
-static bool tell_all(int signo, bool to_all)
+static bool signal_tell_all(int signo, bool to_all)
 {
     bool told = false;
 
@@ -110,14 +110,14 @@ static bool signal_record(int signo, int pid, bool to_all)
         if (signal_begins_burst(first_ms, now_ms) &&
             atomic_compare_exchange_strong(&entry->first_boot_ms, &first_ms, now_ms))
             atomic_store(&entry->first_pid, pid);
-        told = tell_all(signo, to_all);
+        told = signal_tell_all(signo, to_all);
         atomic_fetch_sub(&recording, 1);
     }
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return told;
 }
 
-static void take_default_action(int signo)
+static void signal_take_default_action(int signo)
 {
     struct sigaction action = {.sa_handler = SIG_DFL};
 
@@ -126,13 +126,14 @@ static void take_default_action(int signo)
     raise(signo); /* blocked while we run: it is delivered when we return */
 }
 
-static void chain(const struct sigaction *old, int signo, siginfo_t *info, void *context, bool told)
+static void signal_chain(const struct sigaction *old, int signo, siginfo_t *info, void *context,
+                         bool told)
 {
     if (old->sa_flags & SA_SIGINFO)
         old->sa_sigaction(signo, info, context);
     else if (old->sa_handler == SIG_DFL) {
         if (!told) /* no node is there that would leave */
-            take_default_action(signo);
+            signal_take_default_action(signo);
     } else if (old->sa_handler != SIG_IGN)
         old->sa_handler(signo);
 }
@@ -155,7 +156,7 @@ static struct inside *signal_slot_of(struct signal_entry *entry, long self)
     return NULL;
 }
 
-static void slot_set(struct inside *slot, uintptr_t frame, int depth)
+static void signal_slot_set(struct inside *slot, uintptr_t frame, int depth)
 {
     slot->frame = frame;
     slot->depth = depth;
@@ -163,7 +164,7 @@ static void slot_set(struct inside *slot, uintptr_t frame, int depth)
         atomic_store(&slot->thread, 0);
 }
 
-static void handle(int signo, siginfo_t *info, void *context)
+static void signal_handle(int signo, siginfo_t *info, void *context)
 {
     int saved_errno = errno, depth, outer_depth = 0;
     struct signal_entry *entry = &signals[signo];
@@ -182,10 +183,10 @@ static void handle(int signo, siginfo_t *info, void *context)
     told = signal_record(signo, info != NULL && depth == 1 ? (int)info->si_pid : 0, false);
     if (count > 0 && depth < count + NESTED_MAX) {
         if (slot != NULL)
-            slot_set(slot, frame, depth);
-        chain(&entry->chain[depth < count ? count - depth : 0], signo, info, context, told);
+            signal_slot_set(slot, frame, depth);
+        signal_chain(&entry->chain[depth < count ? count - depth : 0], signo, info, context, told);
         if (slot != NULL)
-            slot_set(slot, outer_frame, outer_depth);
+            signal_slot_set(slot, outer_frame, outer_depth);
     }
     errno = saved_errno;
 }
@@ -204,7 +205,7 @@ static bool signal_is_ours(int signo)
     struct sigaction current;
 
     return sigaction(signo, NULL, &current) == 0 && (current.sa_flags & SA_SIGINFO) != 0 &&
-           current.sa_sigaction == handle;
+           current.sa_sigaction == signal_handle;
 }
 
 static bool signal_is_same(const struct sigaction *one, const struct sigaction *other)
@@ -214,7 +215,7 @@ static bool signal_is_same(const struct sigaction *one, const struct sigaction *
 }
 
 /* Counts *old in the chain, unless the host set its newest handler again. False: it is full. */
-static bool chain_push(struct signal_entry *entry, const struct sigaction *old)
+static bool signal_chain_push(struct signal_entry *entry, const struct sigaction *old)
 {
     int count = entry->installed ? atomic_load(&entry->chain_count) : 0;
 
@@ -230,16 +231,16 @@ static bool chain_push(struct signal_entry *entry, const struct sigaction *old)
 }
 
 /* Under table_mutex. */
-static bool install(int signo)
+static bool signal_install(int signo)
 {
     struct signal_entry *entry = &signals[signo];
-    struct sigaction ours = {.sa_sigaction = handle,
+    struct sigaction ours = {.sa_sigaction = signal_handle,
                              .sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK};
     struct sigaction old;
 
     if (signal_is_ours(signo)) /* left over: restored by the host from a copy of it */
         return true;
-    if (sigaction(signo, NULL, &old) != 0 || !chain_push(entry, &old))
+    if (sigaction(signo, NULL, &old) != 0 || !signal_chain_push(entry, &old))
         return false;
     ours.sa_mask = old.sa_mask; /* what the chained handler was promised */
     entry->installed = true;
@@ -247,7 +248,7 @@ static bool install(int signo)
 }
 
 /* Under table_mutex. */
-static void uninstall(int signo)
+static void signal_uninstall(int signo)
 {
     struct signal_entry *entry = &signals[signo];
     int count = atomic_load(&entry->chain_count);
@@ -261,7 +262,7 @@ static void uninstall(int signo)
 }
 
 /* Nobody is in record any more who may write to what was a watch's descriptor until now. */
-static bool records_return(void)
+static bool signal_records_return(void)
 {
     const struct timespec pause = {.tv_nsec = 1000000};
     int64_t until_ms = clock_ms(CLOCK_MONOTONIC) + RECORD_MS;
@@ -278,9 +279,10 @@ static void signal_forget(struct signal_watch *watch)
 
     for (int signo = 1; signo <= SIGNAL_NUMBER_MAX; signo++)
         if (watch->watched[signo] && --signals[signo].watch_count == 0)
-            uninstall(signo);
+            signal_uninstall(signo);
     fd = atomic_exchange(&watch->wake_fd_1, 0) - 1;
-    if (records_return() && fd >= 0) /* else its number must not become another's: it stays open */
+    if (signal_records_return() &&
+        fd >= 0) /* else its number must not become another's: it stays open */
         close(fd);
     memset(watch->watched, 0, sizeof watch->watched);
     watch->taken = false;
@@ -289,7 +291,7 @@ static void signal_forget(struct signal_watch *watch)
 /* In a forked child, on its only thread: the watches are the parent's, and so are the threads that
  * were at them, and what they held. Signals are again what they were before; where somebody chains
  * to us, our part of the chain stays. The descriptors are left, as the parent's others are. */
-static void start_again(void)
+static void signal_start_again(void)
 {
     atomic_store(&owner_pid, 0);
     pthread_mutex_init(&table_mutex, NULL);
@@ -303,20 +305,20 @@ static void start_again(void)
         signals[signo].watch_count = 0;
         for (size_t i = 0; i < INSIDE_MAX; i++)
             atomic_store(&signals[signo].inside[i].thread, 0);
-        uninstall(signo);
+        signal_uninstall(signo);
     }
 }
 
 /* Under table_mutex. */
-static enum muster_status know_forks(struct muster_error *err)
+static enum muster_status signal_know_forks(struct muster_error *err)
 {
-    if (!fork_known && pthread_atfork(NULL, NULL, start_again) != 0)
+    if (!fork_known && pthread_atfork(NULL, NULL, signal_start_again) != 0)
         return error_set(err, MUSTER_E_NOMEM, "no memory for the node; free some");
     fork_known = true;
     return MUSTER_OK;
 }
 
-static struct signal_watch *free_slot(void)
+static struct signal_watch *signal_free_slot(void)
 {
     struct signal_watch *slot = NULL;
     bool first = true;
@@ -332,8 +334,8 @@ static struct signal_watch *free_slot(void)
     return slot;
 }
 
-static enum muster_status watch_all(struct signal_watch *watch, const int *numbers, size_t count,
-                                    struct muster_error *err)
+static enum muster_status signal_watch_all(struct signal_watch *watch, const int *numbers,
+                                           size_t count, struct muster_error *err)
 {
     for (size_t i = 0; i < count; i++) {
         int signo = numbers[i];
@@ -346,7 +348,7 @@ static enum muster_status watch_all(struct signal_watch *watch, const int *numbe
             continue;
         watch->watched[signo] = true;
         atomic_fetch_or(&watch->watched_bits, signal_bit_of(signo));
-        if (signals[signo].watch_count++ == 0 && !install(signo))
+        if (signals[signo].watch_count++ == 0 && !signal_install(signo))
             return error_set_code(err, MUSTER_E_ARGUMENT, errno,
                                   "signal %d cannot be watched: %s; name others in "
                                   "termination.signals",
@@ -356,10 +358,10 @@ static enum muster_status watch_all(struct signal_watch *watch, const int *numbe
 }
 
 /* Under table_mutex. */
-static enum muster_status open_slot(int wake_fd, struct signal_watch **ret_watch,
-                                    struct muster_error *err)
+static enum muster_status signal_open_slot(int wake_fd, struct signal_watch **ret_watch,
+                                           struct muster_error *err)
 {
-    struct signal_watch *watch = free_slot();
+    struct signal_watch *watch = signal_free_slot();
     int fd = -1;
 
     if (watch == NULL)
@@ -388,12 +390,12 @@ enum muster_status signal_watch(const int *numbers, size_t count, int wake_fd,
     enum muster_status status;
 
     pthread_mutex_lock(&table_mutex);
-    status = know_forks(err);
+    status = signal_know_forks(err);
     if (status == MUSTER_OK)
-        status = open_slot(wake_fd, &watch, err);
+        status = signal_open_slot(wake_fd, &watch, err);
     if (status == MUSTER_OK) {
         atomic_store(&owner_pid, (int)getpid());
-        status = watch_all(watch, numbers, count, err);
+        status = signal_watch_all(watch, numbers, count, err);
     }
     if (status == MUSTER_OK)
         *ret_watch = watch;
@@ -436,7 +438,7 @@ bool signal_take(struct signal_watch *watch, struct signal_seen *ret_seen)
 }
 
 /* A handler can be called from ours. SIG_DFL and SIG_IGN are a program's wish to have no handler */
-static bool can_be_chained(int signo)
+static bool signal_can_be_chained(int signo)
 {
     struct sigaction current;
 
@@ -451,8 +453,8 @@ int signal_put_back(struct signal_watch *watch)
 
     pthread_mutex_lock(&table_mutex);
     for (int signo = 1; signo <= SIGNAL_NUMBER_MAX; signo++)
-        if (watch->watched[signo] && !signal_is_ours(signo) && can_be_chained(signo) &&
-            install(signo))
+        if (watch->watched[signo] && !signal_is_ours(signo) && signal_can_be_chained(signo) &&
+            signal_install(signo))
             found = signo;
     pthread_mutex_unlock(&table_mutex);
     return found;

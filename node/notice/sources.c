@@ -149,7 +149,7 @@ static const char *sources_environment(const char *name)
     return value != NULL && value[0] != '\0' ? value : NULL;
 }
 
-static void own_variable(const struct provider *provider, char name[64])
+static void sources_own_variable(const struct provider *provider, char name[64])
 {
     size_t used = (size_t)snprintf(name, 64, "MUSTER_");
 
@@ -164,7 +164,7 @@ void sources_endpoint(const struct provider *provider, char *ret_endpoint, size_
     const char *value, *scheme = "";
     int length;
 
-    own_variable(provider, name);
+    sources_own_variable(provider, name);
     value = sources_environment(name);
     for (size_t i = 0; value == NULL && i < 2; i++) {
         value = sources_environment(provider->endpoint_environment[i]);
@@ -182,7 +182,7 @@ bool sources_is_off(const struct provider *provider)
     return value != NULL && strcasecmp(value, "true") == 0;
 }
 
-static bool is_yes(const char *value)
+static bool sources_is_yes(const char *value)
 {
     return strcmp(value, "1") == 0 || strcasecmp(value, "true") == 0;
 }
@@ -191,7 +191,7 @@ bool sources_acknowledges(const struct provider *provider)
 {
     const char *value = sources_environment(provider->acknowledge_environment);
 
-    return value != NULL && is_yes(value);
+    return value != NULL && sources_is_yes(value);
 }
 
 enum muster_status sources_check_environment(struct muster_error *err)
@@ -200,7 +200,7 @@ enum muster_status sources_check_environment(struct muster_error *err)
         const char *name = sources_provider(i)->acknowledge_environment;
         const char *value = sources_environment(name);
 
-        if (value != NULL && !is_yes(value) && strcmp(value, "0") != 0 &&
+        if (value != NULL && !sources_is_yes(value) && strcmp(value, "0") != 0 &&
             strcasecmp(value, "false") != 0)
             return error_set(err, MUSTER_E_ARGUMENT, "%s is \"%.40s\"; give 0 or 1", name, value);
     }

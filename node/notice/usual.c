@@ -47,7 +47,7 @@ static const char *usual_value_of(const char *const *env, const char *name)
     return NULL;
 }
 
-static bool fits(const struct row *row, const char *const *env, int signo)
+static bool usual_fits(const struct row *row, const char *const *env, int signo)
 {
     const char *value = usual_value_of(env, row->variable);
 
@@ -58,7 +58,7 @@ static bool fits(const struct row *row, const char *const *env, int signo)
 
 /* Shells of a session inherit INVOCATION_ID: only the unit's own process counts, and what it
  * started itself. */
-static bool is_unit(const char *const *env, int pid, int parent)
+static bool usual_is_unit(const char *const *env, int pid, int parent)
 {
     const char *text = usual_value_of(env, "SYSTEMD_EXEC_PID");
     long main_pid = text != NULL ? strtol(text, NULL, 10) : 0;
@@ -72,13 +72,13 @@ struct usual_grace usual_grace(const char *const *environ_like, int signo, int p
     const char *counted = "";
 
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        if (strcmp(rows[i].who, counted) == 0 || !fits(&rows[i], environ_like, signo))
+        if (strcmp(rows[i].who, counted) == 0 || !usual_fits(&rows[i], environ_like, signo))
             continue;
         counted = rows[i].who;
         if (least.ms < 0 || rows[i].ms < least.ms)
             least = (struct usual_grace){rows[i].ms, rows[i].who};
     }
-    if (is_unit(environ_like, pid, parent) && (least.ms < 0 || SYSTEMD_MS < least.ms))
+    if (usual_is_unit(environ_like, pid, parent) && (least.ms < 0 || SYSTEMD_MS < least.ms))
         least = (struct usual_grace){SYSTEMD_MS, "systemd"};
     return least;
 }

@@ -31,7 +31,7 @@ struct watch {
 
 /* --- opening ---------------------------------------------------------------------------------- */
 
-static struct runner *new_runner(struct shared *shared)
+static struct runner *watch_new_runner(struct shared *shared)
 {
     struct runner *runner = &shared->runners[shared->runner_count++];
 
@@ -39,8 +39,8 @@ static struct runner *new_runner(struct shared *shared)
     return runner;
 }
 
-static enum muster_status add_own(struct shared *shared, const struct source_wish *wish,
-                                  struct muster_error *err)
+static enum muster_status watch_add_own(struct shared *shared, const struct source_wish *wish,
+                                        struct muster_error *err)
 {
     const struct source_ops *ops = sources_ops(wish->name);
     struct source_config config = {.argument = wish->argument,
@@ -53,14 +53,14 @@ static enum muster_status add_own(struct shared *shared, const struct source_wis
 
     if (status != MUSTER_OK)
         return status;
-    runner = new_runner(shared);
+    runner = watch_new_runner(shared);
     runner->slots[runner->slot_count++] =
         watch_new_slot(shared, sources_ops_name(ops), ops, self, SOURCE_PROBING);
     return MUSTER_OK;
 }
 
-static enum muster_status add_wish(struct shared *shared, const struct source_wish *wish,
-                                   struct muster_error *err)
+static enum muster_status watch_add_wish(struct shared *shared, const struct source_wish *wish,
+                                         struct muster_error *err)
 {
     const struct provider *provider = sources_provider_named(wish->name);
     struct runner *first = &shared->runners[0];
@@ -69,7 +69,7 @@ static enum muster_status add_wish(struct shared *shared, const struct source_wi
     void *self = NULL;
 
     if (sources_ops(wish->name) != NULL)
-        return add_own(shared, wish, err);
+        return watch_add_own(shared, wish, err);
     if (provider == NULL && !is_auto)
         return MUSTER_OK; /* signal, callback: their own options say */
     if (first->http == NULL)
@@ -78,7 +78,7 @@ static enum muster_status add_wish(struct shared *shared, const struct source_wi
         status = watch_add_remote(shared, first, provider, err);
     if (status == MUSTER_OK && is_auto && getenv("SLURM_JOB_ID") != NULL && !shared->slurm) {
         shared->slurm = true;
-        status = add_own(shared, &(struct source_wish){.name = "slurm"}, err);
+        status = watch_add_own(shared, &(struct source_wish){.name = "slurm"}, err);
     }
     if (status != MUSTER_OK || !is_auto || first->detects)
         return status;
@@ -90,7 +90,7 @@ static enum muster_status add_wish(struct shared *shared, const struct source_wi
     return status;
 }
 
-static void read_environment(struct shared *shared)
+static void watch_read_environment(struct shared *shared)
 {
     const char *prefix = getenv("MUSTER_SYS_PREFIX");
 
@@ -121,7 +121,7 @@ static enum muster_status watch_start(struct runner *runner, struct muster_error
                                       strerror(code));
 }
 
-static struct shared *new_shared(const struct watch_options *options)
+static struct shared *watch_new_shared(const struct watch_options *options)
 {
     struct shared *shared = calloc(1, sizeof *shared);
 
@@ -135,20 +135,21 @@ static struct shared *new_shared(const struct watch_options *options)
     return shared;
 }
 
-static enum muster_status open_sources(struct watch *watch, const struct watch_options *options,
-                                       struct muster_error *err)
+static enum muster_status watch_open_sources(struct watch *watch,
+                                             const struct watch_options *options,
+                                             struct muster_error *err)
 {
     struct shared *shared = watch->shared;
     enum muster_status status = MUSTER_OK;
 
     if (options->sources == NULL || options->sources->count == 0)
         return MUSTER_OK;
-    read_environment(shared);
-    (void)new_runner(shared);                            /* the first: what is asked over HTTP */
+    watch_read_environment(shared);
+    (void)watch_new_runner(shared);                      /* the first: what is asked over HTTP */
     for (size_t i = 0; i < options->sources->count; i++) /* named: auto need not add it */
         shared->slurm = shared->slurm || strcmp(options->sources->items[i].name, "slurm") == 0;
     for (size_t i = 0; i < options->sources->count && status == MUSTER_OK; i++)
-        status = add_wish(shared, &options->sources->items[i], err);
+        status = watch_add_wish(shared, &options->sources->items[i], err);
     for (size_t i = 0; i < shared->runner_count && status == MUSTER_OK; i++)
         status = watch_start(&shared->runners[i], err);
     return status;
@@ -161,7 +162,7 @@ enum muster_status watch_open(const struct watch_options *options, struct watch 
     enum muster_status status;
 
     if (watch != NULL)
-        watch->shared = new_shared(options);
+        watch->shared = watch_new_shared(options);
     if (watch == NULL || watch->shared == NULL) {
         free(watch);
         return error_set(err, MUSTER_E_NOMEM, "no memory for the node; free some");
@@ -177,7 +178,7 @@ enum muster_status watch_open(const struct watch_options *options, struct watch 
         status = callback_start(options->ask, options->arg, options->ask_period_ms,
                                 options->wake_fd, &watch->callback, err);
     if (status == MUSTER_OK)
-        status = open_sources(watch, options, err);
+        status = watch_open_sources(watch, options, err);
     if (status == MUSTER_OK)
         *ret_watch = watch;
     else
@@ -188,7 +189,7 @@ enum muster_status watch_open(const struct watch_options *options, struct watch 
 /* --- closing ---------------------------------------------------------------------------------- */
 
 /* A runner that was never started has its sources still. False: it runs on. */
-static bool end_runner(struct runner *runner, int64_t limit_ms)
+static bool watch_end_runner(struct runner *runner, int64_t limit_ms)
 {
     if (runner->started) {
         if (!thread_join(runner->thread, limit_ms))
@@ -260,7 +261,7 @@ void watch_close(struct watch **watch, int64_t limit_ms)
     for (size_t i = 0; i < shared->runner_count; i++) {
         int64_t left = until - watch_clocks().boot_ms;
 
-        all = end_runner(&shared->runners[i], left > 0 ? left : 0) && all;
+        all = watch_end_runner(&shared->runners[i], left > 0 ? left : 0) && all;
     }
     if (all) { /* else a thread uses it still; nothing but memory is lost */
         pthread_mutex_destroy(&shared->mutex);
@@ -282,7 +283,7 @@ static bool watch_say_one(struct shared *shared, const char *source, unsigned to
 }
 
 /* It says nothing new: number 0, for the log. */
-static void say_again(struct shared *shared, const struct notice_item *item)
+static void watch_say_again(struct shared *shared, const struct notice_item *item)
 {
     struct notice_record record = {.source = "signal", .item = *item};
 
@@ -294,7 +295,7 @@ static void say_again(struct shared *shared, const struct notice_item *item)
 }
 
 /* A signal says no time; but the launcher's usual one is known. */
-static void assume_grace(const struct signal_seen *seen, struct notice_item *item)
+static void watch_assume_grace(const struct signal_seen *seen, struct notice_item *item)
 {
     struct usual_grace usual =
         usual_grace((const char *const *)environ, seen->signo, (int)getpid(), (int)getppid());
@@ -308,7 +309,7 @@ static void assume_grace(const struct signal_seen *seen, struct notice_item *ite
 }
 
 /* Signals and the callback were told by their own means; from here on they are as all others. */
-static void take_own(struct watch *watch)
+static void watch_take_own(struct watch *watch)
 {
     struct notice_item item = {.kind = NOTICE_SIGNAL, .deadline_boot_ms = -1, .key = "signal"};
     struct signal_seen seen;
@@ -317,9 +318,9 @@ static void take_own(struct watch *watch)
         item.deadline_boot_ms = -1;
         signal_describe(&seen, item.text);
         if (watch->usual_grace)
-            assume_grace(&seen, &item);
+            watch_assume_grace(&seen, &item);
         if (!watch_say_one(watch->shared, "signal", (unsigned)seen.signo, &item))
-            say_again(watch->shared, &item);
+            watch_say_again(watch->shared, &item);
     }
     if (!callback_take(watch->callback))
         return;
@@ -333,7 +334,7 @@ bool watch_take(struct watch *watch, struct notice_record *ret_record)
     struct shared *shared = watch->shared;
     bool some;
 
-    take_own(watch);
+    watch_take_own(watch);
     pthread_mutex_lock(&shared->mutex);
     some = shared->count > 0;
     if (some) {
@@ -356,7 +357,7 @@ struct signal_name {
     char text[16];
 };
 
-static struct signal_name name_of(int signo)
+static struct signal_name watch_name_of(int signo)
 {
     struct signal_name name;
     const char *abbreviation = sigabbrev_np(signo);
@@ -368,9 +369,9 @@ static struct signal_name name_of(int signo)
     return name;
 }
 
-static void say_displaced(struct source_status *status, int signo)
+static void watch_say_displaced(struct source_status *status, int signo)
 {
-    const struct signal_name name = name_of(signo);
+    const struct signal_name name = watch_name_of(signo);
 
     status->state = SOURCE_DEGRADED;
     snprintf(status->text, sizeof status->text,
@@ -379,9 +380,9 @@ static void say_displaced(struct source_status *status, int signo)
              name.text, name.text);
 }
 
-static void say_put_back(struct source_status *status, int signo)
+static void watch_say_put_back(struct source_status *status, int signo)
 {
-    const struct signal_name name = name_of(signo);
+    const struct signal_name name = watch_name_of(signo);
 
     status->state = SOURCE_HEALTHY;
     snprintf(status->text, sizeof status->text,
@@ -391,7 +392,7 @@ static void say_put_back(struct source_status *status, int signo)
 }
 
 /* A program or library may put its own handler over ours after open: ours goes back over it. */
-static void look_after_signals(struct watch *watch)
+static void watch_look_after_signals(struct watch *watch)
 {
     struct source_status *status = &watch->signal_slot->status;
     int back, displaced;
@@ -402,9 +403,9 @@ static void look_after_signals(struct watch *watch)
     displaced = signal_displaced(watch->signals);
     pthread_mutex_lock(&watch->shared->mutex);
     if (displaced != 0)
-        say_displaced(status, displaced);
+        watch_say_displaced(status, displaced);
     else if (back != 0)
-        say_put_back(status, back);
+        watch_say_put_back(status, back);
     else if (status->state == SOURCE_DEGRADED) {
         status->state = SOURCE_HEALTHY;
         status->text[0] = '\0';
@@ -417,7 +418,7 @@ bool watch_take_change(struct watch *watch, struct source_status *ret_status)
     struct shared *shared = watch->shared;
     bool some = false;
 
-    look_after_signals(watch);
+    watch_look_after_signals(watch);
     pthread_mutex_lock(&shared->mutex);
     for (size_t i = 0; i < shared->slot_count && !some; i++) {
         struct slot *slot = &shared->slots[i];
@@ -446,7 +447,7 @@ bool watch_status(struct watch *watch, const char *name, struct source_status *r
     return some;
 }
 
-static json_t *status_json(const struct source_status *status, const struct notice_now *now)
+static json_t *watch_status_json(const struct source_status *status, const struct notice_now *now)
 {
     json_int_t ok = -1, retry = -1;
 
@@ -467,7 +468,7 @@ void watch_json(struct watch *watch, const struct notice_now *now,
     ret_json[used++] = '[';
     pthread_mutex_lock(&watch->shared->mutex);
     for (size_t i = 0; i < watch->shared->slot_count; i++) {
-        json_t *json = status_json(&watch->shared->slots[i].status, now);
+        json_t *json = watch_status_json(&watch->shared->slots[i].status, now);
         char *text = json != NULL ? json_dumps(json, JSON_COMPACT | JSON_ENSURE_ASCII) : NULL;
         size_t length = text != NULL ? strlen(text) : 0;
 

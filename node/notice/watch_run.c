@@ -63,19 +63,19 @@ static void watch_run_say(void *arg, unsigned topic, const struct notice_set *se
 
 /* --- a runner's thread ------------------------------------------------------------------------ */
 
-static void printable(char *text) /* parts of it come from outside */
+static void watch_printable(char *text) /* parts of it come from outside */
 {
     for (; *text != '\0'; text++)
         if (*text < ' ' || *text > '~')
             *text = '?';
 }
 
-static void note_status(struct shared *shared, struct slot *slot)
+static void watch_note_status(struct shared *shared, struct slot *slot)
 {
     struct source_status status = {.last_ok_boot_ms = -1, .retry_boot_ms = -1};
 
     slot->ops->status(slot->self, &status);
-    printable(status.text);
+    watch_printable(status.text);
     snprintf(status.name, sizeof status.name, "%s", slot->name);
     pthread_mutex_lock(&shared->mutex);
     slot->status = status;
@@ -98,7 +98,7 @@ static void run_sources(struct runner *runner)
         if (committed && slot->ops->committed != NULL)
             slot->ops->committed(slot->self);
         slot->ops->run(slot->self, &now, &(struct source_out){watch_run_say, &by});
-        note_status(shared, slot);
+        watch_note_status(shared, slot);
         if (slot->ops->acknowledging != NULL && slot->ops->acknowledging(slot->self))
             acknowledging = true;
     }
@@ -110,7 +110,7 @@ static void run_sources(struct runner *runner)
     pthread_mutex_unlock(&shared->mutex);
 }
 
-static void sleep_runner(struct runner *runner)
+static void watch_sleep_runner(struct runner *runner)
 {
     struct pollfd fds[1 + RUNNER_SLOTS_MAX * SOURCE_FDS_MAX] = {
         {.fd = runner->wake_fd, .events = POLLIN}};
@@ -155,7 +155,7 @@ struct slot *watch_new_slot(struct shared *shared, const char *name, const struc
     return slot;
 }
 
-static size_t provider_index(const struct provider *provider)
+static size_t watch_provider_index(const struct provider *provider)
 {
     size_t index = 0;
 
@@ -167,7 +167,7 @@ static size_t provider_index(const struct provider *provider)
 enum muster_status watch_add_remote(struct shared *shared, struct runner *runner,
                                     const struct provider *provider, struct muster_error *err)
 {
-    size_t index = provider_index(provider);
+    size_t index = watch_provider_index(provider);
     const char *endpoint = shared->endpoints[index];
     struct source_config config = {.argument = "",
                                    .endpoint = endpoint[0] != '\0' ? endpoint : NULL,
@@ -205,7 +205,7 @@ void *watch_run(void *arg)
     while (!atomic_load(&runner->shared->stop)) {
         run_sources(runner);
         if (!atomic_load(&runner->shared->stop))
-            sleep_runner(runner);
+            watch_sleep_runner(runner);
     }
     for (size_t i = 0; i < runner->slot_count; i++)
         runner->slots[i]->ops->close(runner->slots[i]->self);

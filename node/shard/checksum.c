@@ -30,7 +30,7 @@ enum checksum_kind checksum_kind_of(const char *text)
     return manifest_checksum_is_strong(text) ? CHECKSUM_STRONG : CHECKSUM_XXH3;
 }
 
-static crypto_generichash_state *strong_create(void)
+static crypto_generichash_state *checksum_strong_create(void)
 {
     const size_t size = (sizeof(crypto_generichash_state) + STRONG_ALIGN - 1) / STRONG_ALIGN;
 
@@ -45,7 +45,7 @@ struct checksum *checksum_create(enum checksum_kind kind)
     if (sum == NULL)
         return NULL;
     if (kind == CHECKSUM_STRONG)
-        sum->strong = strong_create();
+        sum->strong = checksum_strong_create();
     else
         sum->state = XXH3_createState();
     if (sum->state == NULL && sum->strong == NULL) {
@@ -116,8 +116,8 @@ void checksum_raw(const void *data, size_t size, unsigned char ret_sum[CHECKSUM_
 }
 
 /* Returns 0 or an errno value. */
-static int sum_all(int fd, const struct fs_watcher *watcher, struct checksum *sum, char *buffer,
-                   uint64_t *ret_bytes)
+static int checksum_sum_all(int fd, const struct fs_watcher *watcher, struct checksum *sum,
+                            char *buffer, uint64_t *ret_bytes)
 {
     uint64_t bytes = 0;
 
@@ -149,7 +149,7 @@ enum muster_status checksum_fd(int fd, const char *path, enum checksum_kind kind
 
     posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL); /* a hint; its failure changes nothing */
     if (code == 0)
-        code = sum_all(fd, watcher, sum, buffer, ret_bytes);
+        code = checksum_sum_all(fd, watcher, sum, buffer, ret_bytes);
     if (code == 0)
         checksum_text(sum, ret_text);
     free(buffer);

@@ -36,7 +36,7 @@ enum muster_status dir_muster_path(const char *root, char ret_path[FS_PATH_MAX],
 /* --- ROUND ---------------------------------------------------------------------------------- */
 
 /* Returns the length of what is before its last line, the checksum of it. */
-static size_t claim_text(const struct dir_claim *claim, char ret_text[DIR_OWNER_BYTES_MAX])
+static size_t dir_claim_text(const struct dir_claim *claim, char ret_text[DIR_OWNER_BYTES_MAX])
 {
     unsigned char sum[CHECKSUM_RAW_BYTES];
     char digits[MANIFEST_CHECKSUM_SIZE];
@@ -53,7 +53,7 @@ static size_t claim_text(const struct dir_claim *claim, char ret_text[DIR_OWNER_
     return length;
 }
 
-static bool claim_parse(const char *text, struct dir_claim *ret_claim)
+static bool dir_claim_parse(const char *text, struct dir_claim *ret_claim)
 {
     static const char begin[] = "muster_round 1\njob ", nonce[] = "\nnonce ";
     const char *at = text + sizeof begin - 1;
@@ -75,14 +75,14 @@ static bool claim_parse(const char *text, struct dir_claim *ret_claim)
 }
 
 /* Written again it must give the same bytes, with its checksum or, of an older muster, without. */
-static bool claim_is_whole(const char *text, size_t size, struct dir_claim *ret_claim)
+static bool dir_claim_is_whole(const char *text, size_t size, struct dir_claim *ret_claim)
 {
     char again[DIR_OWNER_BYTES_MAX];
     size_t length;
 
-    if (!claim_parse(text, ret_claim))
+    if (!dir_claim_parse(text, ret_claim))
         return false;
-    length = claim_text(ret_claim, again);
+    length = dir_claim_text(ret_claim, again);
     return (size == strlen(again) || size == length) && memcmp(text, again, size) == 0;
 }
 
@@ -100,7 +100,7 @@ enum muster_status dir_claim_read(const char *dir, struct dir_claim *ret_claim,
         status = fs_read_small(path, DIR_OWNER_BYTES_MAX, &text, &size, err);
     if (status != MUSTER_OK)
         return status;
-    is_whole = claim_is_whole(text, size, &claim);
+    is_whole = dir_claim_is_whole(text, size, &claim);
     free(text);
     if (!is_whole)
         return error_set(
@@ -112,8 +112,8 @@ enum muster_status dir_claim_read(const char *dir, struct dir_claim *ret_claim,
 
 /* --- a round's directory -------------------------------------------------------------------- */
 
-static enum muster_status other_owner(const char *dir, const char *job, const char *found,
-                                      struct muster_error *err)
+static enum muster_status dir_other_owner(const char *dir, const char *job, const char *found,
+                                          struct muster_error *err)
 {
     const char *name = strstr(found, "\njob ");
     size_t length = name == NULL ? 0 : strcspn(name + 5, "\n");
@@ -131,8 +131,8 @@ static enum muster_status other_owner(const char *dir, const char *job, const ch
 }
 
 /* Makes ROUND say what text says; whoever comes second compares. */
-static enum muster_status claim_round(const char *muster, const char *dir, const char *job,
-                                      const char *text, struct muster_error *err)
+static enum muster_status dir_claim_round(const char *muster, const char *dir, const char *job,
+                                          const char *text, struct muster_error *err)
 {
     char path[FS_PATH_MAX];
     char *found;
@@ -146,7 +146,7 @@ static enum muster_status claim_round(const char *muster, const char *dir, const
     if (status != MUSTER_OK)
         return status;
     if (strcmp(found, text) != 0)
-        status = other_owner(dir, job, found, err);
+        status = dir_other_owner(dir, job, found, err);
     free(found);
     /* The rank that made it may have died before its sync. */
     return status == MUSTER_OK ? fs_sync_dir(dir, err) : status;
@@ -154,8 +154,8 @@ static enum muster_status claim_round(const char *muster, const char *dir, const
 
 /* The job has both since it was opened. Whoever took them away has to restore them: a process never
  * creates them a second time. */
-static enum muster_status no_round(const char *root, const char *muster, const char *path, int code,
-                                   struct muster_error *err)
+static enum muster_status dir_no_round(const char *root, const char *muster, const char *path,
+                                       int code, struct muster_error *err)
 {
     if (code != ENOENT)
         return fs_fail(err, MUSTER_E_SAVE, code, "create the round directory", path);
@@ -180,12 +180,12 @@ enum muster_status dir_round_open(const char *root, const char *job, uint64_t ge
     if (status != MUSTER_OK)
         return status;
     if (mkdir(path, 0777) != 0 && errno != EEXIST)
-        return no_round(root, muster, path, errno, err);
+        return dir_no_round(root, muster, path, errno, err);
     snprintf(claim.job, sizeof claim.job, "%s", job);
-    claim_text(&claim, text);
+    dir_claim_text(&claim, text);
     status = fs_sync_dir(muster, err);
     if (status == MUSTER_OK)
-        status = claim_round(muster, path, job, text, err);
+        status = dir_claim_round(muster, path, job, text, err);
     if (status == MUSTER_OK)
         return fs_path(ret_path, err, "%s", path);
     if (status != MUSTER_E_IO)
@@ -202,8 +202,8 @@ static bool dir_is_of(const struct dir_claim *claim, const char *job, uint64_t g
 }
 
 /* False: it has none that can be read. */
-static bool look_at_manifest(const char *dir, const char *job, uint64_t generation, uint64_t round,
-                             bool *ret_is)
+static bool dir_look_at_manifest(const char *dir, const char *job, uint64_t generation,
+                                 uint64_t round, bool *ret_is)
 {
     struct manifest *manifest = NULL;
 
@@ -225,7 +225,7 @@ enum muster_status dir_look_round(const char *dir, const char *job, uint64_t gen
     *ret_is = status == MUSTER_OK && dir_is_of(&claim, job, generation, round);
     if (status == MUSTER_OK ||
         ((status == MUSTER_E_NOT_FOUND || status == MUSTER_E_CORRUPT) &&
-         look_at_manifest(dir, job, generation, round, ret_is)) ||
+         dir_look_at_manifest(dir, job, generation, round, ret_is)) ||
         status == MUSTER_E_NOT_FOUND)
         return MUSTER_OK;
     return error_pass(err, status, &why);
@@ -249,8 +249,9 @@ bool dir_round_of(const char *dir, const char *job, uint64_t *ret_generation, ui
 }
 
 /* Out of sight by one rename, so that a writer that still runs cannot add to what is removed. */
-static enum muster_status remove_by_trash(const char *muster, const char *path, uint64_t generation,
-                                          uint64_t round, struct muster_error *err)
+static enum muster_status dir_remove_by_trash(const char *muster, const char *path,
+                                              uint64_t generation, uint64_t round,
+                                              struct muster_error *err)
 {
     char trash[FS_PATH_MAX];
     uint64_t number = 0;
@@ -272,8 +273,8 @@ static enum muster_status remove_by_trash(const char *muster, const char *path, 
 
 /* Whether a round's directory may go: it has no manifest, and its ROUND file, if it has one, names
  * this life of it. A directory that cannot be looked at is no answer. */
-static enum muster_status may_remove(const char *path, const struct dir_claim *ours,
-                                     bool *ret_claimed, struct muster_error *err)
+static enum muster_status dir_may_remove(const char *path, const struct dir_claim *ours,
+                                         bool *ret_claimed, struct muster_error *err)
 {
     char manifest[FS_PATH_MAX];
     struct dir_claim claim;
@@ -316,11 +317,11 @@ enum muster_status dir_remove_round(const char *root, const char *job, uint64_t 
     if (status == MUSTER_OK)
         status = fs_look(path, &there, err);
     if (status == MUSTER_OK && there)
-        status = may_remove(path, &ours, &claimed, err);
+        status = dir_may_remove(path, &ours, &claimed, err);
     if (status != MUSTER_OK || !there)
         return status;
     if (claimed)
-        return remove_by_trash(muster, path, generation, round, err);
+        return dir_remove_by_trash(muster, path, generation, round, err);
     /* Without ROUND its maker died between mkdir and the claim: rmdir takes it only if empty. */
     if (rmdir(path) == 0 || errno == ENOENT)
         return MUSTER_OK;

@@ -17,8 +17,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-static enum muster_status file_there(const char *dir, const struct wire_file *file, bool with_size,
-                                     struct muster_error *err)
+static enum muster_status commit_file_there(const char *dir, const struct wire_file *file,
+                                            bool with_size, struct muster_error *err)
 {
     char path[FS_PATH_MAX];
     struct stat st;
@@ -41,8 +41,8 @@ static enum muster_status file_there(const char *dir, const struct wire_file *fi
 }
 
 /* Whether a directory holds the shards of this manifest; its names are its writers' alone. */
-static enum muster_status holds_shards(const char *dir, const struct manifest *manifest,
-                                       bool with_size, struct muster_error *err)
+static enum muster_status commit_holds_shards(const char *dir, const struct manifest *manifest,
+                                              bool with_size, struct muster_error *err)
 {
     for (size_t i = 0; i < manifest->shard_count; i++) {
         const struct manifest_shard *shard = &manifest->shards[i];
@@ -51,7 +51,7 @@ static enum muster_status holds_shards(const char *dir, const struct manifest *m
         enum muster_status status = MUSTER_OK;
 
         for (size_t k = 0; k < shard->file_count && status == MUSTER_OK; k++)
-            status = file_there(dir, &shard->files[k], with_size, err);
+            status = commit_file_there(dir, &shard->files[k], with_size, err);
         if (shard->file_count == 0) { /* a save_fn that wrote nothing: its directory says so */
             dir_shard_name(shard->rank, shard->incarnation, name);
             status = fs_path(path, err, "%s/%s", dir, name);
@@ -64,7 +64,7 @@ static enum muster_status holds_shards(const char *dir, const struct manifest *m
     return MUSTER_OK;
 }
 
-static bool has_text(const char *path, const char *text, size_t size)
+static bool commit_has_text(const char *path, const char *text, size_t size)
 {
     char *found;
     size_t found_size;
@@ -77,8 +77,8 @@ static bool has_text(const char *path, const char *text, size_t size)
     return same;
 }
 
-static enum muster_status put_manifest(const char *root, const char *dir, const char *text,
-                                       size_t size, struct muster_error *err)
+static enum muster_status commit_put_manifest(const char *root, const char *dir, const char *text,
+                                              size_t size, struct muster_error *err)
 {
     char path[FS_PATH_MAX];
     char muster[FS_PATH_MAX];
@@ -88,7 +88,7 @@ static enum muster_status put_manifest(const char *root, const char *dir, const 
         status = dir_muster_path(root, muster, err);
     if (status != MUSTER_OK)
         return status;
-    if (has_text(path, text, size)) /* of an earlier try: its name is maybe not durable */
+    if (commit_has_text(path, text, size)) /* of an earlier try: its name is maybe not durable */
         return fs_sync_dir(dir, err);
     return fs_replace(muster, dir, path, text, size, err);
 }
@@ -101,9 +101,9 @@ enum muster_status dir_commit_manifest(const char *root, const struct manifest *
         dir_round_path(root, manifest->generation, manifest->round, dir, err);
 
     if (status == MUSTER_OK)
-        status = holds_shards(dir, manifest, true, err);
+        status = commit_holds_shards(dir, manifest, true, err);
     if (status == MUSTER_OK)
-        status = put_manifest(root, dir, text, size, err);
+        status = commit_put_manifest(root, dir, text, size, err);
     return status;
 }
 
@@ -119,9 +119,9 @@ static enum muster_status dir_commit_sync_names(const char *root, struct muster_
     return status;
 }
 
-static enum muster_status rename_as(const char *root, const struct dir_names *names,
-                                    const struct manifest *manifest, char ret_path[FS_PATH_MAX],
-                                    struct muster_error *err)
+static enum muster_status commit_rename_as(const char *root, const struct dir_names *names,
+                                           const struct manifest *manifest,
+                                           char ret_path[FS_PATH_MAX], struct muster_error *err)
 {
     char from[FS_PATH_MAX];
     char to[FS_PATH_MAX];
@@ -147,19 +147,19 @@ static enum muster_status rename_as(const char *root, const struct dir_names *na
 enum muster_status dir_commit_rename(const char *root, const struct manifest *manifest,
                                      char ret_path[FS_PATH_MAX], struct muster_error *err)
 {
-    return rename_as(root, NULL, manifest, ret_path, err);
+    return commit_rename_as(root, NULL, manifest, ret_path, err);
 }
 
 /* The same life may have written shards of these names for another round, and another life of the
  * job's database the same round: only both together are this checkpoint. */
-static bool is_this(const char *path, const struct manifest *manifest)
+static bool commit_is_this(const char *path, const struct manifest *manifest)
 {
     return dir_is_round(path, manifest->job, manifest->generation, manifest->round) &&
-           holds_shards(path, manifest, false, NULL) == MUSTER_OK;
+           commit_holds_shards(path, manifest, false, NULL) == MUSTER_OK;
 }
 
-static bool find_final(const char *root, const struct dir_names *names,
-                       const struct manifest *manifest, char ret_path[FS_PATH_MAX])
+static bool commit_find_final(const char *root, const struct dir_names *names,
+                              const struct manifest *manifest, char ret_path[FS_PATH_MAX])
 {
     char name[DIR_NAME_SIZE];
 
@@ -167,7 +167,7 @@ static bool find_final(const char *root, const struct dir_names *names,
         dir_final_name_as(names, manifest->step, manifest->generation, manifest->round, i == 1,
                           name);
         if (fs_path(ret_path, NULL, "%s/%s", root, name) == MUSTER_OK &&
-            is_this(ret_path, manifest))
+            commit_is_this(ret_path, manifest))
             return true;
     }
     return false;
@@ -189,12 +189,12 @@ static enum muster_status commit_again(const struct commit *c, bool scan,
     char path[FS_PATH_MAX];
     enum muster_status status;
 
-    if (!find_final(c->root, c->names, c->manifest, path) &&
+    if (!commit_find_final(c->root, c->names, c->manifest, path) &&
         !(scan &&
           dir_scan(c->root, c->manifest->job, c->manifest->generation, c->manifest->round, path) &&
-          is_this(path, c->manifest)))
+          commit_is_this(path, c->manifest)))
         return MUSTER_E_NOT_FOUND; /* err untouched: the caller goes on with the first try */
-    status = put_manifest(c->root, path, c->text, c->size, err);
+    status = commit_put_manifest(c->root, path, c->text, c->size, err);
     if (status == MUSTER_OK)
         status = dir_commit_sync_names(c->root, err);
     return status != MUSTER_OK ? status : fs_path(ret_path, err, "%s", path);
@@ -214,7 +214,7 @@ enum muster_status dir_commit_as(const char *root, const struct dir_names *names
     if (status == MUSTER_E_NOT_FOUND) {
         status = dir_commit_manifest(root, manifest, manifest_text, manifest_size, err);
         if (status == MUSTER_OK)
-            status = rename_as(root, names, manifest, ret_path, err);
+            status = commit_rename_as(root, names, manifest, ret_path, err);
         /* Another process that repairs the same round may have renamed it under our hands. */
         if (status != MUSTER_OK && commit_again(&c, true, ret_path, NULL) == MUSTER_OK)
             status = MUSTER_OK;

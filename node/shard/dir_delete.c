@@ -38,7 +38,7 @@ static const char *dir_delete_under_way(const struct dir_deletion *d, const char
 }
 
 /* The name that it was given for good: "" if it is not known, or was not given one yet. */
-static const char *known_name(const struct dir_deletion *d)
+static const char *delete_known_name(const struct dir_deletion *d)
 {
     const char *name = strrchr(d->path, '/');
 
@@ -52,7 +52,7 @@ static const char *known_name(const struct dir_deletion *d)
 static enum muster_status dir_delete_find(const struct dir_deletion *d, char ret_path[FS_PATH_MAX],
                                           struct muster_error *err)
 {
-    const char *name = known_name(d);
+    const char *name = delete_known_name(d);
     enum dir_place place;
     bool is = false;
     enum muster_status status = MUSTER_OK;
@@ -70,8 +70,8 @@ static enum muster_status dir_delete_find(const struct dir_deletion *d, char ret
 
 /* The checkpoint directory that it lies in, which is another than the job's present one after the
  * job has moved, and maybe on another file system, to which nothing can be renamed. */
-static enum muster_status root_of(const struct dir_deletion *d, const char *from,
-                                  char ret_root[FS_PATH_MAX], struct muster_error *err)
+static enum muster_status delete_root_of(const struct dir_deletion *d, const char *from,
+                                         char ret_root[FS_PATH_MAX], struct muster_error *err)
 {
     const char *end =
         dir_delete_under_way(d, from) != NULL ? dir_delete_under_way(d, from) : strrchr(from, '/');
@@ -82,8 +82,8 @@ static enum muster_status root_of(const struct dir_deletion *d, const char *from
 }
 
 /* "<root>/.muster/trash-<g>-<r>-<random>", which nobody reads and the next start clears. */
-static enum muster_status own_place(const struct dir_deletion *d, char ret_path[FS_PATH_MAX],
-                                    struct muster_error *err)
+static enum muster_status delete_own_place(const struct dir_deletion *d, char ret_path[FS_PATH_MAX],
+                                           struct muster_error *err)
 {
     uint64_t number = 0;
     enum muster_status status = fs_random_u64(&number, err);
@@ -95,7 +95,7 @@ static enum muster_status own_place(const struct dir_deletion *d, char ret_path[
 }
 
 /* Its name in the root; "" if it never had its final name. */
-static const char *name_in_root(const struct dir_deletion *d, const char *from)
+static const char *delete_name_in_root(const struct dir_deletion *d, const char *from)
 {
     size_t length = strlen(d->root);
     bool inside = strncmp(from, d->root, length) == 0 && from[length] == '/';
@@ -106,12 +106,12 @@ static const char *name_in_root(const struct dir_deletion *d, const char *from)
 
 /* "<root>/<trash>/<its name>.<g>-<r>": a user finds it by its name, and no two of one life of the
  * records have one. */
-static enum muster_status users_place(const struct dir_deletion *d, const char *from,
-                                      char ret_path[FS_PATH_MAX], struct muster_error *err)
+static enum muster_status delete_users_place(const struct dir_deletion *d, const char *from,
+                                             char ret_path[FS_PATH_MAX], struct muster_error *err)
 {
     char final[DIR_NAME_SIZE];
     char folder[FS_PATH_MAX];
-    const char *name = name_in_root(d, from), *dot = strchr(name, '.'), *suffix;
+    const char *name = delete_name_in_root(d, from), *dot = strchr(name, '.'), *suffix;
     enum muster_status status = fs_path(folder, err, "%s/%s", d->root, d->trash);
 
     dir_final_name(d->step, d->generation, d->round, true, final);
@@ -127,8 +127,8 @@ static enum muster_status users_place(const struct dir_deletion *d, const char *
 }
 
 /* Where it goes. */
-static enum muster_status trash_folder(const struct dir_deletion *d, char ret_path[FS_PATH_MAX],
-                                       struct muster_error *err)
+static enum muster_status delete_trash_folder(const struct dir_deletion *d,
+                                              char ret_path[FS_PATH_MAX], struct muster_error *err)
 {
     return fs_path(ret_path, err, "%s/%s", d->root, d->trash[0] != '\0' ? d->trash : ".muster");
 }
@@ -137,7 +137,7 @@ static enum muster_status dir_delete_sync_names(const struct dir_deletion *d,
                                                 struct muster_error *err)
 {
     char folder[FS_PATH_MAX];
-    enum muster_status status = trash_folder(d, folder, err);
+    enum muster_status status = delete_trash_folder(d, folder, err);
 
     if (status == MUSTER_OK)
         status = fs_sync_dir(d->root, err);
@@ -147,18 +147,19 @@ static enum muster_status dir_delete_sync_names(const struct dir_deletion *d,
 }
 
 /* It is in its place no more, and the process that moved it may have died before it synced that. */
-static enum muster_status sync_gone(const struct dir_deletion *deletion, struct muster_error *err)
+static enum muster_status delete_sync_gone(const struct dir_deletion *deletion,
+                                           struct muster_error *err)
 {
     struct dir_deletion d = *deletion;
     char root[FS_PATH_MAX], folder[FS_PATH_MAX];
     enum muster_status status = MUSTER_OK;
 
-    if (known_name(&d)[0] != '\0')
-        status = root_of(&d, d.path, root, err);
-    if (status == MUSTER_OK && known_name(&d)[0] != '\0')
+    if (delete_known_name(&d)[0] != '\0')
+        status = delete_root_of(&d, d.path, root, err);
+    if (status == MUSTER_OK && delete_known_name(&d)[0] != '\0')
         d.root = root;
     if (status == MUSTER_OK)
-        status = trash_folder(&d, folder, err);
+        status = delete_trash_folder(&d, folder, err);
     if (status == MUSTER_OK && fs_is_dir(d.root))
         status = fs_sync_dir(d.root, err);
     if (status == MUSTER_OK && fs_is_dir(folder))
@@ -168,8 +169,8 @@ static enum muster_status sync_gone(const struct dir_deletion *deletion, struct 
 
 /* Out of `from`, and back if it is another: since it was found a quicker hand may have removed it,
  * and a later checkpoint have taken its name. */
-static enum muster_status take_out(const struct dir_deletion *d, const char *from, const char *to,
-                                   struct muster_error *err)
+static enum muster_status delete_take_out(const struct dir_deletion *d, const char *from,
+                                          const char *to, struct muster_error *err)
 {
     char back[FS_PATH_MAX];
     bool is = false;
@@ -198,12 +199,12 @@ static enum muster_status take_out(const struct dir_deletion *d, const char *fro
 
 /* Into the user's folder, which may be older than the job's records, so hold another of the same
  * name. */
-static enum muster_status take_beside(const struct dir_deletion *d, const char *from, char *to,
-                                      struct muster_error *err)
+static enum muster_status delete_take_beside(const struct dir_deletion *d, const char *from,
+                                             char *to, struct muster_error *err)
 {
     uint64_t number = 0;
     char first[FS_PATH_MAX];
-    enum muster_status status = take_out(d, from, to, err);
+    enum muster_status status = delete_take_out(d, from, to, err);
 
     if (status != MUSTER_E_EXISTS)
         return status;
@@ -212,7 +213,7 @@ static enum muster_status take_beside(const struct dir_deletion *d, const char *
         status = fs_path(first, err, "%s", to);
     if (status == MUSTER_OK)
         status = fs_path(to, err, "%s.%016" PRIx64, first, number);
-    return status == MUSTER_OK ? take_out(d, from, to, err) : status;
+    return status == MUSTER_OK ? delete_take_out(d, from, to, err) : status;
 }
 
 enum muster_status dir_delete_checkpoint(const struct dir_deletion *deletion,
@@ -224,16 +225,16 @@ enum muster_status dir_delete_checkpoint(const struct dir_deletion *deletion,
     enum muster_status status = dir_delete_find(deletion, from, err);
 
     if (status == MUSTER_E_NOT_FOUND)
-        return sync_gone(deletion, err);
+        return delete_sync_gone(deletion, err);
     if (status == MUSTER_OK)
-        status = root_of(&d, from, root, err);
+        status = delete_root_of(&d, from, root, err);
     d.root = root;
     if (status == MUSTER_OK)
-        status = keeps ? users_place(&d, from, to, err) : own_place(&d, to, err);
+        status = keeps ? delete_users_place(&d, from, to, err) : delete_own_place(&d, to, err);
     if (status == MUSTER_OK)
-        status = keeps ? take_beside(&d, from, to, err) : take_out(&d, from, to, err);
+        status = keeps ? delete_take_beside(&d, from, to, err) : delete_take_out(&d, from, to, err);
     if (status == MUSTER_E_NOT_FOUND)
-        return sync_gone(deletion, err); /* another process was quicker */
+        return delete_sync_gone(deletion, err); /* another process was quicker */
     if (status == MUSTER_OK)
         status = dir_delete_sync_names(&d, err);
     if (status == MUSTER_OK && !keeps)

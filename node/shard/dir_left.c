@@ -8,7 +8,7 @@
 
 /* Its commit was told: it lacks its final name only. A directory that cannot be looked at may be
  * such a one. */
-static bool is_committed(const char *muster, const char *name)
+static bool dir_is_committed(const char *muster, const char *name)
 {
     char manifest[FS_PATH_MAX];
     bool there = true;
@@ -31,7 +31,7 @@ size_t dir_left_find(const char *root, uint64_t generation, struct dir_left *ret
         return 0;
     while (count < max && (entry = fs_readdir(dir)) != NULL)
         if (dir_round_name(entry->d_name, &ret_left[count].generation, &ret_left[count].round) &&
-            ret_left[count].generation < generation && !is_committed(muster, entry->d_name))
+            ret_left[count].generation < generation && !dir_is_committed(muster, entry->d_name))
             count++;
     closedir(dir);
     return count;

@@ -73,7 +73,7 @@ static enum muster_status dir_list_no_memory(struct muster_error *err)
     return error_set(err, MUSTER_E_NOMEM, "no memory for the list of checkpoints; free some");
 }
 
-static int64_t time_of(const char *dir, const char *file)
+static int64_t dir_time_of(const char *dir, const char *file)
 {
     char path[FS_PATH_MAX];
     struct stat info;
@@ -83,13 +83,14 @@ static int64_t time_of(const char *dir, const char *file)
     return (int64_t)info.st_mtim.tv_sec * 1000 + info.st_mtim.tv_nsec / 1000000;
 }
 
-static enum muster_status add_damaged(struct dir_list *list, struct arena *arena, const char *path,
-                                      const char *job, struct muster_error *err)
+static enum muster_status dir_add_damaged(struct dir_list *list, struct arena *arena,
+                                          const char *path, const char *job,
+                                          struct muster_error *err)
 {
     struct dir_damaged item = {.path = arena_strdup(arena, path),
-                               .created_unix_ms = time_of(path, "ROUND")};
+                               .created_unix_ms = dir_time_of(path, "ROUND")};
     int64_t manifest_ms =
-        time_of(path, MANIFEST_FILE_NAME); /* later, if it was damaged by a write */
+        dir_time_of(path, MANIFEST_FILE_NAME); /* later, if it was damaged by a write */
     struct dir_damaged *items =
         room_for_one(list->damaged, list->damaged_count, &list->damaged_capacity, 8, sizeof item);
 
@@ -142,13 +143,13 @@ static enum muster_status dir_list_look_at(struct look *look, const char *path,
     if (dir_list_is_damaged(look, status, &why) && look->older)
         return MUSTER_OK;
     if (dir_list_is_damaged(look, status, &why))
-        return add_damaged(&look->list, look->arena, path, look->job, err);
+        return dir_add_damaged(&look->list, look->arena, path, look->job, err);
     if (status == MUSTER_E_IO || status == MUSTER_E_NOMEM)
         return error_pass(err, status, &why);
     return MUSTER_OK; /* it has no manifest */
 }
 
-static bool is_asked_for(const struct look *look, const char *name)
+static bool dir_is_asked_for(const struct look *look, const char *name)
 {
     uint64_t generation, round;
     int64_t step;
@@ -172,7 +173,7 @@ static enum muster_status dir_list_look_into(struct look *look, const char *root
         return fs_fail(err, errno == ENOENT ? MUSTER_E_NOT_FOUND : MUSTER_E_IO, errno, "read",
                        root);
     while (status == MUSTER_OK && (entry = fs_readdir(dir)) != NULL)
-        if (is_asked_for(look, entry->d_name) &&
+        if (dir_is_asked_for(look, entry->d_name) &&
             fs_path(path, NULL, "%s/%s", root, entry->d_name) == MUSTER_OK)
             status = dir_list_look_at(look, path, err);
     if (status == MUSTER_OK && errno != 0)
@@ -182,8 +183,8 @@ static enum muster_status dir_list_look_into(struct look *look, const char *root
 }
 
 /* Their names are of no step; what a look at them finds is a manifest, or nothing. */
-static enum muster_status look_at_unnamed(struct look *look, const char *root,
-                                          struct muster_error *err)
+static enum muster_status dir_look_at_unnamed(struct look *look, const char *root,
+                                              struct muster_error *err)
 {
     char path[FS_PATH_MAX];
     enum muster_status status = dir_muster_path(root, path, err);
@@ -197,7 +198,7 @@ static enum muster_status look_at_unnamed(struct look *look, const char *root,
 
 /* Which of them counts, the others may have to tell: a launch went back, and saved no more steps
  * than `above`. */
-static bool found_above(const struct look *look)
+static bool dir_found_above(const struct look *look)
 {
     const struct dir_list *list = &look->list;
     int64_t step;
@@ -211,8 +212,8 @@ static bool found_above(const struct look *look)
     return false;
 }
 
-static enum muster_status end_look(struct look *look, enum muster_status status,
-                                   struct dir_list *ret_list)
+static enum muster_status dir_end_look(struct look *look, enum muster_status status,
+                                       struct dir_list *ret_list)
 {
     if (status == MUSTER_OK) {
         counts_mark(look->list.launches, look->list.count);
@@ -229,7 +230,7 @@ enum muster_status dir_list_read(const char *root, const char *job, struct arena
     struct look look = {.arena = arena, .job = job};
     enum muster_status status = dir_list_look_into(&look, root, err);
 
-    return end_look(&look, status, ret_list);
+    return dir_end_look(&look, status, ret_list);
 }
 
 enum muster_status dir_list_read_all(const char *root, const char *job, struct arena *arena,
@@ -237,12 +238,12 @@ enum muster_status dir_list_read_all(const char *root, const char *job, struct a
 {
     struct look look = {.arena = arena, .job = job};
     struct muster_error why = {0};
-    enum muster_status status = look_at_unnamed(&look, root, &why);
+    enum muster_status status = dir_look_at_unnamed(&look, root, &why);
 
     status = status == MUSTER_OK || status == MUSTER_E_NOT_FOUND
                  ? dir_list_look_into(&look, root, err)
                  : error_pass(err, status, &why);
-    return end_look(&look, status, ret_list);
+    return dir_end_look(&look, status, ret_list);
 }
 
 enum muster_status dir_list_read_above(const char *root, const char *job,
@@ -254,13 +255,13 @@ enum muster_status dir_list_read_above(const char *root, const char *job,
     struct muster_error why = {0};
     enum muster_status status = dir_list_look_into(&look, root, err);
 
-    if (status == MUSTER_OK && look_at_unnamed(&look, root, &why) == MUSTER_E_NOMEM)
+    if (status == MUSTER_OK && dir_look_at_unnamed(&look, root, &why) == MUSTER_E_NOMEM)
         status = error_pass(err, MUSTER_E_NOMEM, &why);
-    if (status == MUSTER_OK && found_above(&look)) {
+    if (status == MUSTER_OK && dir_found_above(&look)) {
         look.older = true;
         status = dir_list_look_into(&look, root, err);
     }
-    return end_look(&look, status, ret_list);
+    return dir_end_look(&look, status, ret_list);
 }
 
 bool dir_list_counts(const struct dir_list *list, const struct dir_damaged *damaged,

@@ -96,9 +96,9 @@ static enum muster_status dir_names_is_it(const char *path, const char *job, uin
 }
 
 /* One that cannot be looked at does not hide the others. */
-static enum muster_status scan(const char *root, const char *job, uint64_t generation,
-                               uint64_t round, bool *ret_found, char ret_path[FS_PATH_MAX],
-                               struct muster_error *err)
+static enum muster_status dir_scan_for(const char *root, const char *job, uint64_t generation,
+                                       uint64_t round, bool *ret_found, char ret_path[FS_PATH_MAX],
+                                       struct muster_error *err)
 {
     DIR *dir = fs_opendir(root);
     const struct dirent *entry;
@@ -123,7 +123,7 @@ bool dir_scan(const char *root, const char *job, uint64_t generation, uint64_t r
 {
     bool found = false;
 
-    return scan(root, job, generation, round, &found, ret_path, NULL) == MUSTER_OK && found;
+    return dir_scan_for(root, job, generation, round, &found, ret_path, NULL) == MUSTER_OK && found;
 }
 
 enum muster_status dir_find(const char *root, const char *job, uint64_t generation, uint64_t round,
@@ -150,7 +150,7 @@ enum muster_status dir_find(const char *root, const char *job, uint64_t generati
         }
     }
     if (status == MUSTER_OK)
-        status = scan(root, job, generation, round, &is, path, err);
+        status = dir_scan_for(root, job, generation, round, &is, path, err);
     if (status != MUSTER_OK)
         return status;
     if (is) {

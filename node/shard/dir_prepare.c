@@ -51,7 +51,7 @@ static enum muster_status dir_prepare_probe(const char *root, const char *muster
 /* Whether what was moved to "trash-<g>-<r>-<random>" is that round, or what a removal left of it. A
  * hand that froze before its rename may have moved another, and died before it could put that back.
  */
-static bool is_trash(const char *name, const char *path)
+static bool prepare_is_trash(const char *name, const char *path)
 {
     struct dir_claim claim;
     uint64_t generation, round;
@@ -66,7 +66,7 @@ static bool is_trash(const char *name, const char *path)
 }
 
 /* Clears leftovers. Best effort: what stays is in nobody's way, and the next start tries again. */
-static void clear_leftovers(const char *muster, int64_t now_s)
+static void prepare_clear_leftovers(const char *muster, int64_t now_s)
 {
     char path[FS_PATH_MAX];
     const struct dirent *entry;
@@ -81,7 +81,7 @@ static void clear_leftovers(const char *muster, int64_t now_s)
 
         if ((!trash && !temp) || fs_path(path, NULL, "%s/%s", muster, entry->d_name) != MUSTER_OK)
             continue;
-        if (trash && is_trash(entry->d_name, path))
+        if (trash && prepare_is_trash(entry->d_name, path))
             (void)fs_remove_tree(path, NULL);
         else if (temp && lstat(path, &st) == 0 && st.st_mtime < now_s - TEMP_AGE_S)
             (void)unlink(path);
@@ -91,7 +91,8 @@ static void clear_leftovers(const char *muster, int64_t now_s)
 
 /* True also of what is not there: another rank of the launch took it back. Names that begin with
  * `temp` (NULL = none) do not count. */
-static bool has_only(const char *path, const char *name, const char *other, const char *temp)
+static bool prepare_has_only(const char *path, const char *name, const char *other,
+                             const char *temp)
 {
     DIR *dir = fs_opendir(path);
     const struct dirent *entry;
@@ -110,12 +111,14 @@ static bool has_only(const char *path, const char *name, const char *other, cons
 
 /* A claim alone, as a mistyped name leaves it behind, is in the way of nothing but the right name.
  * (Other ranks look just now whether they can write here.) */
-static enum muster_status belongs_to_other(const char *root, const char *muster, const char *owner,
-                                           int length, const char *job, struct muster_error *err)
+static enum muster_status prepare_belongs_to_other(const char *root, const char *muster,
+                                                   const char *owner, int length, const char *job,
+                                                   struct muster_error *err)
 {
     char free_it[FS_PATH_MAX + 256] = "";
 
-    if (has_only(root, ".muster", ".muster", NULL) && has_only(muster, "JOB", "NUMBER", "tmp-"))
+    if (prepare_has_only(root, ".muster", ".muster", NULL) &&
+        prepare_has_only(muster, "JOB", "NUMBER", "tmp-"))
         snprintf(
             free_it, sizeof free_it,
             ", or, if there is no such job (a mistyped name, say), remove %.600s: no checkpoint "
@@ -127,8 +130,8 @@ static enum muster_status belongs_to_other(const char *root, const char *muster,
                      root, length, owner, job, free_it);
 }
 
-static enum muster_status claim_for_job(const char *root, const char *muster, const char *job,
-                                        struct muster_error *err)
+static enum muster_status prepare_claim_for_job(const char *root, const char *muster,
+                                                const char *job, struct muster_error *err)
 {
     char path[FS_PATH_MAX];
     char text[DIR_OWNER_BYTES_MAX];
@@ -152,7 +155,7 @@ static enum muster_status claim_for_job(const char *root, const char *muster, co
                           "job's, write \"%s\" and a newline into it",
                           path, job);
         else
-            status = belongs_to_other(root, muster, found, (int)length, job, err);
+            status = prepare_belongs_to_other(root, muster, found, (int)length, job, err);
     }
     free(found);
     return status;
@@ -160,7 +163,7 @@ static enum muster_status claim_for_job(const char *root, const char *muster, co
 
 /* In a file of its own: older libraries compare the whole of JOB. A directory that they made gets
  * one, too. */
-static enum muster_status claim_number(const char *muster, struct muster_error *err)
+static enum muster_status prepare_claim_number(const char *muster, struct muster_error *err)
 {
     char path[FS_PATH_MAX], text[32];
     uint64_t number = 0;
@@ -200,7 +203,7 @@ static bool dir_prepare_is_same(int fd, const char *path)
 /* Nobody takes the directory back while it is prepared: who does has it for itself. A descriptor,
  * or -1: it was not to be had within a second, or there are no locks here, and so nobody takes
  * anything back. */
-static int lock_root(const char *root, int operation)
+static int prepare_lock_root(const char *root, int operation)
 {
     static const struct timespec pause = {.tv_nsec = LOCK_PAUSE_MS * 1000000};
     bool busy = true;
@@ -223,9 +226,9 @@ static int lock_root(const char *root, int operation)
 }
 
 /* A directory that was made may go again at any point until it is locked: then once more. */
-static enum muster_status make_locked(const char *root, const char *muster,
-                                      struct dir_made *ret_made, int *ret_lock,
-                                      struct muster_error *err)
+static enum muster_status prepare_make_locked(const char *root, const char *muster,
+                                              struct dir_made *ret_made, int *ret_lock,
+                                              struct muster_error *err)
 {
     struct muster_error why = {.status = MUSTER_OK};
     enum muster_status status = MUSTER_OK;
@@ -233,7 +236,7 @@ static enum muster_status make_locked(const char *root, const char *muster,
     for (int i = 0; i < MAKE_TRIES && *ret_lock < 0; i++) {
         status = dir_prepare_make(root, muster, ret_made, &why);
         if (status == MUSTER_OK)
-            *ret_lock = lock_root(root, LOCK_SH);
+            *ret_lock = prepare_lock_root(root, LOCK_SH);
         else if (why.code != ENOENT)
             return error_pass(err, status, &why);
     }
@@ -256,15 +259,15 @@ enum muster_status dir_prepare(const char *root, const char *job, struct dir_mad
                            "the checkpoint directory has %zu bytes; give a path of 1 to %d",
                            strlen(root), PATH_BYTES_MAX - DIR_NAME_SIZE);
     if (status == MUSTER_OK)
-        status = make_locked(root, muster, &made, &lock, err);
+        status = prepare_make_locked(root, muster, &made, &lock, err);
     if (status == MUSTER_OK)
         status = dir_prepare_probe(root, muster, &now_s, err);
     if (status == MUSTER_OK) {
-        clear_leftovers(muster, now_s);
-        status = claim_for_job(root, muster, job, err);
+        prepare_clear_leftovers(muster, now_s);
+        status = prepare_claim_for_job(root, muster, job, err);
     }
     if (status == MUSTER_OK)
-        status = claim_number(muster, err);
+        status = prepare_claim_number(muster, err);
     if (status == MUSTER_OK) /* also of a claim whose process died before this */
         status = fs_sync_dir(muster, err);
     made.number = dir_number(root);
@@ -296,7 +299,7 @@ static bool dir_prepare_is_gone(int removed)
 }
 
 /* Whoever takes this .muster back takes its root back too. */
-static void mark_root(const char *marker)
+static void prepare_mark_root(const char *marker)
 {
     int fd = fs_open(marker, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
 
@@ -305,7 +308,7 @@ static void mark_root(const char *marker)
 }
 
 /* With the lock. */
-static void take_back(const char *root, const char *muster, const struct dir_made *made)
+static void prepare_take_back(const char *root, const char *muster, const struct dir_made *made)
 {
     char job[FS_PATH_MAX], number[FS_PATH_MAX], marker[FS_PATH_MAX];
     bool root_too = made->root;
@@ -316,7 +319,7 @@ static void take_back(const char *root, const char *muster, const struct dir_mad
         return;
     if (fs_is_dir(muster) && (made->number == 0 || dir_number(root) != made->number)) {
         if (made->root) /* another rank made it in our root, and will take it back */
-            mark_root(marker);
+            prepare_mark_root(marker);
         return;
     }
     root_too |= fs_exists(marker);
@@ -335,11 +338,12 @@ void dir_take_back(const char *root, const struct dir_made *made)
 
     if ((!made->root && !made->muster) || dir_muster_path(root, muster, NULL) != MUSTER_OK)
         return;
-    lock = lock_root(root, LOCK_EX); /* another rank prepares it just now, or takes it back */
+    lock =
+        prepare_lock_root(root, LOCK_EX); /* another rank prepares it just now, or takes it back */
     if (lock < 0)
         return;
-    if (has_only(root, ".muster", ".muster", NULL) &&
-        has_only(muster, "JOB", "NUMBER", ROOT_MARKER))
-        take_back(root, muster, made);
+    if (prepare_has_only(root, ".muster", ".muster", NULL) &&
+        prepare_has_only(muster, "JOB", "NUMBER", ROOT_MARKER))
+        prepare_take_back(root, muster, made);
     close(lock);
 }

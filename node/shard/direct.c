@@ -59,7 +59,7 @@ static void direct_set(int fd, bool on)
 
 /* A file's end is seldom aligned; what a short write leaves is not either. The kernel then says
  * EINVAL, and the whole piece is written again through the page cache. */
-static int lane_write(const struct lane *lane)
+static int direct_lane_write(const struct lane *lane)
 {
     const struct direct *direct = lane->direct;
     int code;
@@ -76,7 +76,7 @@ static int lane_write(const struct lane *lane)
     return code;
 }
 
-static void *lane_run(void *arg)
+static void *direct_lane_run(void *arg)
 {
     struct lane *lane = arg;
     struct direct *direct = lane->direct;
@@ -92,7 +92,7 @@ static void *lane_run(void *arg)
             break;
         failed = direct->code != 0;
         pthread_mutex_unlock(&direct->mutex);
-        code = failed ? 0 : lane_write(lane);
+        code = failed ? 0 : direct_lane_write(lane);
         pthread_mutex_lock(&direct->mutex);
         if (direct->code == 0)
             direct->code = code;
@@ -136,7 +136,8 @@ struct direct *direct_begin(int fd, const struct fs_watcher *watcher)
 
         lane->direct = direct;
         lane->buffer = aligned_alloc(ALIGNMENT, DIRECT_PIECE_BYTES);
-        lane->started = lane->buffer != NULL && thread_start(&lane->thread, lane_run, lane) == 0;
+        lane->started =
+            lane->buffer != NULL && thread_start(&lane->thread, direct_lane_run, lane) == 0;
         ready = lane->started;
     }
     if (!ready) {
@@ -148,7 +149,7 @@ struct direct *direct_begin(int fd, const struct fs_watcher *watcher)
 }
 
 /* The caller may fill the lane after it. */
-static int lane_await(struct lane *lane)
+static int direct_lane_await(struct lane *lane)
 {
     struct direct *direct = lane->direct;
     int code;
@@ -161,7 +162,7 @@ static int lane_await(struct lane *lane)
     return code;
 }
 
-static void lane_hand_over(struct lane *lane)
+static void direct_lane_hand_over(struct lane *lane)
 {
     struct direct *direct = lane->direct;
 
@@ -183,7 +184,7 @@ int direct_put(struct direct *direct, const void *data, uint64_t size)
     while (size > 0) {
         struct lane *lane = &direct->lanes[direct->filling];
         size_t n = DIRECT_PIECE_BYTES - direct->used;
-        int code = direct->used == 0 ? lane_await(lane) : 0;
+        int code = direct->used == 0 ? direct_lane_await(lane) : 0;
 
         if (code != 0)
             return code;
@@ -194,7 +195,7 @@ int direct_put(struct direct *direct, const void *data, uint64_t size)
         at += n;
         size -= n;
         if (direct->used == DIRECT_PIECE_BYTES)
-            lane_hand_over(lane);
+            direct_lane_hand_over(lane);
     }
     return 0;
 }
@@ -206,9 +207,9 @@ int direct_end(struct direct **direct)
 
     *direct = NULL;
     if (d->used > 0)
-        lane_hand_over(&d->lanes[d->filling]);
+        direct_lane_hand_over(&d->lanes[d->filling]);
     for (size_t i = 0; i < LANES; i++)
-        code = lane_await(&d->lanes[i]);
+        code = direct_lane_await(&d->lanes[i]);
     direct_free(d);
     return code;
 }

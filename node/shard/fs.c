@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-static const char *advice_for(int code)
+static const char *fs_advice_for(int code)
 {
     switch (code) {
     case ENOSPC:
@@ -50,7 +50,7 @@ enum muster_status fs_fail(struct muster_error *err, enum muster_status status, 
     const char *cause = strerrordesc_np(code); /* static and thread-safe, unlike strerror */
 
     return error_set_code(err, status, code, "cannot %s %.600s: %s; %s", doing, path,
-                          cause == NULL ? "unknown error" : cause, advice_for(code));
+                          cause == NULL ? "unknown error" : cause, fs_advice_for(code));
 }
 
 enum muster_status fs_path(char ret_path[FS_PATH_MAX], struct muster_error *err, const char *format,
@@ -125,22 +125,22 @@ struct size_limit {
     bool pending;
 };
 
-static bool limit_is_pending(void)
+static bool fs_limit_is_pending(void)
 {
     sigset_t pending;
 
     return sigpending(&pending) == 0 && sigismember(&pending, SIGXFSZ) == 1;
 }
 
-static void limit_hold(struct size_limit *limit)
+static void fs_limit_hold(struct size_limit *limit)
 {
     sigemptyset(&limit->signal);
     sigaddset(&limit->signal, SIGXFSZ);
     pthread_sigmask(SIG_BLOCK, &limit->signal, &limit->mask);
-    limit->pending = limit_is_pending();
+    limit->pending = fs_limit_is_pending();
 }
 
-static int limit_release(const struct size_limit *limit, int code)
+static int fs_limit_release(const struct size_limit *limit, int code)
 {
     const struct timespec now = {0};
 
@@ -166,8 +166,8 @@ int fs_allocate(int fd, uint64_t bytes)
 {
     struct size_limit limit;
 
-    limit_hold(&limit);
-    return limit_release(&limit, fs_allocate_blocks(fd, bytes));
+    fs_limit_hold(&limit);
+    return fs_limit_release(&limit, fs_allocate_blocks(fd, bytes));
 }
 
 /* offset < 0: at the file's position. */
@@ -195,8 +195,8 @@ static int fs_write_at(int fd, const void *data, size_t size, int64_t offset)
 {
     struct size_limit limit;
 
-    limit_hold(&limit);
-    return limit_release(&limit, fs_write_whole(fd, data, size, offset));
+    fs_limit_hold(&limit);
+    return fs_limit_release(&limit, fs_write_whole(fd, data, size, offset));
 }
 
 int fs_write_all(int fd, const void *data, size_t size)
@@ -310,7 +310,7 @@ enum muster_status fs_write_new(const char *path, const void *data, size_t size,
     return fs_fail(err, MUSTER_E_IO, code, "write", path);
 }
 
-static enum muster_status sync_opened(int fd, const char *path, struct muster_error *err)
+static enum muster_status fs_sync_opened(int fd, const char *path, struct muster_error *err)
 {
     int code = fd < 0 || fs_fsync(fd) != 0 ? errno : 0;
 
@@ -324,10 +324,10 @@ static enum muster_status sync_opened(int fd, const char *path, struct muster_er
 
 enum muster_status fs_sync_dir(const char *path, struct muster_error *err)
 {
-    return sync_opened(fs_open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0), path, err);
+    return fs_sync_opened(fs_open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0), path, err);
 }
 
-static bool has_no_ranges(int code)
+static bool fs_has_no_ranges(int code)
 {
     return code == EINVAL || code == ENOSYS || code == ESPIPE;
 }
@@ -340,7 +340,7 @@ int fs_await_disk(int fd, uint64_t bytes, const struct fs_watcher *watcher)
         if (sync_file_range(fd, (off_t)at, (off_t)size,
                             SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE |
                                 SYNC_FILE_RANGE_WAIT_AFTER) != 0)
-            return has_no_ranges(errno) ? 0 : errno;
+            return fs_has_no_ranges(errno) ? 0 : errno;
         if (watcher != NULL && !watcher->went(size, watcher->arg))
             return ECANCELED;
     }
@@ -357,7 +357,7 @@ enum muster_status fs_sync_file(const char *path, const struct fs_watcher *watch
     if (fd >= 0 && watcher != NULL && fstat(fd, &st) == 0)
         code = fs_await_disk(fd, (uint64_t)st.st_size, watcher);
     if (code == 0)
-        return sync_opened(fd, path, err);
+        return fs_sync_opened(fd, path, err);
     close(fd);
     return fs_fail(err, MUSTER_E_IO, code, "make durable", path);
 }
@@ -415,13 +415,13 @@ static enum muster_status fs_parent_of(const char *path, char ret_parent[FS_PATH
 
 /* The process that made `path` may have died before it synced the name. A parent that this user may
  * not read is not synced: another user made what is in it. */
-static enum muster_status sync_made_before(const char *parent, struct muster_error *err)
+static enum muster_status fs_sync_made_before(const char *parent, struct muster_error *err)
 {
     int fd = fs_open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
 
     if (fd < 0 && (errno == EACCES || errno == EPERM))
         return MUSTER_OK;
-    return sync_opened(fd, parent, err);
+    return fs_sync_opened(fd, parent, err);
 }
 
 enum muster_status fs_make_dirs_counted(const char *path, size_t *ret_made,
@@ -439,7 +439,7 @@ enum muster_status fs_make_dirs_counted(const char *path, size_t *ret_made,
         return fs_fail(err, code == ENOTDIR ? MUSTER_E_ARGUMENT : MUSTER_E_IO, code, "look at",
                        path);
     if (status == MUSTER_OK && code == 0)
-        return sync_made_before(parent, err);
+        return fs_sync_made_before(parent, err);
     if (status == MUSTER_OK)
         status = fs_make_dirs_counted(parent, ret_made, err);
     if (status != MUSTER_OK)
@@ -484,8 +484,8 @@ enum muster_status fs_rename_new(const char *from, const char *to, struct muster
     return fs_fail(err, code == ENOENT ? MUSTER_E_NOT_FOUND : MUSTER_E_IO, code, "rename", from);
 }
 
-static enum muster_status temp_write(const char *temp_dir, const void *data, size_t size,
-                                     char ret_temp[FS_PATH_MAX], struct muster_error *err)
+static enum muster_status fs_temp_write(const char *temp_dir, const void *data, size_t size,
+                                        char ret_temp[FS_PATH_MAX], struct muster_error *err)
 {
     uint64_t number = 0;
     enum muster_status status = fs_random_u64(&number, err);
@@ -506,7 +506,7 @@ enum muster_status fs_claim(const char *temp_dir, const char *path, const void *
 
     if (fs_exists(path))
         return MUSTER_OK;
-    status = temp_write(temp_dir, data, size, temp, err);
+    status = fs_temp_write(temp_dir, data, size, temp, err);
     if (status != MUSTER_OK)
         return status;
     code = link(temp, path) == 0 ? 0 : errno;
@@ -523,7 +523,7 @@ enum muster_status fs_replace(const char *temp_dir, const char *dir, const char 
                               const void *data, size_t size, struct muster_error *err)
 {
     char temp[FS_PATH_MAX];
-    enum muster_status status = temp_write(temp_dir, data, size, temp, err);
+    enum muster_status status = fs_temp_write(temp_dir, data, size, temp, err);
 
     if (status != MUSTER_OK)
         return status;

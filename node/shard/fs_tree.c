@@ -28,7 +28,8 @@ void fs_list_clear(struct fs_list *list)
     *list = (struct fs_list){0};
 }
 
-static enum muster_status list_add(struct fs_list *list, const char *path, struct muster_error *err)
+static enum muster_status tree_list_add(struct fs_list *list, const char *path,
+                                        struct muster_error *err)
 {
     char *copy;
 
@@ -52,16 +53,16 @@ static enum muster_status list_add(struct fs_list *list, const char *path, struc
     return MUSTER_OK;
 }
 
-static bool is_dot(const char *name)
+static bool tree_is_dot(const char *name)
 {
     return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
 }
 
-static enum muster_status walk_dir(struct walk *walk, const char *relative, int depth,
-                                   struct muster_error *err);
+static enum muster_status tree_walk_dir(struct walk *walk, const char *relative, int depth,
+                                        struct muster_error *err);
 
-static enum muster_status walk_entry(struct walk *walk, const char *relative, int depth,
-                                     struct muster_error *err)
+static enum muster_status tree_walk_entry(struct walk *walk, const char *relative, int depth,
+                                          struct muster_error *err)
 {
     char path[FS_PATH_MAX];
     struct stat st;
@@ -72,7 +73,7 @@ static enum muster_status walk_entry(struct walk *walk, const char *relative, in
     if (lstat(path, &st) != 0)
         return fs_fail(err, MUSTER_E_IO, errno, "look at", path);
     if (S_ISDIR(st.st_mode))
-        return walk_dir(walk, relative, depth + 1, err);
+        return tree_walk_dir(walk, relative, depth + 1, err);
     if (!S_ISREG(st.st_mode))
         return error_set(
             err, MUSTER_E_UNSUPPORTED,
@@ -81,11 +82,11 @@ static enum muster_status walk_entry(struct walk *walk, const char *relative, in
             path, S_ISLNK(st.st_mode) ? "symbolic link" : "special file");
     if (walk->sync)
         status = fs_sync_file(path, walk->watcher, err);
-    return status != MUSTER_OK ? status : list_add(&walk->list, relative, err);
+    return status != MUSTER_OK ? status : tree_list_add(&walk->list, relative, err);
 }
 
-static enum muster_status walk_dir(struct walk *walk, const char *relative, int depth,
-                                   struct muster_error *err)
+static enum muster_status tree_walk_dir(struct walk *walk, const char *relative, int depth,
+                                        struct muster_error *err)
 {
     char path[FS_PATH_MAX];
     char child[FS_PATH_MAX];
@@ -104,11 +105,11 @@ static enum muster_status walk_dir(struct walk *walk, const char *relative, int 
     if (dir == NULL)
         return fs_fail(err, MUSTER_E_IO, errno, "open the directory", path);
     while (status == MUSTER_OK && (entry = fs_readdir(dir)) != NULL) {
-        if (is_dot(entry->d_name))
+        if (tree_is_dot(entry->d_name))
             continue;
         status = fs_path(child, err, "%s%s%s", relative, separator, entry->d_name);
         if (status == MUSTER_OK)
-            status = walk_entry(walk, child, depth, err);
+            status = tree_walk_entry(walk, child, depth, err);
     }
     if (status == MUSTER_OK && errno != 0)
         status = fs_fail(err, MUSTER_E_IO, errno, "read the directory", path);
@@ -118,7 +119,7 @@ static enum muster_status walk_dir(struct walk *walk, const char *relative, int 
     return status;
 }
 
-static int by_text(const void *a, const void *b)
+static int tree_by_text(const void *a, const void *b)
 {
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
@@ -127,14 +128,14 @@ enum muster_status fs_walk(const char *dir, bool sync, const struct fs_watcher *
                            struct fs_list *ret_list, struct muster_error *err)
 {
     struct walk walk = {.root = dir, .sync = sync, .watcher = watcher};
-    enum muster_status status = walk_dir(&walk, "", 0, err);
+    enum muster_status status = tree_walk_dir(&walk, "", 0, err);
 
     if (status != MUSTER_OK) {
         fs_list_clear(&walk.list);
         return status;
     }
     if (walk.list.count > 1)
-        qsort(walk.list.paths, walk.list.count, sizeof *walk.list.paths, by_text);
+        qsort(walk.list.paths, walk.list.count, sizeof *walk.list.paths, tree_by_text);
     *ret_list = walk.list;
     return MUSTER_OK;
 }
@@ -144,8 +145,8 @@ struct removal {
     void *arg;
 };
 
-static enum muster_status remove_at(const struct removal *removal, const char *path, int depth,
-                                    struct muster_error *err)
+static enum muster_status tree_remove_at(const struct removal *removal, const char *path, int depth,
+                                         struct muster_error *err)
 {
     char child[FS_PATH_MAX];
     const struct dirent *entry;
@@ -164,11 +165,11 @@ static enum muster_status remove_at(const struct removal *removal, const char *p
         return errno == ENOENT ? MUSTER_OK
                                : fs_fail(err, MUSTER_E_IO, errno, "open the directory", path);
     while (status == MUSTER_OK && (entry = fs_readdir(dir)) != NULL) {
-        if (is_dot(entry->d_name))
+        if (tree_is_dot(entry->d_name))
             continue;
         status = fs_path(child, err, "%s/%s", path, entry->d_name);
         if (status == MUSTER_OK)
-            status = remove_at(removal, child, depth + 1, err);
+            status = tree_remove_at(removal, child, depth + 1, err);
         if (removal->between != NULL)
             removal->between(removal->arg);
     }
@@ -186,5 +187,5 @@ enum muster_status fs_remove_tree(const char *path, struct muster_error *err)
 enum muster_status fs_remove_tree_with(const char *path, void (*between)(void *arg), void *arg,
                                        struct muster_error *err)
 {
-    return remove_at(&(struct removal){between, arg}, path, 0, err);
+    return tree_remove_at(&(struct removal){between, arg}, path, 0, err);
 }

@@ -68,7 +68,7 @@ static void hasher_wake(struct hasher *hasher)
     pthread_cond_signal(&hasher->more);
 }
 
-static void wait_for_done(struct hasher *hasher)
+static void hasher_wait_for_done(struct hasher *hasher)
 {
     int64_t until_ms = clock_ms(CLOCK_MONOTONIC) + INTERRUPT_MS;
     struct timespec until = {.tv_sec = until_ms / 1000, .tv_nsec = until_ms % 1000 * 1000000L};
@@ -85,12 +85,12 @@ static void wait_for_done(struct hasher *hasher)
 }
 
 /* Waits until at most `behind` entries are not hashed. */
-static void wait_for(struct hasher *hasher, uint64_t behind)
+static void hasher_wait_for(struct hasher *hasher, uint64_t behind)
 {
     hasher->wanted = true;
     while (hasher->started && hasher->pushed - hasher->hashed > behind) {
         hasher_wake(hasher);
-        wait_for_done(hasher);
+        hasher_wait_for_done(hasher);
     }
     hasher->wanted = false;
 }
@@ -174,7 +174,7 @@ void hasher_push(struct hasher *hasher, const struct hasher_entry *entry)
     }
     pthread_mutex_lock(&hasher->mutex);
     if (hasher->pushed - hasher->hashed >= HASHER_AHEAD_MAX)
-        wait_for(hasher, HASHER_AHEAD_MAX - 1);
+        hasher_wait_for(hasher, HASHER_AHEAD_MAX - 1);
     hasher->entries[hasher->pushed % HASHER_AHEAD_MAX] = *entry;
     hasher->pushed++;
     hasher->behind_bytes += entry->size;
@@ -188,7 +188,7 @@ void hasher_push(struct hasher *hasher, const struct hasher_entry *entry)
 void hasher_wait(struct hasher *hasher)
 {
     pthread_mutex_lock(&hasher->mutex);
-    wait_for(hasher, 0);
+    hasher_wait_for(hasher, 0);
     pthread_mutex_unlock(&hasher->mutex);
 }
 

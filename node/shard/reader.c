@@ -40,12 +40,12 @@ struct reader {
     struct chunk chunks[WINDOW];
 };
 
-static bool all_taken(const struct reader *r)
+static bool reader_all_taken(const struct reader *r)
 {
     return r->range == r->count || r->code != 0;
 }
 
-static void skip_empty(struct reader *r)
+static void reader_skip_empty(struct reader *r)
 {
     while (r->range < r->count && r->at == r->ranges[r->range].size) {
         r->range++;
@@ -55,7 +55,7 @@ static void skip_empty(struct reader *r)
 
 /* The second thread is to read from the cache: two that read from a disk upset its reading ahead.
  * *ret_warm false: it was not. */
-static int read_cached(int fd, const struct chunk *chunk, bool *ret_warm)
+static int reader_read_cached(int fd, const struct chunk *chunk, bool *ret_warm)
 {
     struct iovec into = {.iov_base = chunk->to, .iov_len = chunk->size};
     ssize_t n = preadv2(fd, &into, 1, (off_t)chunk->offset, RWF_NOWAIT);
@@ -81,9 +81,9 @@ static void reader_read_one(struct reader *r, bool second)
                                                : r->skip + number % WINDOW * (size_t)FS_CHUNK_BYTES,
                        .size = left < FS_CHUNK_BYTES ? (size_t)left : FS_CHUNK_BYTES};
     r->at += chunk->size;
-    skip_empty(r);
+    reader_skip_empty(r);
     pthread_mutex_unlock(&r->mutex);
-    code = second || number == 0 ? read_cached(r->fd, chunk, &warm)
+    code = second || number == 0 ? reader_read_cached(r->fd, chunk, &warm)
                                  : fs_pread_all(r->fd, chunk->to, chunk->size, chunk->offset);
     pthread_mutex_lock(&r->mutex);
     r->warm = number == 0 ? warm : r->warm && warm;
@@ -94,7 +94,7 @@ static void reader_read_one(struct reader *r, bool second)
         r->ready++;
 }
 
-static void hash_one(struct reader *r)
+static void reader_hash_one(struct reader *r)
 {
     struct chunk *chunk = &r->chunks[r->hashed % WINDOW];
 
@@ -106,7 +106,7 @@ static void hash_one(struct reader *r)
 }
 
 /* Mutex held; it is free while the program is asked. */
-static void look_for_interrupt(struct reader *r)
+static void reader_look_for_interrupt(struct reader *r)
 {
     bool said;
 
@@ -123,7 +123,7 @@ static void reader_tell(struct reader *r)
         pthread_cond_broadcast(&r->changed);
 }
 
-static void wait_for_other(struct reader *r)
+static void reader_wait_for_other(struct reader *r)
 {
     r->waiting++;
     pthread_cond_wait(&r->changed, &r->mutex);
@@ -134,19 +134,19 @@ static void wait_for_other(struct reader *r)
 static void reader_work(struct reader *r, bool second, bool hashes)
 {
     for (;;) {
-        bool room = !all_taken(r) && r->taken - r->hashed < WINDOW && (!second || r->warm);
+        bool room = !reader_all_taken(r) && r->taken - r->hashed < WINDOW && (!second || r->warm);
         uint64_t waiting = r->ready - r->hashed;
 
         if (hashes && waiting > 0 && r->code == 0 && (waiting >= HASH_FIRST || !room))
-            hash_one(r);
+            reader_hash_one(r);
         else if (room)
             reader_read_one(r, second);
-        else if (all_taken(r) && (!hashes || r->hashed == r->taken || r->code != 0))
+        else if (reader_all_taken(r) && (!hashes || r->hashed == r->taken || r->code != 0))
             break;
         else
-            wait_for_other(r);
+            reader_wait_for_other(r);
         if (!second)
-            look_for_interrupt(r);
+            reader_look_for_interrupt(r);
         reader_tell(r);
     }
     reader_tell(r);
@@ -187,7 +187,7 @@ int reader_read(int fd, const struct reader_range *ranges, size_t count, struct 
         r.skip = malloc(WINDOW * (size_t)FS_CHUNK_BYTES);
     if (skips && r.skip == NULL)
         return ENOMEM;
-    skip_empty(&r);
+    reader_skip_empty(&r);
     pthread_mutex_init(&r.mutex, NULL);
     pthread_cond_init(&r.changed, NULL);
     reader_read_all(&r);

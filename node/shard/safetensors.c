@@ -30,7 +30,7 @@ struct out {
  * a plain write. Less at a time costs more calls than it gains. Only begun, never waited for here:
  * a wait would take the error that the fsync has to tell. Where it cannot be had (ESPIPE, ENOSYS)
  * the fsync does all of it. */
-static void begin_writeback(struct out *out)
+static void safetensors_begin_writeback(struct out *out)
 {
     if (out->bytes - out->begun_bytes < FS_WRITEBACK_BYTES)
         return;
@@ -48,7 +48,7 @@ bool safetensors_is_stopped(struct safetensors_watch *watch)
     return atomic_load(&watch->stop);
 }
 
-static int out_write(struct out *out, const void *data, size_t size)
+static int safetensors_out_write(struct out *out, const void *data, size_t size)
 {
     int code = safetensors_is_stopped(out->watch) ? ECANCELED : fs_write_all(out->fd, data, size);
 
@@ -57,12 +57,12 @@ static int out_write(struct out *out, const void *data, size_t size)
     out->bytes += size;
     if (out->watch != NULL)
         atomic_fetch_add(&out->watch->bytes, size);
-    begin_writeback(out);
+    safetensors_begin_writeback(out);
     return 0;
 }
 
 /* On a thread of ours: it asks nobody. */
-static bool disk_went(uint64_t bytes, void *arg)
+static bool safetensors_disk_went(uint64_t bytes, void *arg)
 {
     struct out *out = arg;
 
@@ -73,22 +73,22 @@ static bool disk_went(uint64_t bytes, void *arg)
 }
 
 /* On the thread that saves. */
-static bool disk_has(uint64_t bytes, void *arg)
+static bool safetensors_disk_has(uint64_t bytes, void *arg)
 {
     struct out *out = arg;
 
-    return disk_went(bytes, arg) && !safetensors_is_stopped(out->watch);
+    return safetensors_disk_went(bytes, arg) && !safetensors_is_stopped(out->watch);
 }
 
-static int out_flush(struct out *out)
+static int safetensors_out_flush(struct out *out)
 {
-    int code = out_write(out, out->buffer, out->used);
+    int code = safetensors_out_write(out, out->buffer, out->used);
 
     out->used = 0;
     return code;
 }
 
-static int put_direct(struct out *out, const char *data, uint64_t size)
+static int safetensors_put_direct(struct out *out, const char *data, uint64_t size)
 {
     int code = 0;
 
@@ -102,24 +102,24 @@ static int put_direct(struct out *out, const char *data, uint64_t size)
     return code;
 }
 
-static int out_put(struct out *out, const char *data, uint64_t size)
+static int safetensors_out_put(struct out *out, const char *data, uint64_t size)
 {
     int code = 0;
 
     if (out->direct != NULL)
-        return put_direct(out, data, size);
+        return safetensors_put_direct(out, data, size);
     while (size > 0 && code == 0) {
         size_t n = FS_CHUNK_BYTES - out->used;
 
         if (n > size)
             n = (size_t)size;
         if (n == FS_CHUNK_BYTES) {
-            code = out_write(out, data, n);
+            code = safetensors_out_write(out, data, n);
         } else {
             memcpy(out->buffer + out->used, data, n);
             out->used += n;
             if (out->used == FS_CHUNK_BYTES)
-                code = out_flush(out);
+                code = safetensors_out_flush(out);
         }
         data += n;
         size -= n;
@@ -127,8 +127,8 @@ static int out_put(struct out *out, const char *data, uint64_t size)
     return code;
 }
 
-static int write_tensors(struct out *out, const struct safetensors_layout *layout, size_t count,
-                         unsigned char *table)
+static int safetensors_write_tensors(struct out *out, const struct safetensors_layout *layout,
+                                     size_t count, unsigned char *table)
 {
     unsigned char *sums = table;
     int code = 0;
@@ -141,60 +141,60 @@ static int write_tensors(struct out *out, const struct safetensors_layout *layou
                                                         .ret_sums = sums,
                                                         .piece_bytes = layout->piece_bytes});
         sums += sums_count(item->size_bytes, layout->piece_bytes) * CHECKSUM_RAW_BYTES;
-        code = out_put(out, item->data, item->size_bytes);
+        code = safetensors_out_put(out, item->data, item->size_bytes);
     }
     return code;
 }
 
 /* The thread that hashes runs ahead of the disk, so that the table is there when its turn comes. */
-static int write_bytes(struct out *out, const struct safetensors_layout *layout, size_t count,
-                       unsigned char *table)
+static int safetensors_write_bytes(struct out *out, const struct safetensors_layout *layout,
+                                   size_t count, unsigned char *table)
 {
     int code;
 
     hasher_push(out->hasher,
                 &(struct hasher_entry){.data = layout->header, .size = layout->header_size});
-    code = out_put(out, layout->header, layout->header_size);
+    code = safetensors_out_put(out, layout->header, layout->header_size);
     if (code == 0)
-        code = write_tensors(out, layout, count, table);
+        code = safetensors_write_tensors(out, layout, count, table);
     if (code != 0)
         return code;
     hasher_wait(out->hasher);
     sums_seal(table, layout->table_bytes, layout->header, layout->header_size);
     hasher_push(out->hasher, &(struct hasher_entry){.data = table, .size = layout->table_bytes});
-    return out_put(out, (const char *)table, layout->table_bytes);
+    return safetensors_out_put(out, (const char *)table, layout->table_bytes);
 }
 
-static void out_begin(struct out *out, uint64_t file_bytes)
+static void safetensors_out_begin(struct out *out, uint64_t file_bytes)
 {
     if (file_bytes >= DIRECT_MIN_BYTES && direct_gains(out->fd))
-        out->direct = direct_begin(out->fd, &(struct fs_watcher){disk_went, out});
+        out->direct = direct_begin(out->fd, &(struct fs_watcher){safetensors_disk_went, out});
 }
 
-/* The kernel then has all that out_put took, unless one of the two failed. */
-static int out_end(struct out *out, int code)
+/* The kernel then has all that safetensors_out_put took, unless one of the two failed. */
+static int safetensors_out_end(struct out *out, int code)
 {
     int ended = 0;
 
     if (out->direct != NULL)
         ended = direct_end(&out->direct);
     else if (code == 0)
-        ended = out_flush(out);
+        ended = safetensors_out_flush(out);
     return code != 0 ? code : ended;
 }
 
-static int write_file(struct out *out, const struct safetensors_layout *layout, size_t count,
-                      uint64_t data_bytes, unsigned char *table)
+static int safetensors_write_file(struct out *out, const struct safetensors_layout *layout,
+                                  size_t count, uint64_t data_bytes, unsigned char *table)
 {
     const uint64_t file_bytes = layout->header_size + data_bytes + layout->table_bytes;
     int code = fs_allocate(out->fd, file_bytes);
 
     if (code != 0)
         return code;
-    out_begin(out, file_bytes);
-    code = out_end(out, write_bytes(out, layout, count, table));
+    safetensors_out_begin(out, file_bytes);
+    code = safetensors_out_end(out, safetensors_write_bytes(out, layout, count, table));
     if (code == 0)
-        code = fs_await_disk(out->fd, out->bytes, &(struct fs_watcher){disk_has, out});
+        code = fs_await_disk(out->fd, out->bytes, &(struct fs_watcher){safetensors_disk_has, out});
     if (code == 0 && fs_fsync(out->fd) != 0)
         code = errno;
     if (code == 0)
@@ -205,15 +205,16 @@ static int write_file(struct out *out, const struct safetensors_layout *layout, 
 }
 
 /* Creates, writes, closes; removes what it created when that fails. Returns 0 or an errno value. */
-static int create_file(const char *path, struct out *out, const struct safetensors_layout *layout,
-                       const struct muster_state *state, unsigned char *table)
+static int safetensors_create_file(const char *path, struct out *out,
+                                   const struct safetensors_layout *layout,
+                                   const struct muster_state *state, unsigned char *table)
 {
     int code;
 
     out->fd = fs_open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
     if (out->fd < 0)
         return errno;
-    code = write_file(out, layout, state->count, state->size_bytes, table);
+    code = safetensors_write_file(out, layout, state->count, state->size_bytes, table);
     if (fs_close(out->fd) != 0 && code == 0)
         code = errno; /* network file systems tell of a full disk only here */
     if (code != 0)
@@ -228,7 +229,7 @@ enum muster_status safetensors_save(const char *path, const struct muster_state 
                                     struct muster_error *err)
 {
     struct out out = {.fd = -1, .watch = watch};
-    const struct fs_watcher hashes = {disk_went, &out};
+    const struct fs_watcher hashes = {safetensors_disk_went, &out};
     const struct fs_watcher *slow = kind == CHECKSUM_XXH3 ? NULL : &hashes; /* slower than a disk */
     struct safetensors_layout layout;
     unsigned char *table;
@@ -243,7 +244,7 @@ enum muster_status safetensors_save(const char *path, const struct muster_state 
                      ? hasher_create(kind, slow, watch != NULL ? watch->interrupt : NULL)
                      : NULL;
     if (out.hasher != NULL)
-        code = create_file(path, &out, &layout, state, table);
+        code = safetensors_create_file(path, &out, &layout, state, table);
     if (code == 0) {
         *ret_bytes = out.bytes;
         hasher_text(out.hasher, ret_checksum);

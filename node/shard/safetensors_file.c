@@ -32,8 +32,8 @@ void safetensors_file_close(struct safetensors_file *file)
     *file = (struct safetensors_file){.fd = -1};
 }
 
-static enum muster_status read_failed(const struct safetensors_file *file, int code,
-                                      struct muster_error *err)
+static enum muster_status safetensors_read_failed(const struct safetensors_file *file, int code,
+                                                  struct muster_error *err)
 {
     if (code == FS_END)
         return error_set(err, MUSTER_E_CORRUPT, "%.600s became shorter while it was read",
@@ -41,8 +41,8 @@ static enum muster_status read_failed(const struct safetensors_file *file, int c
     return fs_fail(err, code == ENOMEM ? MUSTER_E_NOMEM : MUSTER_E_IO, code, "read", file->path);
 }
 
-static enum muster_status header_length(const struct safetensors_file *file, uint64_t *ret_length,
-                                        struct muster_error *err)
+static enum muster_status safetensors_header_length(const struct safetensors_file *file,
+                                                    uint64_t *ret_length, struct muster_error *err)
 {
     uint64_t length = 0;
     int code = file->size < SAFETENSORS_PREFIX_BYTES
@@ -53,7 +53,7 @@ static enum muster_status header_length(const struct safetensors_file *file, uin
         return error_set(err, MUSTER_E_CORRUPT, "%.600s is too short to be a safetensors file",
                          file->path);
     if (code != 0)
-        return read_failed(file, code, err);
+        return safetensors_read_failed(file, code, err);
     if (length > SAFETENSORS_HEADER_MAX || length > file->size - SAFETENSORS_PREFIX_BYTES)
         return error_set(
             err, MUSTER_E_CORRUPT,
@@ -69,7 +69,7 @@ enum muster_status safetensors_file_read_header(struct safetensors_file *file,
     struct muster_error inner = {.status = MUSTER_OK};
     uint64_t length = 0;
     int code;
-    enum muster_status status = header_length(file, &length, err);
+    enum muster_status status = safetensors_header_length(file, &length, err);
 
     if (status != MUSTER_OK)
         return status;
@@ -80,7 +80,7 @@ enum muster_status safetensors_file_read_header(struct safetensors_file *file,
                ? ENOMEM
                : fs_pread_all(file->fd, file->header, (size_t)file->header_size, 0);
     if (code != 0)
-        return read_failed(file, code, err);
+        return safetensors_read_failed(file, code, err);
     status = safetensors_index_parse(file->header + SAFETENSORS_PREFIX_BYTES, (size_t)length,
                                      file->size - file->header_size, &file->index, &inner);
     if (status != MUSTER_OK)
@@ -90,7 +90,7 @@ enum muster_status safetensors_file_read_header(struct safetensors_file *file,
 
 /* --- the table of sums --------------------------------------------------------------------- */
 
-static uint64_t tensor_bytes(const struct safetensors_tensor *tensor)
+static uint64_t safetensors_tensor_bytes(const struct safetensors_tensor *tensor)
 {
     return tensor->end - tensor->begin;
 }
@@ -100,12 +100,12 @@ uint64_t safetensors_file_sum_place(const struct safetensors_file *file, size_t 
     uint64_t place = 0;
 
     for (size_t i = 0; i < position; i++)
-        place +=
-            sums_count(tensor_bytes(safetensors_index_tensor(file->index, i)), file->piece_bytes);
+        place += sums_count(safetensors_tensor_bytes(safetensors_index_tensor(file->index, i)),
+                            file->piece_bytes);
     return place;
 }
 
-static uint64_t piece_bytes_of(const struct safetensors_index *index)
+static uint64_t safetensors_piece_bytes_of(const struct safetensors_index *index)
 {
     const char *text = safetensors_index_fact(index, SUMS_FACT);
     uint64_t bytes = text != NULL ? strtoull(text, NULL, 10) : 0;
@@ -114,23 +114,23 @@ static uint64_t piece_bytes_of(const struct safetensors_index *index)
 }
 
 /* The table if it is there and as long as the other tensors say; else NULL: of another writer. */
-static const struct safetensors_tensor *find_table(struct safetensors_file *file)
+static const struct safetensors_tensor *safetensors_find_table(struct safetensors_file *file)
 {
     size_t count = safetensors_index_count(file->index);
     const struct safetensors_tensor *last =
         count > 0 ? safetensors_index_tensor(file->index, count - 1) : NULL;
 
-    file->piece_bytes = piece_bytes_of(file->index);
+    file->piece_bytes = safetensors_piece_bytes_of(file->index);
     if (last == NULL || file->piece_bytes == 0 || strcmp(last->name, SUMS_NAME) != 0 ||
-        last->dtype != STATE_DTYPE_U8 || tensor_bytes(last) < SUMS_TAIL_BYTES ||
-        tensor_bytes(last) - SUMS_TAIL_BYTES !=
+        last->dtype != STATE_DTYPE_U8 || safetensors_tensor_bytes(last) < SUMS_TAIL_BYTES ||
+        safetensors_tensor_bytes(last) - SUMS_TAIL_BYTES !=
             safetensors_file_sum_place(file, count - 1) * CHECKSUM_RAW_BYTES)
         return NULL;
     return last;
 }
 
 /* Of another writer there is neither the tensor nor the fact; of muster both. */
-static bool has_a_sign_of_sums(const struct safetensors_index *index)
+static bool safetensors_has_a_sign_of_sums(const struct safetensors_index *index)
 {
     bool found = safetensors_index_fact(index, SUMS_FACT) != NULL;
 
@@ -142,20 +142,20 @@ static bool has_a_sign_of_sums(const struct safetensors_index *index)
 enum muster_status safetensors_file_read_sums(struct safetensors_file *file,
                                               struct muster_error *err)
 {
-    const struct safetensors_tensor *at = find_table(file);
+    const struct safetensors_tensor *at = safetensors_find_table(file);
     int code;
 
-    if (at == NULL && !has_a_sign_of_sums(file->index))
+    if (at == NULL && !safetensors_has_a_sign_of_sums(file->index))
         return MUSTER_OK;
     if (at == NULL)
         return error_set(err, MUSTER_E_CORRUPT, "%.600s is damaged in its header", file->path);
-    file->table_bytes = (size_t)tensor_bytes(at);
+    file->table_bytes = (size_t)safetensors_tensor_bytes(at);
     file->table = malloc(file->table_bytes);
     code = file->table == NULL ? ENOMEM
                                : fs_pread_all(file->fd, file->table, file->table_bytes,
                                               file->header_size + at->begin);
     if (code != 0)
-        return read_failed(file, code, err);
+        return safetensors_read_failed(file, code, err);
     if (!sums_table_is_whole(file->table, file->table_bytes))
         return error_set(err, MUSTER_E_CORRUPT, "%.600s is damaged in its table of checksums",
                          file->path);
@@ -169,12 +169,12 @@ enum muster_status safetensors_file_read_sums(struct safetensors_file *file,
 
 /* The first piece of a tensor that is not as it was saved, or UINT64_MAX. A piece may be larger
  * than what may be held in memory: then it is summed up in parts. */
-static uint64_t bad_piece(const struct safetensors_file *file, size_t position, char *buffer,
-                          struct checksum *sum)
+static uint64_t safetensors_bad_piece(const struct safetensors_file *file, size_t position,
+                                      char *buffer, struct checksum *sum)
 {
     const struct safetensors_tensor *tensor = safetensors_index_tensor(file->index, position);
     uint64_t place = safetensors_file_sum_place(file, position);
-    uint64_t size = file->piece_bytes > 0 ? tensor_bytes(tensor) : 0;
+    uint64_t size = file->piece_bytes > 0 ? safetensors_tensor_bytes(tensor) : 0;
 
     for (uint64_t at = 0; at < size; at += file->piece_bytes, place++) {
         uint64_t end = size - at < file->piece_bytes ? size : at + file->piece_bytes;
@@ -196,14 +196,15 @@ static uint64_t bad_piece(const struct safetensors_file *file, size_t position, 
     return UINT64_MAX;
 }
 
-static void find_in_tensors(const struct safetensors_file *file, char *text, size_t text_size)
+static void safetensors_find_in_tensors(const struct safetensors_file *file, char *text,
+                                        size_t text_size)
 {
     struct checksum *sum = checksum_create(CHECKSUM_XXH3);
     char *buffer = malloc(FS_CHUNK_BYTES);
     size_t count = safetensors_index_count(file->index) - 1; /* but the table */
 
     for (size_t i = 0; sum != NULL && buffer != NULL && i < count; i++) {
-        uint64_t piece = bad_piece(file, i, buffer, sum);
+        uint64_t piece = safetensors_bad_piece(file, i, buffer, sum);
 
         if (piece == UINT64_MAX)
             continue;
@@ -230,7 +231,7 @@ void safetensors_file_find_damage(struct safetensors_file *file, char *text, siz
     if (file->table == NULL)
         (void)safetensors_file_read_sums(file, NULL);
     if (file->table == NULL) {
-        if (has_a_sign_of_sums(file->index))
+        if (safetensors_has_a_sign_of_sums(file->index))
             snprintf(text, text_size, " in its header");
         return;
     }
@@ -240,5 +241,5 @@ void safetensors_file_find_damage(struct safetensors_file *file, char *text, siz
                                    (size_t)file->header_size))
         snprintf(text, text_size, " in its header");
     else
-        find_in_tensors(file, text, text_size);
+        safetensors_find_in_tensors(file, text, text_size);
 }

@@ -26,7 +26,7 @@ struct safetensors_index {
 
 /* --- render -------------------------------------------------------------------------------- */
 
-static int by_width_then_name(const void *a, const void *b)
+static int header_by_width_then_name(const void *a, const void *b)
 {
     const struct state_item *x = *(const struct state_item *const *)a;
     const struct state_item *y = *(const struct state_item *const *)b;
@@ -38,8 +38,8 @@ static int by_width_then_name(const void *a, const void *b)
     return strcmp(x->name, y->name);
 }
 
-static json_t *range_json(enum state_dtype dtype, const int64_t *dims, size_t dim_count,
-                          uint64_t begin, uint64_t bytes)
+static json_t *header_range_json(enum state_dtype dtype, const int64_t *dims, size_t dim_count,
+                                 uint64_t begin, uint64_t bytes)
 {
     json_t *shape = json_array();
 
@@ -54,7 +54,7 @@ static json_t *range_json(enum state_dtype dtype, const int64_t *dims, size_t di
 }
 
 /* An empty object or array says nothing. */
-static int set_text_of(json_t *metadata, const char *key, json_t *value)
+static int header_set_text_of(json_t *metadata, const char *key, json_t *value)
 {
     bool empty = json_array_size(value) == 0 && json_object_size(value) == 0;
     char *text = empty ? NULL : json_sure_write(value, JSON_COMPACT);
@@ -67,15 +67,15 @@ static int set_text_of(json_t *metadata, const char *key, json_t *value)
     return failed;
 }
 
-static json_t *split_json(const struct state_split *split)
+static json_t *header_split_json(const struct state_split *split)
 {
     return json_pack("[I, I, I]", (json_int_t)split->axis, (json_int_t)split->begin,
                      (json_int_t)split->global_count);
 }
 
 /* The facts, and the names of the blobs: another reader sees them as U8 tensors. */
-static json_t *metadata_json(const struct safetensors_layout *layout, size_t count,
-                             const struct safetensors_fact *facts, size_t fact_count)
+static json_t *header_metadata_json(const struct safetensors_layout *layout, size_t count,
+                                    const struct safetensors_fact *facts, size_t fact_count)
 {
     const struct state_item *const *order = layout->order;
     json_t *metadata = json_object();
@@ -92,10 +92,11 @@ static json_t *metadata_json(const struct safetensors_layout *layout, size_t cou
         if (order[i]->kind == STATE_KIND_BLOB)
             failed |= json_array_append_new(blobs, json_string(order[i]->name));
         if (order[i]->split.is)
-            failed |= json_object_set_new(splits, order[i]->name, split_json(&order[i]->split));
+            failed |=
+                json_object_set_new(splits, order[i]->name, header_split_json(&order[i]->split));
     }
-    failed |= set_text_of(metadata, "muster_blobs", blobs);
-    failed |= set_text_of(metadata, SPLITS_FACT, splits);
+    failed |= header_set_text_of(metadata, "muster_blobs", blobs);
+    failed |= header_set_text_of(metadata, SPLITS_FACT, splits);
     if (failed == 0)
         return metadata;
     json_decref(metadata);
@@ -110,27 +111,27 @@ static char *header_json(const struct muster_state *state, const struct safetens
     uint64_t begin = 0;
     char *text = NULL;
     int failed = json_object_set_new(root, METADATA_KEY,
-                                     metadata_json(layout, state->count, facts, fact_count));
+                                     header_metadata_json(layout, state->count, facts, fact_count));
 
     for (size_t i = 0; i < state->count && failed == 0; i++) {
         const struct state_item *item = layout->order[i];
 
         failed = json_object_set_new(
             root, item->name,
-            range_json(item->dtype, item->shape, item->dim_count, begin, item->size_bytes));
+            header_range_json(item->dtype, item->shape, item->dim_count, begin, item->size_bytes));
         begin += item->size_bytes;
     }
     if (failed == 0)
         failed = json_object_set_new(
             root, SUMS_NAME,
-            range_json(STATE_DTYPE_U8, table_shape, 1, begin, layout->table_bytes));
+            header_range_json(STATE_DTYPE_U8, table_shape, 1, begin, layout->table_bytes));
     if (failed == 0)
         text = json_sure_write(root, JSON_COMPACT); /* in the order of insertion */
     json_decref(root);
     return text;
 }
 
-static char *frame_header(const char *json, size_t *ret_size)
+static char *header_frame(const char *json, size_t *ret_size)
 {
     size_t length = strlen(json);
     size_t padded = (length + 7) & ~(size_t)7;
@@ -147,13 +148,13 @@ static char *frame_header(const char *json, size_t *ret_size)
     return header;
 }
 
-static void lay_out(const struct muster_state *state, struct safetensors_layout *layout)
+static void header_lay_out(const struct muster_state *state, struct safetensors_layout *layout)
 {
     uint64_t sums = 0;
 
     for (size_t i = 0; i < state->count; i++)
         layout->order[i] = &state->items[i];
-    qsort(layout->order, state->count, sizeof *layout->order, by_width_then_name);
+    qsort(layout->order, state->count, sizeof *layout->order, header_by_width_then_name);
     layout->piece_bytes = sums_piece_bytes(state->size_bytes);
     for (size_t i = 0; i < state->count; i++)
         sums += sums_count(state->items[i].size_bytes, layout->piece_bytes);
@@ -177,9 +178,9 @@ enum muster_status safetensors_layout_make(const struct muster_state *state,
 
     if (layout.order == NULL)
         return error_set(err, MUSTER_E_NOMEM, "no memory for the header of a shard");
-    lay_out(state, &layout);
+    header_lay_out(state, &layout);
     json = header_json(state, &layout, facts, fact_count);
-    layout.header = json == NULL ? NULL : frame_header(json, &layout.header_size);
+    layout.header = json == NULL ? NULL : header_frame(json, &layout.header_size);
     free(json);
     if (layout.header == NULL) {
         safetensors_layout_clear(&layout);
@@ -200,32 +201,35 @@ enum muster_status safetensors_layout_make(const struct muster_state *state,
 
 /* --- parse --------------------------------------------------------------------------------- */
 
-static enum muster_status bad(struct muster_error *err, enum muster_status status, const char *name,
-                              const char *what)
+static enum muster_status header_bad(struct muster_error *err, enum muster_status status,
+                                     const char *name, const char *what)
 {
     return error_set(err, status, "tensor \"%.255s\" %s", name, what);
 }
 
-static enum muster_status parse_shape(const json_t *list, struct safetensors_tensor *tensor,
-                                      struct muster_error *err)
+static enum muster_status header_parse_shape(const json_t *list, struct safetensors_tensor *tensor,
+                                             struct muster_error *err)
 {
     if (!json_is_array(list))
-        return bad(err, MUSTER_E_CORRUPT, tensor->name, "has no shape");
+        return header_bad(err, MUSTER_E_CORRUPT, tensor->name, "has no shape");
     tensor->dim_count = json_array_size(list);
     if (tensor->dim_count > STATE_DIMS_MAX)
-        return bad(err, MUSTER_E_UNSUPPORTED, tensor->name, "has more than 8 dimensions");
+        return header_bad(err, MUSTER_E_UNSUPPORTED, tensor->name, "has more than 8 dimensions");
     for (size_t i = 0; i < tensor->dim_count; i++) {
         const json_t *dim = json_array_get(list, i);
 
         if (!json_is_integer(dim) || json_integer_value(dim) < 0)
-            return bad(err, MUSTER_E_CORRUPT, tensor->name, "has a dimension that is no count");
+            return header_bad(err, MUSTER_E_CORRUPT, tensor->name,
+                              "has a dimension that is no count");
         tensor->shape[i] = json_integer_value(dim);
     }
     return MUSTER_OK;
 }
 
-static enum muster_status parse_tensor(const char *name, const json_t *object, uint64_t data_bytes,
-                                       struct safetensors_tensor *tensor, struct muster_error *err)
+static enum muster_status header_parse_tensor(const char *name, const json_t *object,
+                                              uint64_t data_bytes,
+                                              struct safetensors_tensor *tensor,
+                                              struct muster_error *err)
 {
     const char *dtype = json_string_value(json_object_get(object, "dtype"));
     const json_t *offsets = json_object_get(object, "data_offsets");
@@ -236,28 +240,28 @@ static enum muster_status parse_tensor(const char *name, const json_t *object, u
 
     tensor->name = name;
     if (dtype == NULL)
-        return bad(err, MUSTER_E_CORRUPT, name, "has no element type");
+        return header_bad(err, MUSTER_E_CORRUPT, name, "has no element type");
     tensor->dtype = state_dtype_of(dtype);
     if (tensor->dtype == STATE_DTYPE_NONE)
         return error_set(err, MUSTER_E_UNSUPPORTED,
                          "tensor \"%.255s\" has the element type \"%.32s\", which muster does not "
                          "know",
                          name, dtype);
-    status = parse_shape(json_object_get(object, "shape"), tensor, err);
+    status = header_parse_shape(json_object_get(object, "shape"), tensor, err);
     if (status != MUSTER_OK)
         return status;
     if (json_array_size(offsets) != 2 || !json_is_integer(begin) || !json_is_integer(end) ||
         json_integer_value(begin) < 0 || json_integer_value(end) < json_integer_value(begin))
-        return bad(err, MUSTER_E_CORRUPT, name, "has no valid data_offsets");
+        return header_bad(err, MUSTER_E_CORRUPT, name, "has no valid data_offsets");
     tensor->begin = (uint64_t)json_integer_value(begin);
     tensor->end = (uint64_t)json_integer_value(end);
     if (tensor->end > data_bytes)
-        return bad(err, MUSTER_E_CORRUPT, name, "reaches beyond the end of the file");
+        return header_bad(err, MUSTER_E_CORRUPT, name, "reaches beyond the end of the file");
     if (!state_shape_bytes(tensor->dtype, tensor->shape, tensor->dim_count, &bytes))
-        return bad(err, MUSTER_E_CORRUPT, name, "has an impossible shape");
+        return header_bad(err, MUSTER_E_CORRUPT, name, "has an impossible shape");
     if (bytes != tensor->end - tensor->begin)
-        return bad(err, MUSTER_E_CORRUPT, name,
-                   "has a range that is not as long as its shape says");
+        return header_bad(err, MUSTER_E_CORRUPT, name,
+                          "has a range that is not as long as its shape says");
     return MUSTER_OK;
 }
 
@@ -271,8 +275,8 @@ static int safetensors_header_by_place(const void *a, const void *b)
     return (x->end > y->end) - (x->end < y->end); /* empty ones first */
 }
 
-static enum muster_status check_tiling(const struct safetensors_index *index, uint64_t data_bytes,
-                                       struct muster_error *err)
+static enum muster_status header_check_tiling(const struct safetensors_index *index,
+                                              uint64_t data_bytes, struct muster_error *err)
 {
     uint64_t place = 0;
 
@@ -280,9 +284,9 @@ static enum muster_status check_tiling(const struct safetensors_index *index, ui
         const struct safetensors_tensor *tensor = &index->tensors[i];
 
         if (tensor->begin < place)
-            return bad(err, MUSTER_E_CORRUPT, tensor->name, "overlaps the one before it");
+            return header_bad(err, MUSTER_E_CORRUPT, tensor->name, "overlaps the one before it");
         if (tensor->begin > place)
-            return bad(err, MUSTER_E_CORRUPT, tensor->name, "leaves a hole before it");
+            return header_bad(err, MUSTER_E_CORRUPT, tensor->name, "leaves a hole before it");
         place = tensor->end;
     }
     if (place == data_bytes)
@@ -291,7 +295,7 @@ static enum muster_status check_tiling(const struct safetensors_index *index, ui
                      (unsigned long long)(data_bytes - place));
 }
 
-static enum muster_status check_metadata(const json_t *metadata, struct muster_error *err)
+static enum muster_status header_check_metadata(const json_t *metadata, struct muster_error *err)
 {
     void *iter;
 
@@ -305,8 +309,9 @@ static enum muster_status check_metadata(const json_t *metadata, struct muster_e
     return MUSTER_OK;
 }
 
-static enum muster_status parse_split(const json_t *object, struct safetensors_tensor *tensor,
-                                      struct muster_error *err)
+static enum muster_status header_parse_split(const json_t *object,
+                                             struct safetensors_tensor *tensor,
+                                             struct muster_error *err)
 {
     const json_t *list = json_object_get(object, tensor->name);
     const json_t *numbers[] = {json_array_get(list, 0), json_array_get(list, 1),
@@ -322,10 +327,12 @@ static enum muster_status parse_split(const json_t *object, struct safetensors_t
         json_is_integer(numbers[2]) &&
         state_split_ok(&tensor->split, tensor->shape, tensor->dim_count))
         return MUSTER_OK;
-    return bad(err, MUSTER_E_CORRUPT, tensor->name, "is a part that its whole does not have");
+    return header_bad(err, MUSTER_E_CORRUPT, tensor->name,
+                      "is a part that its whole does not have");
 }
 
-static enum muster_status parse_splits(struct safetensors_index *index, struct muster_error *err)
+static enum muster_status header_parse_splits(struct safetensors_index *index,
+                                              struct muster_error *err)
 {
     const char *text = safetensors_index_fact(index, SPLITS_FACT);
     json_error_t why;
@@ -338,7 +345,7 @@ static enum muster_status parse_splits(struct safetensors_index *index, struct m
     if (text != NULL && !json_is_object(object))
         status = error_set(err, MUSTER_E_CORRUPT, SPLITS_FACT " in __metadata__ is no object");
     for (size_t i = 0; object != NULL && i < index->count && status == MUSTER_OK; i++)
-        status = parse_split(object, &index->tensors[i], err);
+        status = header_parse_split(object, &index->tensors[i], err);
     json_decref(object);
     return status;
 }
@@ -355,21 +362,21 @@ static enum muster_status safetensors_header_parse_root(struct safetensors_index
     index->tensors = calloc(json_object_size(index->root) + 1, sizeof *index->tensors);
     if (index->tensors == NULL)
         return error_set(err, MUSTER_E_NOMEM, "no memory for the header of a shard");
-    status = check_metadata(json_object_get(index->root, METADATA_KEY), err);
+    status = header_check_metadata(json_object_get(index->root, METADATA_KEY), err);
     for (iter = json_object_iter(index->root); iter != NULL && status == MUSTER_OK;
          iter = json_object_iter_next(index->root, iter)) {
         const char *name = json_object_iter_key(iter);
 
         if (strcmp(name, METADATA_KEY) == 0)
             continue;
-        status = parse_tensor(name, json_object_iter_value(iter), data_bytes,
-                              &index->tensors[index->count++], err);
+        status = header_parse_tensor(name, json_object_iter_value(iter), data_bytes,
+                                     &index->tensors[index->count++], err);
     }
     if (status != MUSTER_OK)
         return status;
     qsort(index->tensors, index->count, sizeof *index->tensors, safetensors_header_by_place);
-    status = check_tiling(index, data_bytes, err);
-    return status == MUSTER_OK ? parse_splits(index, err) : status;
+    status = header_check_tiling(index, data_bytes, err);
+    return status == MUSTER_OK ? header_parse_splits(index, err) : status;
 }
 
 enum muster_status safetensors_index_parse(const char *json, size_t size, uint64_t data_bytes,

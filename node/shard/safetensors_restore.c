@@ -30,8 +30,9 @@ enum muster_status safetensors_told(enum muster_status status, const struct inte
 
 /* --- damage -------------------------------------------------------------------------------- */
 
-static enum muster_status damaged(struct safetensors_file *file, const char *found,
-                                  const char *checksum, const char *so, struct muster_error *err)
+static enum muster_status safetensors_damaged(struct safetensors_file *file, const char *found,
+                                              const char *checksum, const char *so,
+                                              struct muster_error *err)
 {
     char where[STATE_NAME_MAX + 64];
 
@@ -41,8 +42,8 @@ static enum muster_status damaged(struct safetensors_file *file, const char *fou
                      found, checksum, so);
 }
 
-static enum muster_status check_size(const struct safetensors_file *file, uint64_t bytes,
-                                     struct muster_error *err)
+static enum muster_status safetensors_check_size(const struct safetensors_file *file,
+                                                 uint64_t bytes, struct muster_error *err)
 {
     if (file->size == bytes)
         return MUSTER_OK;
@@ -53,8 +54,8 @@ static enum muster_status check_size(const struct safetensors_file *file, uint64
 }
 
 /* All of the file against its checksum, before any of it is used. */
-static enum muster_status verify(struct safetensors_file *file, const char *checksum,
-                                 struct interrupt *interrupt, struct muster_error *err)
+static enum muster_status safetensors_verify(struct safetensors_file *file, const char *checksum,
+                                             struct interrupt *interrupt, struct muster_error *err)
 {
     const struct fs_watcher watcher = {interrupt_went, interrupt};
     char found[MANIFEST_CHECKSUM_SIZE];
@@ -63,15 +64,15 @@ static enum muster_status verify(struct safetensors_file *file, const char *chec
         checksum_fd(file->fd, file->path, checksum_kind_of(checksum), &watcher, &bytes, found, err);
 
     if (status == MUSTER_OK && strcmp(found, checksum) != 0)
-        return damaged(file, found, checksum, UNTOUCHED, err);
+        return safetensors_damaged(file, found, checksum, UNTOUCHED, err);
     return status;
 }
 
 /* --- what goes where ----------------------------------------------------------------------- */
 
-static enum muster_status match_one(const struct state_item *item,
-                                    const struct safetensors_tensor *tensor,
-                                    struct muster_error *err)
+static enum muster_status safetensors_match_one(const struct state_item *item,
+                                                const struct safetensors_tensor *tensor,
+                                                struct muster_error *err)
 {
     char wanted[256];
     char found[256];
@@ -92,10 +93,10 @@ static enum muster_status match_one(const struct state_item *item,
 }
 
 /* Of the entries of the state, of which not all are among the targets. */
-static enum muster_status name_lacking(const struct safetensors_index *index,
-                                       const struct muster_state *state,
-                                       const struct state_item *const *targets,
-                                       struct muster_error *err)
+static enum muster_status safetensors_name_lacking(const struct safetensors_index *index,
+                                                   const struct muster_state *state,
+                                                   const struct state_item *const *targets,
+                                                   struct muster_error *err)
 {
     bool *there = calloc(state->count, sizeof *there);
     size_t k = 0;
@@ -116,9 +117,10 @@ static enum muster_status name_lacking(const struct safetensors_index *index,
 }
 
 /* targets[i]: the entry of the state that the i-th tensor of the file goes to, or NULL. */
-static enum muster_status match(const struct safetensors_index *index,
-                                const struct muster_state *state, const struct state_item **targets,
-                                struct muster_error *err)
+static enum muster_status safetensors_match(const struct safetensors_index *index,
+                                            const struct muster_state *state,
+                                            const struct state_item **targets,
+                                            struct muster_error *err)
 {
     size_t found = 0;
 
@@ -129,21 +131,21 @@ static enum muster_status match(const struct safetensors_index *index,
         targets[i] = state_find(state, tensor->name);
         if (targets[i] == NULL)
             continue;
-        status = match_one(targets[i], tensor, err);
+        status = safetensors_match_one(targets[i], tensor, err);
         if (status != MUSTER_OK)
             return status;
         found++;
     }
     if (found == state->count) /* names are unique on both sides */
         return MUSTER_OK;
-    return name_lacking(index, state, targets, err);
+    return safetensors_name_lacking(index, state, targets, err);
 }
 
 /* --- reading ------------------------------------------------------------------------------- */
 
-static int read_tensors(const struct safetensors_file *file,
-                        const struct state_item *const *targets, struct checksum *sum,
-                        struct interrupt *interrupt)
+static int safetensors_read_tensors(const struct safetensors_file *file,
+                                    const struct state_item *const *targets, struct checksum *sum,
+                                    struct interrupt *interrupt)
 {
     size_t count = safetensors_index_count(file->index);
     struct reader_range *ranges = calloc(count + 1, sizeof *ranges);
@@ -174,7 +176,7 @@ static enum muster_status safetensors_restore_read_all(struct safetensors_file *
 
     if (sum != NULL) {
         checksum_update(sum, file->header, (size_t)file->header_size);
-        code = read_tensors(file, targets, sum, interrupt);
+        code = safetensors_read_tensors(file, targets, sum, interrupt);
         checksum_text(sum, found);
     }
     checksum_destroy(&sum);
@@ -183,7 +185,7 @@ static enum muster_status safetensors_restore_read_all(struct safetensors_file *
     if (code == 0 && strcmp(found, checksum) == 0)
         return MUSTER_OK;
     if (code == 0)
-        return damaged(file, found, checksum, OVERWRITTEN, err);
+        return safetensors_damaged(file, found, checksum, OVERWRITTEN, err);
     return error_set_code(err, MUSTER_E_CORRUPT, code > 0 ? code : 0,
                           "%.600s %s while it was restored; " OVERWRITTEN, file->path,
                           code > 0 ? "could not be read" : "became shorter");
@@ -207,7 +209,7 @@ static enum muster_status safetensors_restore_prepare(struct safetensors_file *f
     targets = calloc(safetensors_index_count(file->index) + 1, sizeof *targets);
     if (targets == NULL)
         return error_set(err, MUSTER_E_NOMEM, "no memory to restore %.600s", file->path);
-    status = match(file->index, state, targets, &inner);
+    status = safetensors_match(file->index, state, targets, &inner);
     if (status != MUSTER_OK) {
         free(targets);
         return error_set(err, status, "%.500s: %.500s", file->path, inner.text);
@@ -222,7 +224,8 @@ static enum muster_status restore_opened(struct safetensors_file *file, const ch
 {
     const struct state_item **targets = NULL;
     bool small = file->size <= SAFETENSORS_VERIFY_FIRST_BYTES;
-    enum muster_status status = small ? verify(file, checksum, interrupt, err) : MUSTER_OK;
+    enum muster_status status =
+        small ? safetensors_verify(file, checksum, interrupt, err) : MUSTER_OK;
 
     if (status != MUSTER_OK)
         return status;
@@ -231,7 +234,7 @@ static enum muster_status restore_opened(struct safetensors_file *file, const ch
         struct muster_error damage;
         enum muster_status whole = small || status == MUSTER_E_NOMEM
                                        ? MUSTER_OK
-                                       : verify(file, checksum, interrupt, &damage);
+                                       : safetensors_verify(file, checksum, interrupt, &damage);
 
         if (whole == MUSTER_OK)
             return status;
@@ -254,7 +257,7 @@ enum muster_status safetensors_restore(const char *path, uint64_t bytes, const c
 
     if (status != MUSTER_OK)
         return status;
-    status = check_size(&file, bytes, err);
+    status = safetensors_check_size(&file, bytes, err);
     if (status == MUSTER_OK)
         status = restore_opened(&file, checksum, state, interrupt, err);
     safetensors_file_close(&file);

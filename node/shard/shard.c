@@ -29,8 +29,8 @@ void shard_files_clear(struct shard_files *files)
 }
 
 /* files->files has room for it. */
-static bool files_add(struct shard_files *files, const char *path, uint64_t bytes,
-                      const char *checksum)
+static bool shard_files_add(struct shard_files *files, const char *path, uint64_t bytes,
+                            const char *checksum)
 {
     struct wire_file *file = &files->files[files->count];
 
@@ -43,7 +43,7 @@ static bool files_add(struct shard_files *files, const char *path, uint64_t byte
 }
 
 /* A save's caller always gets E_SAVE for a full or broken disk. */
-static enum muster_status as_save(enum muster_status status, struct muster_error *err)
+static enum muster_status shard_as_save(enum muster_status status, struct muster_error *err)
 {
     if (status != MUSTER_E_IO && status != MUSTER_E_NOT_FOUND && status != MUSTER_E_CORRUPT)
         return status;
@@ -66,8 +66,8 @@ void shard_discard(const char *round_dir, uint64_t rank, uint64_t incarnation)
 
 /* --- the default save ---------------------------------------------------------------------- */
 
-static void fill_facts(const struct shard_facts *facts, char texts[FACT_COUNT][FACT_SIZE],
-                       struct safetensors_fact ret_facts[FACT_COUNT])
+static void shard_fill_facts(const struct shard_facts *facts, char texts[FACT_COUNT][FACT_SIZE],
+                             struct safetensors_fact ret_facts[FACT_COUNT])
 {
     const struct {
         const char *key;
@@ -98,8 +98,9 @@ static void fill_facts(const struct shard_facts *facts, char texts[FACT_COUNT][F
 }
 
 /* One rank's part would be all that such a checkpoint has. */
-static enum muster_status check_splits(const struct shard_facts *facts,
-                                       const struct muster_state *state, struct muster_error *err)
+static enum muster_status shard_check_splits(const struct shard_facts *facts,
+                                             const struct muster_state *state,
+                                             struct muster_error *err)
 {
     for (size_t i = 0; facts->layout == LAYOUT_REPLICATED && i < state->count; i++) {
         const struct state_item *item = &state->items[i];
@@ -128,12 +129,12 @@ enum muster_status shard_save_state(const char *round_dir, const struct shard_fa
     uint64_t bytes;
     enum muster_status status;
 
-    status = check_splits(facts, state, err);
+    status = shard_check_splits(facts, state, err);
     if (status != MUSTER_OK)
         return status;
     dir_shard_name(facts->rank, facts->incarnation, name);
     memcpy(name + strlen(name), DIR_SHARD_SUFFIX, sizeof DIR_SHARD_SUFFIX);
-    fill_facts(facts, texts, list);
+    shard_fill_facts(facts, texts, list);
     status = fs_path(path, err, "%s/%s", round_dir, name);
     if (status == MUSTER_OK)
         status = safetensors_save(path, state, list, FACT_COUNT, watch, facts->checksum, &bytes,
@@ -142,12 +143,13 @@ enum muster_status shard_save_state(const char *round_dir, const struct shard_fa
         return status; /* nothing of ours is there */
     status = fs_sync_dir(round_dir, err);
     files.files = calloc(1, sizeof *files.files);
-    if (status == MUSTER_OK && (files.files == NULL || !files_add(&files, name, bytes, checksum)))
+    if (status == MUSTER_OK &&
+        (files.files == NULL || !shard_files_add(&files, name, bytes, checksum)))
         status = error_set(err, MUSTER_E_NOMEM, "no memory to report the shard %.600s", path);
     if (status != MUSTER_OK) {
         shard_files_clear(&files);
         unlink(path);
-        return as_save(status, err);
+        return shard_as_save(status, err);
     }
     *ret_files = files;
     return MUSTER_OK;
@@ -172,7 +174,7 @@ enum muster_status shard_dir_begin(const char *round_dir, uint64_t rank, uint64_
     return fs_path(ret_dir, err, "%s", path);
 }
 
-static bool seal_went(uint64_t bytes, void *arg)
+static bool shard_seal_went(uint64_t bytes, void *arg)
 {
     struct safetensors_watch *watch = arg;
 
@@ -180,9 +182,10 @@ static bool seal_went(uint64_t bytes, void *arg)
     return !safetensors_is_stopped(watch);
 }
 
-static enum muster_status sum_up(const char *dir, const char *name, const struct fs_list *list,
-                                 const struct fs_watcher *watcher, enum checksum_kind kind,
-                                 struct shard_files *files, struct muster_error *err)
+static enum muster_status shard_sum_up(const char *dir, const char *name,
+                                       const struct fs_list *list, const struct fs_watcher *watcher,
+                                       enum checksum_kind kind, struct shard_files *files,
+                                       struct muster_error *err)
 {
     char path[FS_PATH_MAX];
     char reported[FS_PATH_MAX];
@@ -203,7 +206,7 @@ static enum muster_status sum_up(const char *dir, const char *name, const struct
                 "with the shard's name, no control character or backslash; rename it",
                 path, FILE_PATH_MAX);
         status = checksum_file_watched(path, kind, watcher, &bytes, checksum, err);
-        if (status == MUSTER_OK && !files_add(files, reported, bytes, checksum))
+        if (status == MUSTER_OK && !shard_files_add(files, reported, bytes, checksum))
             status = error_set(err, MUSTER_E_NOMEM, "no memory to report the shard %.600s", dir);
     }
     return status;
@@ -213,7 +216,7 @@ enum muster_status shard_dir_seal(const char *round_dir, uint64_t rank, uint64_t
                                   struct safetensors_watch *watch, enum checksum_kind kind,
                                   struct shard_files *ret_files, struct muster_error *err)
 {
-    const struct fs_watcher watching = {seal_went, watch};
+    const struct fs_watcher watching = {shard_seal_went, watch};
     const struct fs_watcher *watcher = watch != NULL ? &watching : NULL;
     char dir[FS_PATH_MAX];
     char name[DIR_NAME_SIZE];
@@ -229,7 +232,7 @@ enum muster_status shard_dir_seal(const char *round_dir, uint64_t rank, uint64_t
         files.files = calloc(list.count + 1, sizeof *files.files);
         status = files.files == NULL
                      ? error_set(err, MUSTER_E_NOMEM, "no memory to report the shard %.600s", dir)
-                     : sum_up(dir, name, &list, watcher, kind, &files, err);
+                     : shard_sum_up(dir, name, &list, watcher, kind, &files, err);
     }
     if (status == MUSTER_OK)
         status = fs_sync_dir(round_dir, err);
@@ -237,7 +240,7 @@ enum muster_status shard_dir_seal(const char *round_dir, uint64_t rank, uint64_t
     if (status != MUSTER_OK) {
         shard_files_clear(&files);
         shard_discard(round_dir, rank, incarnation);
-        return as_save(status, err);
+        return shard_as_save(status, err);
     }
     *ret_files = files;
     return MUSTER_OK;

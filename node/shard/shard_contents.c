@@ -64,7 +64,7 @@ static enum muster_status contents_close(struct contents *c, enum muster_status 
 
 /* --- what there is --------------------------------------------------------------------------- */
 
-static json_t *tensor_json(const struct safetensors_tensor *tensor, bool of_rank)
+static json_t *shard_tensor_json(const struct safetensors_tensor *tensor, bool of_rank)
 {
     json_t *json = json_pack("{s:s, s:[], s:I}", "dtype", state_dtype_name(tensor->dtype), "shape",
                              "ranks", (json_int_t)1);
@@ -90,7 +90,7 @@ static json_t *tensor_json(const struct safetensors_tensor *tensor, bool of_rank
     return NULL;
 }
 
-static bool add_tensors(json_t *tensors, const struct safetensors_file *file, bool of_rank)
+static bool shard_add_tensors(json_t *tensors, const struct safetensors_file *file, bool of_rank)
 {
     bool ok = true;
 
@@ -100,14 +100,14 @@ static bool add_tensors(json_t *tensors, const struct safetensors_file *file, bo
 
         if (strcmp(tensor->name, SUMS_NAME) == 0)
             continue;
-        ok = ranks != NULL
-                 ? json_integer_set(ranks, json_integer_value(ranks) + 1) == 0
-                 : json_object_set_new(tensors, tensor->name, tensor_json(tensor, of_rank)) == 0;
+        ok = ranks != NULL ? json_integer_set(ranks, json_integer_value(ranks) + 1) == 0
+                           : json_object_set_new(tensors, tensor->name,
+                                                 shard_tensor_json(tensor, of_rank)) == 0;
     }
     return ok;
 }
 
-static bool add_file(json_t *files, const struct wire_file *file, uint64_t rank)
+static bool shard_add_file(json_t *files, const struct wire_file *file, uint64_t rank)
 {
     return json_object_set_new(files, file->path,
                                json_pack("{s:I, s:s, s:I}", "bytes", (json_int_t)file->bytes,
@@ -121,7 +121,7 @@ static enum muster_status contents_nomem(const struct contents *c, struct muster
                      c->of->checkpoint_path);
 }
 
-static enum muster_status add_shard(const struct contents *c, const struct manifest_shard *shard,
+static enum muster_status shard_add(const struct contents *c, const struct manifest_shard *shard,
                                     json_t *files, json_t *tensors, struct muster_error *err)
 {
     char path[FS_PATH_MAX];
@@ -130,13 +130,13 @@ static enum muster_status add_shard(const struct contents *c, const struct manif
     enum muster_status status = shard_kind(shard, &is_dir, err);
 
     for (size_t i = 0; i < shard->file_count && status == MUSTER_OK && ok; i++)
-        ok = add_file(files, &shard->files[i], shard->rank);
+        ok = shard_add_file(files, &shard->files[i], shard->rank);
     if (status != MUSTER_OK || is_dir || !ok)
         return ok ? status : contents_nomem(c, err);
     status = shard_reshard_open(c->of->checkpoint_path, &c->manifest, shard, path, &file, err);
     if (status != MUSTER_OK)
         return status;
-    ok = add_tensors(tensors, &file, c->of->rank >= 0);
+    ok = shard_add_tensors(tensors, &file, c->of->rank >= 0);
     safetensors_file_close(&file);
     return ok ? MUSTER_OK : contents_nomem(c, err);
 }
@@ -174,7 +174,7 @@ enum muster_status shard_contents_text(const struct shard_contents *of, char **r
     if (c.parsed == NULL)
         goto out;
     for (size_t i = 0; i < c.manifest.shard_count && status == MUSTER_OK; i++)
-        status = add_shard(&c, &c.manifest.shards[i], files, tensors, err);
+        status = shard_add(&c, &c.manifest.shards[i], files, tensors, err);
     root = status == MUSTER_OK ? contents_head(&c, files, tensors) : NULL;
     text = root != NULL ? json_sure_write(root, JSON_COMPACT) : NULL;
     if (status == MUSTER_OK && text == NULL)
@@ -193,7 +193,7 @@ out:
 
 /* --- reading --------------------------------------------------------------------------------- */
 
-static const struct wire_file *file_of(const struct contents *c, const char *name)
+static const struct wire_file *shard_file_of(const struct contents *c, const char *name)
 {
     for (size_t i = 0; i < c->manifest.shard_count; i++)
         for (size_t k = 0; k < c->manifest.shards[i].file_count; k++)
@@ -203,9 +203,9 @@ static const struct wire_file *file_of(const struct contents *c, const char *nam
 }
 
 /* An open file of the size that was saved, into memory of that size. */
-static enum muster_status read_summed(const struct safetensors_file *from,
-                                      const struct wire_file *told, void *to,
-                                      struct interrupt *interrupt, struct muster_error *err)
+static enum muster_status shard_read_summed(const struct safetensors_file *from,
+                                            const struct wire_file *told, void *to,
+                                            struct interrupt *interrupt, struct muster_error *err)
 {
     const struct reader_range all = {.size = told->bytes, .to = to};
     struct checksum *sum = checksum_create(checksum_kind_of(told->checksum));
@@ -231,8 +231,8 @@ static enum muster_status read_summed(const struct safetensors_file *from,
                      from->path, found, told->checksum);
 }
 
-static enum muster_status read_file(const struct contents *c, const struct wire_file *told,
-                                    const struct state_item *item, struct muster_error *err)
+static enum muster_status shard_read_file(const struct contents *c, const struct wire_file *told,
+                                          const struct state_item *item, struct muster_error *err)
 {
     char path[FS_PATH_MAX];
     struct safetensors_file file;
@@ -252,13 +252,13 @@ static enum muster_status read_file(const struct contents *c, const struct wire_
                            "%.600s has %" PRIu64 " bytes, %" PRIu64 " were saved: it was %s", path,
                            file.size, told->bytes, file.size < told->bytes ? "cut" : "added to");
     else
-        status = read_summed(&file, told, item->data, c->of->interrupt, err);
+        status = shard_read_summed(&file, told, item->data, c->of->interrupt, err);
     safetensors_file_close(&file);
     return status;
 }
 
-static enum muster_status no_tensor(const struct contents *c, const char *name, const char *why,
-                                    struct muster_error *err)
+static enum muster_status shard_no_tensor(const struct contents *c, const char *name,
+                                          const char *why, struct muster_error *err)
 {
     return error_set(err, MUSTER_E_NOT_FOUND,
                      "there is no tensor or file \"%s\" in the checkpoint %.500s%s; "
@@ -266,8 +266,9 @@ static enum muster_status no_tensor(const struct contents *c, const char *name, 
                      name, c->of->checkpoint_path, why);
 }
 
-static enum muster_status read_tensors(const struct contents *c, const struct muster_state *state,
-                                       struct muster_error *err)
+static enum muster_status shard_read_tensors(const struct contents *c,
+                                             const struct muster_state *state,
+                                             struct muster_error *err)
 {
     const struct shard_restore request = {.checkpoint_path = c->of->checkpoint_path,
                                           .wholes = true,
@@ -281,26 +282,27 @@ static enum muster_status read_tensors(const struct contents *c, const struct mu
     for (size_t i = 0; i < c->manifest.shard_count && status == MUSTER_OK; i++) {
         status = shard_kind(&c->manifest.shards[i], &is_dir, err);
         if (status == MUSTER_OK && is_dir)
-            return no_tensor(c, state->items[0].name, ", which the job's own save_fn wrote", err);
+            return shard_no_tensor(c, state->items[0].name, ", which the job's own save_fn wrote",
+                                   err);
     }
     return status == MUSTER_OK ? shard_reshard(&request, &c->manifest, err) : status;
 }
 
-static enum muster_status read_all(const struct contents *c, const struct muster_state *state,
-                                   struct muster_state *tensors, struct muster_error *err)
+static enum muster_status shard_read_all(const struct contents *c, const struct muster_state *state,
+                                         struct muster_state *tensors, struct muster_error *err)
 {
     enum muster_status status = MUSTER_OK;
 
     for (size_t i = 0; i < state->count && status == MUSTER_OK; i++)
-        if (file_of(c, state->items[i].name) == NULL)
+        if (shard_file_of(c, state->items[i].name) == NULL)
             status = state_add(tensors, &state->items[i], err);
     if (status == MUSTER_OK && tensors->count > 0)
-        status = read_tensors(c, tensors, err);
+        status = shard_read_tensors(c, tensors, err);
     for (size_t i = 0; i < state->count && status == MUSTER_OK; i++) {
-        const struct wire_file *file = file_of(c, state->items[i].name);
+        const struct wire_file *file = shard_file_of(c, state->items[i].name);
 
         if (file != NULL)
-            status = read_file(c, file, &state->items[i], err);
+            status = shard_read_file(c, file, &state->items[i], err);
     }
     return status;
 }
@@ -316,7 +318,7 @@ enum muster_status shard_contents_read(const struct shard_contents *of,
         return status;
     status = state_create(&tensors, err);
     if (status == MUSTER_OK)
-        status = safetensors_told(read_all(&c, state, tensors, err), of->interrupt,
+        status = safetensors_told(shard_read_all(&c, state, tensors, err), of->interrupt,
                                   of->checkpoint_path, err);
     state_destroy(&tensors);
     return contents_close(&c, status, err);

@@ -39,7 +39,8 @@ struct reshard {
 
 /* --- one shard's file ------------------------------------------------------------------------ */
 
-static bool fact_is(const struct safetensors_file *file, const char *key, const char *wanted)
+static bool reshard_fact_is(const struct safetensors_file *file, const char *key,
+                            const char *wanted)
 {
     const char *found = safetensors_index_fact(file->index, key);
 
@@ -47,9 +48,10 @@ static bool fact_is(const struct safetensors_file *file, const char *key, const 
 }
 
 /* The facts that the shard itself tells, against the manifest. */
-static enum muster_status check_facts(const struct safetensors_file *file,
-                                      const struct manifest *manifest,
-                                      const struct manifest_shard *shard, struct muster_error *err)
+static enum muster_status reshard_check_facts(const struct safetensors_file *file,
+                                              const struct manifest *manifest,
+                                              const struct manifest_shard *shard,
+                                              struct muster_error *err)
 {
     const struct {
         const char *key;
@@ -59,14 +61,14 @@ static enum muster_status check_facts(const struct safetensors_file *file,
                 {"step", (uint64_t)manifest->step},
                 {"rank", shard->rank}};
     char text[24];
-    bool same = fact_is(file, "job", manifest->job);
+    bool same = reshard_fact_is(file, "job", manifest->job);
 
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         snprintf(text, sizeof text, "%" PRIu64, rows[i].number);
-        same &= fact_is(file, rows[i].key, text);
+        same &= reshard_fact_is(file, rows[i].key, text);
     }
     snprintf(text, sizeof text, "%016" PRIx64, shard->incarnation);
-    if (same && fact_is(file, "incarnation", text))
+    if (same && reshard_fact_is(file, "incarnation", text))
         return MUSTER_OK;
     return error_set(err, MUSTER_E_CORRUPT,
                      "%.600s is not the shard that the manifest means: another job, round, step or "
@@ -74,10 +76,10 @@ static enum muster_status check_facts(const struct safetensors_file *file,
                      file->path);
 }
 
-static enum muster_status read_shard_header(const struct manifest *manifest,
-                                            struct safetensors_file *file,
-                                            const struct manifest_shard *shard,
-                                            struct muster_error *err)
+static enum muster_status reshard_read_shard_header(const struct manifest *manifest,
+                                                    struct safetensors_file *file,
+                                                    const struct manifest_shard *shard,
+                                                    struct muster_error *err)
 {
     uint64_t bytes = shard->files[0].bytes;
     enum muster_status status;
@@ -90,7 +92,7 @@ static enum muster_status read_shard_header(const struct manifest *manifest,
     if (status == MUSTER_OK)
         status = safetensors_file_read_sums(file, err);
     if (status == MUSTER_OK)
-        status = check_facts(file, manifest, shard, err);
+        status = reshard_check_facts(file, manifest, shard, err);
     if (status != MUSTER_OK)
         return status;
     if (file->table == NULL || file->piece_bytes > PIECE_MAX)
@@ -120,7 +122,7 @@ enum muster_status shard_reshard_open(const char *checkpoint_path, const struct 
         status = shard_damage(safetensors_file_open(path, ret_file, err), err);
     if (status != MUSTER_OK)
         return status;
-    status = read_shard_header(manifest, ret_file, shard, err);
+    status = reshard_read_shard_header(manifest, ret_file, shard, err);
     if (status != MUSTER_OK)
         safetensors_file_close(ret_file);
     return status;
@@ -128,8 +130,8 @@ enum muster_status shard_reshard_open(const char *checkpoint_path, const struct 
 
 /* --- does it fit? ---------------------------------------------------------------------------- */
 
-static enum muster_status unfit(const struct safetensors_file *file, const char *name,
-                                const char *what, struct muster_error *err)
+static enum muster_status reshard_unfit(const struct safetensors_file *file, const char *name,
+                                        const char *what, struct muster_error *err)
 {
     return error_set(err, MUSTER_E_RESTORE,
                      "%.500s: tensor \"%s\" %s; nothing was restored; register it as it was saved, "
@@ -137,23 +139,23 @@ static enum muster_status unfit(const struct safetensors_file *file, const char 
                      file->path, name, what);
 }
 
-static enum muster_status check_shape(const struct safetensors_file *file,
-                                      const struct state_item *item,
-                                      const struct safetensors_tensor *tensor,
-                                      struct muster_error *err)
+static enum muster_status reshard_check_shape(const struct safetensors_file *file,
+                                              const struct state_item *item,
+                                              const struct safetensors_tensor *tensor,
+                                              struct muster_error *err)
 {
     bool same = item->dtype == tensor->dtype && item->dim_count == tensor->dim_count;
     char wanted[128], found[128], text[320];
 
     if (item->split.is != tensor->split.is)
-        return unfit(file, item->name,
-                     item->split.is ? "is split in this program and not in the file"
-                                    : "is split in the file and not in this program",
-                     err);
+        return reshard_unfit(file, item->name,
+                             item->split.is ? "is split in this program and not in the file"
+                                            : "is split in the file and not in this program",
+                             err);
     if (item->split.is && (item->split.axis != tensor->split.axis ||
                            item->split.global_count != tensor->split.global_count))
-        return unfit(file, item->name, "is split along another axis, or of another length, there",
-                     err);
+        return reshard_unfit(file, item->name,
+                             "is split along another axis, or of another length, there", err);
     for (size_t i = 0; same && i < item->dim_count; i++)
         same = item->shape[i] == tensor->shape[i] || (item->split.is && i == item->split.axis);
     if (same)
@@ -161,7 +163,7 @@ static enum muster_status check_shape(const struct safetensors_file *file,
     state_shape_text(item->dtype, item->shape, item->dim_count, wanted, sizeof wanted);
     state_shape_text(tensor->dtype, tensor->shape, tensor->dim_count, found, sizeof found);
     snprintf(text, sizeof text, "is %s in the file and %s in this program", found, wanted);
-    return unfit(file, item->name, text, err);
+    return reshard_unfit(file, item->name, text, err);
 }
 
 /* The part of the tensor that this rank wants, along the axis. False: nothing. */
@@ -176,9 +178,10 @@ static bool shard_reshard_overlap(const struct state_item *item,
     return ret_part->begin < ret_part->end;
 }
 
-static enum muster_status note_part(struct wanted *wanted, const struct safetensors_file *file,
-                                    const struct safetensors_tensor *tensor, uint64_t rank,
-                                    struct muster_error *err)
+static enum muster_status reshard_note_part(struct wanted *wanted,
+                                            const struct safetensors_file *file,
+                                            const struct safetensors_tensor *tensor, uint64_t rank,
+                                            struct muster_error *err)
 {
     struct part part = {.rank = rank}, *parts;
 
@@ -198,21 +201,23 @@ static enum muster_status note_part(struct wanted *wanted, const struct safetens
     return MUSTER_OK;
 }
 
-static uint64_t sums_of(const struct safetensors_file *file,
-                        const struct safetensors_tensor *tensor)
+static uint64_t reshard_sums_of(const struct safetensors_file *file,
+                                const struct safetensors_tensor *tensor)
 {
     return sums_count(tensor->end - tensor->begin, file->piece_bytes);
 }
 
 /* place: of its first sum in the table. */
-static enum muster_status note_whole(struct wanted *wanted, const struct safetensors_file *file,
-                                     const struct safetensors_tensor *tensor, uint64_t place,
-                                     uint64_t rank, struct muster_error *err)
+static enum muster_status reshard_note_whole(struct wanted *wanted,
+                                             const struct safetensors_file *file,
+                                             const struct safetensors_tensor *tensor,
+                                             uint64_t place, uint64_t rank,
+                                             struct muster_error *err)
 {
     unsigned char sum[CHECKSUM_RAW_BYTES];
 
     checksum_raw(file->table + place * CHECKSUM_RAW_BYTES,
-                 (size_t)sums_of(file, tensor) * CHECKSUM_RAW_BYTES, sum);
+                 (size_t)reshard_sums_of(file, tensor) * CHECKSUM_RAW_BYTES, sum);
     if (!wanted->found) {
         wanted->found = true;
         wanted->rank = rank;
@@ -259,7 +264,7 @@ static void shard_reshard_take_whole(const struct reshard *r, struct wanted *wan
 }
 
 /* A reader is no rank: it says whose it reads. */
-static bool is_anothers(const struct reshard *r, const struct wanted *wanted, uint64_t rank)
+static bool reshard_is_anothers(const struct reshard *r, const struct wanted *wanted, uint64_t rank)
 {
     return wanted->item->own && !r->request->wholes && rank != r->request->rank;
 }
@@ -276,14 +281,15 @@ static enum muster_status shard_reshard_look_at(struct reshard *r,
         struct wanted *wanted = shard_reshard_wanted_of(r, tensor->name);
 
         place = next;
-        next += sums_of(file, tensor);
-        if (wanted == NULL || wanted->item == NULL || is_anothers(r, wanted, rank))
+        next += reshard_sums_of(file, tensor);
+        if (wanted == NULL || wanted->item == NULL || reshard_is_anothers(r, wanted, rank))
             continue;
         shard_reshard_take_whole(r, wanted, tensor);
-        status = check_shape(file, wanted->item, tensor, err);
+        status = reshard_check_shape(file, wanted->item, tensor, err);
         if (status == MUSTER_OK)
-            status = wanted->item->split.is ? note_part(wanted, file, tensor, rank, err)
-                                            : note_whole(wanted, file, tensor, place, rank, err);
+            status = wanted->item->split.is
+                         ? reshard_note_part(wanted, file, tensor, rank, err)
+                         : reshard_note_whole(wanted, file, tensor, place, rank, err);
     }
     if (file->piece_bytes > r->buffer_bytes)
         r->buffer_bytes = file->piece_bytes;
@@ -291,7 +297,7 @@ static enum muster_status shard_reshard_look_at(struct reshard *r,
 }
 
 /* Is everything that is wanted in some shard? Parts do not overlap, so lengths can be added up. */
-static enum muster_status check_complete(const struct reshard *r, struct muster_error *err)
+static enum muster_status reshard_check_complete(const struct reshard *r, struct muster_error *err)
 {
     for (size_t i = 0; i < r->count; i++) {
         const struct wanted *wanted = &r->wanted[i];
@@ -322,8 +328,8 @@ struct rows {
     uint64_t from, to, bytes; /* of what is copied, in each row of the file and of the state */
 };
 
-static struct rows rows_of(const struct state_item *item, const struct safetensors_tensor *tensor,
-                           const struct part *part)
+static struct rows reshard_rows_of(const struct state_item *item,
+                                   const struct safetensors_tensor *tensor, const struct part *part)
 {
     size_t axis = item->split.axis;
     struct rows rows = {.outer = 1, .slice = state_dtype_size(item->dtype)};
@@ -342,8 +348,8 @@ static struct rows rows_of(const struct state_item *item, const struct safetenso
 
 /* The part of bytes [at, at + size) of the tensor that the state wants; with piece NULL only
  * whether any. */
-static bool copy_piece(const struct rows *rows, const char *piece, uint64_t at, uint64_t size,
-                       char *to)
+static bool reshard_copy_piece(const struct rows *rows, const char *piece, uint64_t at,
+                               uint64_t size, char *to)
 {
     bool any = false;
 
@@ -366,8 +372,9 @@ static bool copy_piece(const struct rows *rows, const char *piece, uint64_t at, 
     return any;
 }
 
-static enum muster_status piece_failed(const struct safetensors_file *file, const char *name,
-                                       uint64_t at, int code, struct muster_error *err)
+static enum muster_status reshard_piece_failed(const struct safetensors_file *file,
+                                               const char *name, uint64_t at, int code,
+                                               struct muster_error *err)
 {
     if (code > 0)
         return error_set_code(err, MUSTER_E_CORRUPT, code,
@@ -378,10 +385,12 @@ static enum muster_status piece_failed(const struct safetensors_file *file, cons
                      file->path, name, (unsigned long long)at);
 }
 
-static enum muster_status read_tensor(const struct reshard *r, const struct safetensors_file *file,
-                                      const struct safetensors_tensor *tensor, uint64_t place,
-                                      const struct rows *rows, const struct state_item *item,
-                                      struct muster_error *err)
+static enum muster_status reshard_read_tensor(const struct reshard *r,
+                                              const struct safetensors_file *file,
+                                              const struct safetensors_tensor *tensor,
+                                              uint64_t place, const struct rows *rows,
+                                              const struct state_item *item,
+                                              struct muster_error *err)
 {
     uint64_t size = tensor->end - tensor->begin;
 
@@ -389,21 +398,22 @@ static enum muster_status read_tensor(const struct reshard *r, const struct safe
         uint64_t n = size - at < file->piece_bytes ? size - at : file->piece_bytes;
         int code;
 
-        if (!copy_piece(rows, NULL, at, n, NULL))
+        if (!reshard_copy_piece(rows, NULL, at, n, NULL))
             continue;
         code = interrupt_look(r->request->interrupt)
                    ? ECANCELED
                    : fs_pread_all(file->fd, r->buffer, (size_t)n,
                                   file->header_size + tensor->begin + at);
         if (code != 0 || !sums_piece_is_whole(file->table, place, r->buffer, (size_t)n))
-            return piece_failed(file, tensor->name, at, code, err);
-        copy_piece(rows, r->buffer, at, n, item->data);
+            return reshard_piece_failed(file, tensor->name, at, code, err);
+        reshard_copy_piece(rows, r->buffer, at, n, item->data);
     }
     return MUSTER_OK;
 }
 
-static enum muster_status read_from(const struct reshard *r, const struct safetensors_file *file,
-                                    uint64_t rank, struct muster_error *err)
+static enum muster_status reshard_read_from(const struct reshard *r,
+                                            const struct safetensors_file *file, uint64_t rank,
+                                            struct muster_error *err)
 {
     enum muster_status status = MUSTER_OK;
     uint64_t place = 0, next = 0;
@@ -416,21 +426,21 @@ static enum muster_status read_from(const struct reshard *r, const struct safete
         struct part part;
 
         place = next;
-        next += sums_of(file, tensor);
+        next += reshard_sums_of(file, tensor);
         if (wanted == NULL || bytes == 0 || (!wanted->item->split.is && wanted->rank != rank))
             continue;
         if (wanted->item->split.is && !shard_reshard_overlap(wanted->item, tensor, &part))
             continue;
         if (wanted->item->split.is)
-            rows = rows_of(wanted->item, tensor, &part);
-        status = read_tensor(r, file, tensor, place, &rows, wanted->item, err);
+            rows = reshard_rows_of(wanted->item, tensor, &part);
+        status = reshard_read_tensor(r, file, tensor, place, &rows, wanted->item, err);
     }
     return status;
 }
 
 /* --- all of them ----------------------------------------------------------------------------- */
 
-static bool is_needed(const struct reshard *r, uint64_t rank)
+static bool reshard_is_needed(const struct reshard *r, uint64_t rank)
 {
     for (size_t i = 0; i < r->count; i++) {
         if (!r->wanted[i].item->split.is && r->wanted[i].rank == rank)
@@ -444,8 +454,10 @@ static bool is_needed(const struct reshard *r, uint64_t rank)
 
 /* Its table of checksums can be forged. A signature covers the whole file, so that is read before
  * any part of it is used. */
-static enum muster_status check_signed(const struct reshard *r, const struct safetensors_file *file,
-                                       const struct wire_file *told, struct muster_error *err)
+static enum muster_status reshard_check_signed(const struct reshard *r,
+                                               const struct safetensors_file *file,
+                                               const struct wire_file *told,
+                                               struct muster_error *err)
 {
     const struct fs_watcher watcher = {interrupt_went, r->request->interrupt};
     char found[MANIFEST_CHECKSUM_SIZE];
@@ -465,7 +477,8 @@ static enum muster_status check_signed(const struct reshard *r, const struct saf
 }
 
 /* Headers of thousands of files are long work, too. */
-static enum muster_status look_between_shards(const struct reshard *r, struct muster_error *err)
+static enum muster_status reshard_look_between_shards(const struct reshard *r,
+                                                      struct muster_error *err)
 {
     return !interrupt_look(r->request->interrupt)
                ? MUSTER_OK
@@ -474,7 +487,7 @@ static enum muster_status look_between_shards(const struct reshard *r, struct mu
                                 r->request->checkpoint_path);
 }
 
-static enum muster_status each_shard(struct reshard *r, bool read, struct muster_error *err)
+static enum muster_status reshard_each_shard(struct reshard *r, bool read, struct muster_error *err)
 {
     enum muster_status status = MUSTER_OK;
 
@@ -483,23 +496,23 @@ static enum muster_status each_shard(struct reshard *r, bool read, struct muster
         char path[FS_PATH_MAX];
         struct safetensors_file file;
 
-        status = look_between_shards(r, err);
-        if (status != MUSTER_OK || (read && !is_needed(r, shard->rank)))
+        status = reshard_look_between_shards(r, err);
+        if (status != MUSTER_OK || (read && !reshard_is_needed(r, shard->rank)))
             continue;
         status =
             shard_reshard_open(r->request->checkpoint_path, r->manifest, shard, path, &file, err);
         if (status != MUSTER_OK)
             break;
-        status = read ? check_signed(r, &file, &shard->files[0], err)
+        status = read ? reshard_check_signed(r, &file, &shard->files[0], err)
                       : shard_reshard_look_at(r, &file, shard->rank, err);
         if (read && status == MUSTER_OK)
-            status = read_from(r, &file, shard->rank, err);
+            status = reshard_read_from(r, &file, shard->rank, err);
         safetensors_file_close(&file);
     }
     return status;
 }
 
-static enum muster_status make_wanted(struct reshard *r, struct muster_error *err)
+static enum muster_status reshard_make_wanted(struct reshard *r, struct muster_error *err)
 {
     r->count = r->request->state->count;
     r->wanted = calloc(r->count + 1, sizeof *r->wanted);
@@ -513,19 +526,19 @@ static enum muster_status make_wanted(struct reshard *r, struct muster_error *er
 
 static enum muster_status reshard(struct reshard *r, struct muster_error *err)
 {
-    enum muster_status status = make_wanted(r, err);
+    enum muster_status status = reshard_make_wanted(r, err);
 
     if (status == MUSTER_OK)
-        status = each_shard(r, false, err);
+        status = reshard_each_shard(r, false, err);
     if (status == MUSTER_OK)
-        status = check_complete(r, err);
+        status = reshard_check_complete(r, err);
     if (status != MUSTER_OK)
         return status;
     r->buffer = malloc((size_t)r->buffer_bytes + 1);
     if (r->buffer == NULL)
         return error_set(err, MUSTER_E_NOMEM, "no memory to restore %.600s",
                          r->request->checkpoint_path);
-    return each_shard(r, true, err);
+    return reshard_each_shard(r, true, err);
 }
 
 enum muster_status shard_reshard(const struct shard_restore *request,

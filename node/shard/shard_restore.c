@@ -86,9 +86,10 @@ static enum muster_status shard_restore_verify_file(const char *checkpoint_path,
     return MUSTER_OK;
 }
 
-static enum muster_status verify_files(const char *checkpoint_path,
-                                       const struct manifest_shard *shard,
-                                       struct interrupt *interrupt, struct muster_error *err)
+static enum muster_status shard_restore_verify_files(const char *checkpoint_path,
+                                                     const struct manifest_shard *shard,
+                                                     struct interrupt *interrupt,
+                                                     struct muster_error *err)
 {
     enum muster_status status = MUSTER_OK;
 
@@ -100,7 +101,7 @@ static enum muster_status verify_files(const char *checkpoint_path,
 enum muster_status shard_verify(const char *checkpoint_path, const struct manifest_shard *shard,
                                 struct muster_error *err)
 {
-    return verify_files(checkpoint_path, shard, NULL, err);
+    return shard_restore_verify_files(checkpoint_path, shard, NULL, err);
 }
 
 enum muster_status shard_manifest_signed(const char *checkpoint_path, const char *signer,
@@ -163,8 +164,8 @@ static enum muster_status shard_restore_check_request(const struct shard_restore
 }
 
 /* NULL: it has none. Of one that other ranks saved, the first. */
-static const struct manifest_shard *own_shard(const struct shard_restore *request,
-                                              const struct manifest *manifest)
+static const struct manifest_shard *shard_restore_own_shard(const struct shard_restore *request,
+                                                            const struct manifest *manifest)
 {
     return manifest->layout == LAYOUT_REPLICATED || manifest->world_size != request->world_size
                ? &manifest->shards[0]
@@ -197,8 +198,8 @@ enum muster_status shard_kind(const struct manifest_shard *shard, bool *ret_is_d
     return MUSTER_OK;
 }
 
-static enum muster_status refuse_kind(const struct shard_restore *request, bool is_dir,
-                                      struct muster_error *err)
+static enum muster_status shard_restore_refuse_kind(const struct shard_restore *request,
+                                                    bool is_dir, struct muster_error *err)
 {
     return error_set(err, MUSTER_E_RESTORE,
                      "the checkpoint %.600s was written %s; restore it the same way",
@@ -226,13 +227,14 @@ static enum muster_status restore_state(const struct shard_restore *request,
 }
 
 /* The directory that save_fn wrote, with all its files as they were saved. */
-static enum muster_status verify_dir(const struct shard_restore *request,
-                                     const struct manifest_shard *shard, char ret_path[FS_PATH_MAX],
-                                     struct muster_error *err)
+static enum muster_status shard_restore_verify_dir(const struct shard_restore *request,
+                                                   const struct manifest_shard *shard,
+                                                   char ret_path[FS_PATH_MAX],
+                                                   struct muster_error *err)
 {
     char name[DIR_NAME_SIZE];
     enum muster_status status =
-        verify_files(request->checkpoint_path, shard, request->interrupt, err);
+        shard_restore_verify_files(request->checkpoint_path, shard, request->interrupt, err);
 
     dir_shard_name(shard->rank, shard->incarnation, name);
     if (status == MUSTER_OK)
@@ -262,16 +264,17 @@ static enum muster_status shard_restore_show(const struct shard_restore *request
                           code, dir != NULL ? dir : request->checkpoint_path);
 }
 
-static enum muster_status find_dir(const struct shard_restore *request,
-                                   const struct manifest_shard *shard, char ret_path[FS_PATH_MAX],
-                                   struct muster_error *err)
+static enum muster_status shard_restore_find_dir(const struct shard_restore *request,
+                                                 const struct manifest_shard *shard,
+                                                 char ret_path[FS_PATH_MAX],
+                                                 struct muster_error *err)
 {
     bool is_dir = false;
     enum muster_status status = shard_kind(shard, &is_dir, err);
 
     if (status == MUSTER_OK && !is_dir)
-        return refuse_kind(request, is_dir, err);
-    return status == MUSTER_OK ? verify_dir(request, shard, ret_path, err) : status;
+        return shard_restore_refuse_kind(request, is_dir, err);
+    return status == MUSTER_OK ? shard_restore_verify_dir(request, shard, ret_path, err) : status;
 }
 
 static enum muster_status restore_by_fn(const struct shard_restore *request,
@@ -280,7 +283,7 @@ static enum muster_status restore_by_fn(const struct shard_restore *request,
                                         struct muster_error *err)
 {
     char path[FS_PATH_MAX];
-    enum muster_status status = verify_dir(request, shard, path, err);
+    enum muster_status status = shard_restore_verify_dir(request, shard, path, err);
 
     return status == MUSTER_OK ? shard_restore_show(request, manifest, path, err) : status;
 }
@@ -300,17 +303,18 @@ static enum muster_status restore_all_by_fn(const struct shard_restore *request,
 
         if (shard == own || i % request->world_size != request->rank)
             continue;
-        status = find_dir(request, shard, path, err);
+        status = shard_restore_find_dir(request, shard, path, err);
     }
     if (status == MUSTER_OK && own != NULL)
-        status = find_dir(request, own, path, err);
+        status = shard_restore_find_dir(request, own, path, err);
     return status == MUSTER_OK
                ? shard_restore_show(request, manifest, own != NULL ? path : NULL, err)
                : status;
 }
 
 /* Of all shards alike, so one is looked at. */
-static void find_left(const struct shard_restore *request, const struct manifest_shard *shard)
+static void shard_restore_find_left(const struct shard_restore *request,
+                                    const struct manifest_shard *shard)
 {
     char path[FS_PATH_MAX];
 
@@ -324,10 +328,10 @@ static void find_left(const struct shard_restore *request, const struct manifest
 
 /* Why it does not fit is told by tensor; that the numbers differ is what its reader has to know
  * first. */
-static enum muster_status by_another_number(enum muster_status status,
-                                            const struct shard_restore *request,
-                                            const struct manifest *manifest,
-                                            struct muster_error *err)
+static enum muster_status shard_restore_by_another_number(enum muster_status status,
+                                                          const struct shard_restore *request,
+                                                          const struct manifest *manifest,
+                                                          struct muster_error *err)
 {
     struct muster_error why;
 
@@ -342,7 +346,7 @@ static enum muster_status by_another_number(enum muster_status status,
 static enum muster_status restore_shard(const struct shard_restore *request,
                                         const struct manifest *manifest, struct muster_error *err)
 {
-    const struct manifest_shard *shard = own_shard(request, manifest);
+    const struct manifest_shard *shard = shard_restore_own_shard(request, manifest);
     bool is_dir = false;
     enum muster_status status;
 
@@ -350,7 +354,8 @@ static enum muster_status restore_shard(const struct shard_restore *request,
         request->restore_fn != NULL)
         return restore_all_by_fn(request, manifest, err);
     if (manifest->layout == LAYOUT_SHARDED && manifest->world_size != request->world_size)
-        return by_another_number(shard_reshard(request, manifest, err), request, manifest, err);
+        return shard_restore_by_another_number(shard_reshard(request, manifest, err), request,
+                                               manifest, err);
     if (shard == NULL)
         return error_set(err, MUSTER_E_RESTORE,
                          "the checkpoint %.600s has no shard of rank %" PRIu64,
@@ -359,7 +364,7 @@ static enum muster_status restore_shard(const struct shard_restore *request,
     if (status != MUSTER_OK)
         return status;
     if (is_dir != (request->restore_fn != NULL))
-        return refuse_kind(request, is_dir, err);
+        return shard_restore_refuse_kind(request, is_dir, err);
     return is_dir ? restore_by_fn(request, manifest, shard, err)
                   : restore_state(request, manifest, shard, err);
 }
@@ -383,7 +388,7 @@ enum muster_status shard_restore(const struct shard_restore *request,
         status = safetensors_told(restore_shard(request, manifest, err), request->interrupt,
                                   request->checkpoint_path, err);
     if (status == MUSTER_OK)
-        find_left(request, own_shard(request, manifest));
+        shard_restore_find_left(request, shard_restore_own_shard(request, manifest));
     if (status == MUSTER_OK && ret_manifest != NULL)
         *ret_manifest = manifest;
     else

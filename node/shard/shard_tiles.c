@@ -24,7 +24,7 @@ struct tiles {
     size_t count, capacity;
 };
 
-static bool is_split(const struct muster_state *state)
+static bool tiles_is_split(const struct muster_state *state)
 {
     for (size_t i = 0; i < state->count; i++)
         if (state->items[i].split.is)
@@ -35,7 +35,7 @@ static bool is_split(const struct muster_state *state)
 /* --- the shards ------------------------------------------------------------------------------ */
 
 /* False: the name is of something else. */
-static bool read_name(const char *found, uint64_t *ret_rank, uint64_t *ret_incarnation)
+static bool tiles_read_name(const char *found, uint64_t *ret_rank, uint64_t *ret_incarnation)
 {
     static const char prefix[] = "shard-";
     char name[DIR_NAME_SIZE + sizeof DIR_SHARD_SUFFIX], *end;
@@ -53,7 +53,8 @@ static bool read_name(const char *found, uint64_t *ret_rank, uint64_t *ret_incar
 
 /* The incarnation that wrote each rank's shard. False: some rank's is not there, or there are two.
  */
-static bool find_shards(const char *round_dir, uint64_t world_size, uint64_t *ret_incarnations)
+static bool tiles_find_shards(const char *round_dir, uint64_t world_size,
+                              uint64_t *ret_incarnations)
 {
     DIR *dir = fs_opendir(round_dir);
     const struct dirent *entry;
@@ -63,7 +64,7 @@ static bool find_shards(const char *round_dir, uint64_t world_size, uint64_t *re
     while (dir != NULL && (entry = fs_readdir(dir)) != NULL) {
         uint64_t rank, incarnation;
 
-        if (!read_name(entry->d_name, &rank, &incarnation) || rank >= world_size)
+        if (!tiles_read_name(entry->d_name, &rank, &incarnation) || rank >= world_size)
             continue;
         twice |= ret_incarnations[rank] != 0; /* which of the two counts is not known here */
         ret_incarnations[rank] = incarnation;
@@ -138,8 +139,8 @@ static int shard_tiles_by_place(const void *a, const void *b)
     "; the checkpoint is not committed: give each rank the range of muster_split_range, or " \
     "ranges that make the tensor whole"
 
-static enum muster_status hole(const struct tile *behind, int64_t from, int64_t to,
-                               struct muster_error *err)
+static enum muster_status tiles_hole(const struct tile *behind, int64_t from, int64_t to,
+                                     struct muster_error *err)
 {
     return error_set(err, MUSTER_E_SAVE,
                      "tensor \"%s\": slices %" PRId64 " to %" PRId64 " of %" PRId64
@@ -162,8 +163,8 @@ static enum muster_status shard_tiles_overlap(const struct tile *one, const stru
 }
 
 /* The tiles of one tensor, by their place. */
-static enum muster_status check_tensor(const struct tile *tiles, size_t count,
-                                       struct muster_error *err)
+static enum muster_status tiles_check_tensor(const struct tile *tiles, size_t count,
+                                             struct muster_error *err)
 {
     const struct tile *last = &tiles[count - 1];
 
@@ -177,19 +178,19 @@ static enum muster_status check_tensor(const struct tile *tiles, size_t count,
                              tiles->name, tiles->rank, tiles->split.global_count, tiles->split.axis,
                              tiles[i].rank, tiles[i].split.global_count, tiles[i].split.axis);
     if (tiles->split.begin > 0)
-        return hole(tiles, 0, tiles->split.begin, err);
+        return tiles_hole(tiles, 0, tiles->split.begin, err);
     for (size_t i = 1; i < count; i++) {
         if (tiles[i].split.begin < tiles[i - 1].end)
             return shard_tiles_overlap(&tiles[i - 1], &tiles[i], err);
         if (tiles[i].split.begin > tiles[i - 1].end)
-            return hole(&tiles[i], tiles[i - 1].end, tiles[i].split.begin, err);
+            return tiles_hole(&tiles[i], tiles[i - 1].end, tiles[i].split.begin, err);
     }
     return last->end < last->split.global_count
-               ? hole(last, last->end, last->split.global_count, err)
+               ? tiles_hole(last, last->end, last->split.global_count, err)
                : MUSTER_OK;
 }
 
-static enum muster_status check_all(struct tiles *tiles, struct muster_error *err)
+static enum muster_status tiles_check_all(struct tiles *tiles, struct muster_error *err)
 {
     enum muster_status status = MUSTER_OK;
 
@@ -198,7 +199,7 @@ static enum muster_status check_all(struct tiles *tiles, struct muster_error *er
         to = from + 1;
         while (to < tiles->count && strcmp(tiles->items[to].name, tiles->items[from].name) == 0)
             to++;
-        status = check_tensor(&tiles->items[from], to - from, err);
+        status = tiles_check_tensor(&tiles->items[from], to - from, err);
     }
     return status;
 }
@@ -212,10 +213,10 @@ enum muster_status shard_tiles_check(const char *round_dir, uint64_t world_size,
     bool all, stopped = false;
     enum muster_status status = MUSTER_OK;
 
-    if (!is_split(state))
+    if (!tiles_is_split(state))
         return MUSTER_OK;
     incarnations = calloc(world_size, sizeof *incarnations);
-    all = incarnations != NULL && find_shards(round_dir, world_size, incarnations);
+    all = incarnations != NULL && tiles_find_shards(round_dir, world_size, incarnations);
     arena_init(&tiles.arena, 0);
     for (uint64_t rank = 0; all && rank < world_size && !stopped; rank++) {
         all = shard_tiles_take_shard(&tiles, round_dir, rank, incarnations[rank]);
@@ -225,7 +226,7 @@ enum muster_status shard_tiles_check(const char *round_dir, uint64_t world_size,
         status = error_set_code(err, MUSTER_E_SAVE, ECANCELED, "the save in %.600s was broken off",
                                 round_dir);
     else if (all)
-        status = check_all(&tiles, err);
+        status = tiles_check_all(&tiles, err);
     arena_free(&tiles.arena);
     free(tiles.items);
     free(incarnations);

@@ -20,7 +20,7 @@
 #define LANE_BYTES_MIN ((uint64_t)16 << 20) /* a thread's start is worth it */
 #define ALIGNMENT 64 /* of each entry, as an allocator of its own would give it */
 
-static uint64_t room_of(const struct state_item *item)
+static uint64_t snapshot_room_of(const struct state_item *item)
 {
     return (item->size_bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
 }
@@ -37,7 +37,7 @@ static bool snapshot_make_room(struct snapshot *snapshot, const struct muster_st
     uint64_t bytes = ALIGNMENT, unit;
 
     for (size_t i = 0; i < source->count; i++)
-        bytes += room_of(&source->items[i]);
+        bytes += snapshot_room_of(&source->items[i]);
     if (bytes <= snapshot->capacity_bytes)
         return true;
     unit = bytes >= HUGE_PAGES_FROM ? HUGE_PAGE : ALIGNMENT;
@@ -69,7 +69,7 @@ struct lane {
 
 /* Past the caches, where the machine can: nobody reads the copy soon, and a line that is written
  * whole need not be read before. */
-static void copy_streamed(char *to, const char *from, size_t size)
+static void snapshot_copy_streamed(char *to, const char *from, size_t size)
 {
 #ifdef __SSE2__
     size_t head = (size_t)(-(uintptr_t)to % LINE);
@@ -87,12 +87,12 @@ static void copy_streamed(char *to, const char *from, size_t size)
     memcpy(to, from, size);
 }
 
-static void copy_watched(const struct lane *lane, char *to, const char *from, size_t size)
+static void snapshot_copy_watched(const struct lane *lane, char *to, const char *from, size_t size)
 {
     while (size > 0 && !atomic_load(lane->stop)) {
         size_t part = size < COPY_BYTES ? size : COPY_BYTES;
 
-        copy_streamed(to, from, part);
+        snapshot_copy_streamed(to, from, part);
         if (lane->copied_bytes != NULL)
             atomic_fetch_add(lane->copied_bytes, part);
         if (interrupt_look(lane->interrupt))
@@ -103,7 +103,7 @@ static void copy_watched(const struct lane *lane, char *to, const char *from, si
     }
 }
 
-static void *copy_lane(void *arg)
+static void *snapshot_copy_lane(void *arg)
 {
     const struct lane *lane = arg;
     char *to = lane->memory;
@@ -115,14 +115,15 @@ static void *copy_lane(void *arg)
         uint64_t end = lane->to - at < item->size_bytes ? lane->to - at : item->size_bytes;
 
         if (first < end)
-            copy_watched(lane, to + first, (const char *)item->data + first, (size_t)(end - first));
+            snapshot_copy_watched(lane, to + first, (const char *)item->data + first,
+                                  (size_t)(end - first));
         at += item->size_bytes;
-        to += room_of(item);
+        to += snapshot_room_of(item);
     }
     return NULL;
 }
 
-static size_t lanes_for(uint64_t bytes)
+static size_t snapshot_lanes_for(uint64_t bytes)
 {
     cpu_set_t cpus;
     size_t most = sched_getaffinity(0, sizeof cpus, &cpus) == 0 ? (size_t)CPU_COUNT(&cpus) : 1;
@@ -136,13 +137,13 @@ static size_t lanes_for(uint64_t bytes)
 
 /* One core does not fill the memory's bandwidth, and training waits. This thread copies the parts
  * that no other thread could be had for. False: it was broken off. */
-static bool copy_all(const struct snapshot *snapshot, const struct muster_state *source,
-                     _Atomic uint64_t *copied_bytes, struct interrupt *interrupt)
+static bool snapshot_copy_all(const struct snapshot *snapshot, const struct muster_state *source,
+                              _Atomic uint64_t *copied_bytes, struct interrupt *interrupt)
 {
     atomic_bool stop = false;
     struct lane lanes[LANES_MAX];
     const uint64_t bytes = source->size_bytes;
-    const size_t count = lanes_for(bytes);
+    const size_t count = snapshot_lanes_for(bytes);
 
     for (size_t i = count; i-- > 0;) { /* the first is this thread's */
         lanes[i] = (struct lane){.memory = snapshot->memory,
@@ -151,11 +152,12 @@ static bool copy_all(const struct snapshot *snapshot, const struct muster_state 
                                  .to = i + 1 < count ? bytes / count * (i + 1) : bytes,
                                  .copied_bytes = copied_bytes,
                                  .stop = &stop};
-        lanes[i].started = i > 0 && thread_start(&lanes[i].thread, copy_lane, &lanes[i]) == 0;
+        lanes[i].started =
+            i > 0 && thread_start(&lanes[i].thread, snapshot_copy_lane, &lanes[i]) == 0;
         if (lanes[i].started)
             continue;
         lanes[i].interrupt = interrupt;
-        copy_lane(&lanes[i]);
+        snapshot_copy_lane(&lanes[i]);
     }
     for (size_t i = 1; i < count; i++)
         if (lanes[i].started)
@@ -164,8 +166,9 @@ static bool copy_all(const struct snapshot *snapshot, const struct muster_state 
 }
 
 /* The state that the copies belong to. */
-static enum muster_status list_items(struct snapshot *snapshot, const struct muster_state *source,
-                                     struct muster_error *err)
+static enum muster_status snapshot_list_items(struct snapshot *snapshot,
+                                              const struct muster_state *source,
+                                              struct muster_error *err)
 {
     enum muster_status status = MUSTER_OK;
     char *at = snapshot->memory;
@@ -175,7 +178,7 @@ static enum muster_status list_items(struct snapshot *snapshot, const struct mus
 
         if (item.size_bytes > 0)
             item.data = at;
-        at += room_of(&item);
+        at += snapshot_room_of(&item);
         status = state_add(snapshot->state, &item, err);
     }
     return status;
@@ -192,10 +195,10 @@ enum muster_status snapshot_take(struct snapshot *snapshot, const struct muster_
     if (status != MUSTER_OK)
         return status;
     status = snapshot_make_room(snapshot, source)
-                 ? list_items(snapshot, source, err)
+                 ? snapshot_list_items(snapshot, source, err)
                  : error_set(err, MUSTER_E_NOMEM, "no memory for a copy of the state of %llu bytes",
                              (unsigned long long)source->size_bytes);
-    if (status == MUSTER_OK && !copy_all(snapshot, source, copied_bytes, interrupt))
+    if (status == MUSTER_OK && !snapshot_copy_all(snapshot, source, copied_bytes, interrupt))
         status = error_set(err, MUSTER_E_INTERRUPTED,
                            "the program was interrupted while its state was copied");
     if (status != MUSTER_OK)

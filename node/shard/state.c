@@ -88,7 +88,7 @@ void state_shape_text(enum state_dtype dtype, const int64_t *shape, size_t dim_c
 }
 
 /* The length of the UTF-8 sequence at s, or 0: bad, overlong, a surrogate, or above U+10FFFF. */
-static size_t utf8_length(const unsigned char *s)
+static size_t state_utf8_length(const unsigned char *s)
 {
     size_t length;
 
@@ -118,7 +118,7 @@ const char *state_name_problem(const char *name)
     if (strcmp(name, "__metadata__") == 0 || strcmp(name, SUMS_NAME) == 0)
         return "is taken by the file format";
     while (*s != '\0') {
-        size_t length = utf8_length(s);
+        size_t length = state_utf8_length(s);
 
         if (length == 0)
             return "is not UTF-8";
@@ -167,7 +167,7 @@ static size_t state_slot_of(const struct muster_state *state, const char *name)
     return slot;
 }
 
-static void index_rebuild(struct muster_state *state)
+static void state_index_rebuild(struct muster_state *state)
 {
     memset(state->slots, 0, state->slot_count * sizeof *state->slots);
     for (size_t i = 0; i < state->count; i++)
@@ -195,7 +195,7 @@ static bool state_grow(struct muster_state *state)
         free(state->slots);
         state->slots = slots;
         state->slot_count = slot_count;
-        index_rebuild(state);
+        state_index_rebuild(state);
     }
     return true;
 }
@@ -208,7 +208,7 @@ const struct state_item *state_find(const struct muster_state *state, const char
 }
 
 /* Why state_shape_bytes takes it for none. */
-static enum muster_status bad_shape(const struct state_item *item, struct muster_error *err)
+static enum muster_status state_bad_shape(const struct state_item *item, struct muster_error *err)
 {
     if (state_dtype_size(item->dtype) == 0)
         return error_set(err, MUSTER_E_ARGUMENT,
@@ -237,7 +237,7 @@ enum muster_status state_add(struct muster_state *state, const struct state_item
         return error_set(err, MUSTER_E_ARGUMENT, "the name \"%.64s\" %s; give the entry another",
                          item->name, problem);
     if (!state_shape_bytes(item->dtype, item->shape, item->dim_count, &new_item.size_bytes))
-        return bad_shape(item, err);
+        return state_bad_shape(item, err);
     if (!state_split_ok(&item->split, item->shape, item->dim_count))
         return error_set(
             err, MUSTER_E_ARGUMENT,
@@ -303,6 +303,6 @@ enum muster_status state_remove(struct muster_state *state, const char *name,
     state->size_bytes -= item->size_bytes;
     memmove(item, item + 1, (state->count - entry) * sizeof *item);
     state->count--;
-    index_rebuild(state);
+    state_index_rebuild(state);
     return MUSTER_OK;
 }

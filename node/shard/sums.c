@@ -17,7 +17,7 @@ uint64_t sums_count(uint64_t tensor_bytes, uint64_t piece_bytes)
     return tensor_bytes / piece_bytes + (tensor_bytes % piece_bytes != 0);
 }
 
-static bool is_whole(const void *data, size_t size, const unsigned char *sum)
+static bool sums_is_whole(const void *data, size_t size, const unsigned char *sum)
 {
     unsigned char found[CHECKSUM_RAW_BYTES];
 
@@ -36,16 +36,16 @@ void sums_seal(unsigned char *table, size_t table_bytes, const void *header, siz
 bool sums_header_is_whole(const unsigned char *table, size_t table_bytes, const void *header,
                           size_t header_bytes)
 {
-    return is_whole(header, header_bytes, table + table_bytes - SUMS_TAIL_BYTES);
+    return sums_is_whole(header, header_bytes, table + table_bytes - SUMS_TAIL_BYTES);
 }
 
 bool sums_table_is_whole(const unsigned char *table, size_t table_bytes)
 {
-    return is_whole(table, table_bytes - CHECKSUM_RAW_BYTES,
-                    table + table_bytes - CHECKSUM_RAW_BYTES);
+    return sums_is_whole(table, table_bytes - CHECKSUM_RAW_BYTES,
+                         table + table_bytes - CHECKSUM_RAW_BYTES);
 }
 
 bool sums_piece_is_whole(const unsigned char *table, uint64_t place, const void *piece, size_t size)
 {
-    return is_whole(piece, size, table + place * CHECKSUM_RAW_BYTES);
+    return sums_is_whole(piece, size, table + place * CHECKSUM_RAW_BYTES);
 }

@@ -7,7 +7,7 @@
 set -euo pipefail
 cd "${1:-${SOURCE_DIR:-$(dirname "$0")/../..}}"
 
-FOLDERS=(broker/core fenced schema)
+FOLDERS=(broker/core fenced node schema)
 
 mapfile -t files < <(find "${FOLDERS[@]}" -name '*.c' | LC_ALL=C sort)
 awk '

@@ -22,7 +22,7 @@ void child_init(struct child *child, int64_t limit_ms)
     child->output.fd = child->code.fd = -1;
 }
 
-static void close_end(struct child_pipe *end)
+static void child_close_end(struct child_pipe *end)
 {
     if (end->fd >= 0)
         close(end->fd);
@@ -30,7 +30,7 @@ static void close_end(struct child_pipe *end)
 }
 
 /* The child: default dispositions, nothing blocked, no descriptor of the host's. */
-static int spawn(struct child *child, const char *command, int output, int code)
+static int child_spawn(struct child *child, const char *command, int output, int code)
 {
     char *argv[] = {"sh", "-c", (char *)(uintptr_t)script, (char *)(uintptr_t)command, NULL};
     posix_spawn_file_actions_t actions;
@@ -62,7 +62,7 @@ static int spawn(struct child *child, const char *command, int output, int code)
 
 /* A descriptor that is not below 4: what the child's are put on must not be one that is yet to be
  * put. */
-static bool make_pipe(int ret_ends[2])
+static bool child_make_pipe(int ret_ends[2])
 {
     int low[2];
 
@@ -84,8 +84,8 @@ int child_start(struct child *child, const char *command, int64_t now_boot_ms)
     int output[2] = {-1, -1}, code[2] = {-1, -1}, failed = EMFILE;
 
     child->started_boot_ms = now_boot_ms;
-    if (make_pipe(output) && make_pipe(code))
-        failed = spawn(child, command, output[1], code[1]);
+    if (child_make_pipe(output) && child_make_pipe(code))
+        failed = child_spawn(child, command, output[1], code[1]);
     if (output[1] >= 0)
         close(output[1]);
     if (code[1] >= 0)
@@ -94,8 +94,8 @@ int child_start(struct child *child, const char *command, int64_t now_boot_ms)
     child->code.fd = code[0];
     child->output.size = child->code.size = 0;
     if (failed != 0) {
-        close_end(&child->output);
-        close_end(&child->code);
+        child_close_end(&child->output);
+        child_close_end(&child->code);
     }
     return failed;
 }
@@ -127,8 +127,8 @@ void child_end(struct child *child)
     kill(-child->group, SIGKILL);
     waitpid(child->group, NULL, 0); /* killed: at once; or the host has done it */
     child->group = 0;
-    close_end(&child->output);
-    close_end(&child->code);
+    child_close_end(&child->output);
+    child_close_end(&child->code);
 }
 
 static long child_exit_code(struct child *child)
@@ -148,7 +148,7 @@ enum child_state child_look(struct child *child, int64_t now_boot_ms, long *ret_
     ended = !child_take(&child->code) ||
             (child->code.size > 0 && child->code.bytes[child->code.size - 1] == '\n');
     if (child->output.fd >= 0 && !child_take(&child->output)) /* what was written before the code */
-        close_end(&child->output);
+        child_close_end(&child->output);
     if (!ended && now_boot_ms < child_wakeup_boot_ms(child))
         return CHILD_RUNS;
     *ret_code = ended ? child_exit_code(child) : -1;

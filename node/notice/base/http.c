@@ -36,7 +36,7 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static bool ready;
 
 /* Never undone: the host may use libcurl too, and may do so later. */
-static void init_once(void)
+static void http_init_once(void)
 {
     ready = curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK;
 }
@@ -68,7 +68,7 @@ bool http_header(const struct http_reply *reply, const char *name, char *ret_val
     return false;
 }
 
-static bool buffer_add(struct buffer *buffer, const char *bytes, size_t size)
+static bool http_buffer_add(struct buffer *buffer, const char *bytes, size_t size)
 {
     char *more;
 
@@ -86,27 +86,27 @@ static bool buffer_add(struct buffer *buffer, const char *bytes, size_t size)
     return true;
 }
 
-static size_t take_body(char *bytes, size_t one, size_t count, void *arg)
+static size_t http_take_body(char *bytes, size_t one, size_t count, void *arg)
 {
     struct transfer *transfer = arg;
 
-    return buffer_add(&transfer->body, bytes, one * count) ? one * count : 0;
+    return http_buffer_add(&transfer->body, bytes, one * count) ? one * count : 0;
 }
 
-static size_t take_header(char *bytes, size_t one, size_t count, void *arg)
+static size_t http_take_header(char *bytes, size_t one, size_t count, void *arg)
 {
     struct transfer *transfer = arg;
 
     if (one * count > 5 && memcmp(bytes, "HTTP/", 5) == 0)
         transfer->head.size = 0; /* of an answer that was not the last, as 100 */
-    return buffer_add(&transfer->head, bytes, one * count) ? one * count : 0;
+    return http_buffer_add(&transfer->head, bytes, one * count) ? one * count : 0;
 }
 
 enum muster_status http_create(struct http **ret_http, struct muster_error *err)
 {
     struct http *http = calloc(1, sizeof *http);
 
-    pthread_once(&once, init_once);
+    pthread_once(&once, http_init_once);
     if (http != NULL && ready)
         http->multi = curl_multi_init();
     if (http == NULL || http->multi == NULL) {
@@ -145,7 +145,7 @@ void http_destroy(struct http **http)
     free(h);
 }
 
-static bool set_headers(struct transfer *transfer, const struct http_request *request)
+static bool http_set_headers(struct transfer *transfer, const struct http_request *request)
 {
     /* curl would ask first whether a body is welcome, and wait a second for the answer */
     struct curl_slist *list = curl_slist_append(NULL, "Expect:");
@@ -165,7 +165,7 @@ static bool set_headers(struct transfer *transfer, const struct http_request *re
 }
 
 /* Every option that a rule of http.h stands on is checked. */
-static bool set_rules(struct transfer *transfer, const struct http_request *request)
+static bool http_set_rules(struct transfer *transfer, const struct http_request *request)
 {
     CURL *easy = transfer->easy;
     CURLcode bad = CURLE_OK;
@@ -184,9 +184,9 @@ static bool set_rules(struct transfer *transfer, const struct http_request *requ
     SET(CURLOPT_CONNECTTIMEOUT_MS, (long)request->connect_ms);
     SET(CURLOPT_TIMEOUT_MS, (long)request->timeout_ms);
     SET(CURLOPT_URL, request->url);
-    SET(CURLOPT_WRITEFUNCTION, take_body);
+    SET(CURLOPT_WRITEFUNCTION, http_take_body);
     SET(CURLOPT_WRITEDATA, (void *)transfer);
-    SET(CURLOPT_HEADERFUNCTION, take_header);
+    SET(CURLOPT_HEADERFUNCTION, http_take_header);
     SET(CURLOPT_HEADERDATA, (void *)transfer);
     SET(CURLOPT_ERRORBUFFER, transfer->error);
     if (request->body != NULL || strcmp(request->method, "POST") == 0)
@@ -215,7 +215,7 @@ bool http_start(struct http *http, const struct http_request *request, const voi
     transfer->head.max = HTTP_HEADERS_MAX;
     if (transfer->easy == NULL)
         return false;
-    if (set_rules(transfer, request) && set_headers(transfer, request) &&
+    if (http_set_rules(transfer, request) && http_set_headers(transfer, request) &&
         curl_multi_add_handle(http->multi, transfer->easy) == CURLM_OK)
         return true;
     http_release(http, transfer);

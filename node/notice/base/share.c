@@ -19,7 +19,7 @@ struct share {
     char lock_name[96], state_name[96], new_name[128];
 };
 
-static bool ours(const char *path)
+static bool share_ours(const char *path)
 {
     struct stat info;
 
@@ -42,7 +42,7 @@ bool share_directory(char *ret_path, size_t size)
         length = snprintf(ret_path, size, "/run/muster");
     else
         length = snprintf(ret_path, size, "/tmp/muster-%u", (unsigned)geteuid());
-    return length > 0 && (size_t)length < size && ours(ret_path);
+    return length > 0 && (size_t)length < size && share_ours(ret_path);
 }
 
 static uint64_t share_hash(const char *text) /* FNV-1a: names a file, protects nothing */
@@ -78,7 +78,7 @@ struct share *share_open(const char *runtime_dir, const char *source, const char
     return share;
 }
 
-static bool try_lock(struct share *share)
+static bool share_try_lock(struct share *share)
 {
     struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
 
@@ -92,7 +92,7 @@ bool share_is_asker(struct share *share, int64_t now_boot_ms)
     struct share_state *state;
     bool fresh;
 
-    if (try_lock(share))
+    if (share_try_lock(share))
         return true;
     state = malloc(sizeof *state);
     fresh = state != NULL && share_read(share, now_boot_ms, state);
@@ -100,14 +100,14 @@ bool share_is_asker(struct share *share, int64_t now_boot_ms)
     return !fresh;
 }
 
-static json_t *item_json(const struct notice_item *item)
+static json_t *share_item_json(const struct notice_item *item)
 {
     return json_pack("{s:s,s:i,s:I,s:b,s:b,s:s}", "key", item->key, "kind", (int)item->kind,
                      "deadline", (json_int_t)item->deadline_boot_ms, "hard", item->hard,
                      "cancellable", item->cancellable, "text", item->text);
 }
 
-static json_t *state_json(const struct share_state *state)
+static json_t *share_state_json(const struct share_state *state)
 {
     json_t *topics = json_array();
 
@@ -115,7 +115,7 @@ static json_t *state_json(const struct share_state *state)
         json_t *items = state->known[i] ? json_array() : json_null();
 
         for (size_t k = 0; state->known[i] && k < state->sets[i].count; k++)
-            json_array_append_new(items, item_json(&state->sets[i].items[k]));
+            json_array_append_new(items, share_item_json(&state->sets[i].items[k]));
         json_array_append_new(topics, items);
     }
     return json_pack("{s:i,s:I,s:i,s:I,s:I,s:s,s:s,s:o}", "version", 2, "stamp",
@@ -140,7 +140,7 @@ static bool share_write_all(int fd, const char *bytes, size_t size)
 
 void share_write(struct share *share, const struct share_state *state)
 {
-    json_t *json = share->held ? state_json(state) : NULL;
+    json_t *json = share->held ? share_state_json(state) : NULL;
     char *text = json != NULL ? json_dumps(json, JSON_COMPACT) : NULL;
     int fd = -1;
 
@@ -159,7 +159,7 @@ void share_write(struct share *share, const struct share_state *state)
     free(text);
 }
 
-static bool item_of(const json_t *json, struct notice_item *ret_item)
+static bool share_item_of(const json_t *json, struct notice_item *ret_item)
 {
     const char *key, *text;
     int kind, hard, cancellable;
@@ -179,7 +179,7 @@ static bool item_of(const json_t *json, struct notice_item *ret_item)
     return true;
 }
 
-static bool topics_of(const json_t *topics, struct share_state *state)
+static bool share_topics_of(const json_t *topics, struct share_state *state)
 {
     for (size_t i = 0; i < SHARE_TOPICS_MAX && i < json_array_size(topics); i++) {
         const json_t *items = json_array_get(topics, i);
@@ -189,7 +189,7 @@ static bool topics_of(const json_t *topics, struct share_state *state)
         for (size_t k = 0; k < json_array_size(items); k++) {
             struct notice_item item;
 
-            if (!item_of(json_array_get(items, k), &item))
+            if (!share_item_of(json_array_get(items, k), &item))
                 return false;
             notice_set_add(&state->sets[i], &item);
         }
@@ -217,7 +217,7 @@ static bool share_state_of(const json_t *json, struct share_state *ret_state)
     ret_state->status.retry_boot_ms = retry;
     snprintf(ret_state->status.text, sizeof ret_state->status.text, "%s", text);
     memcpy(ret_state->memory, memory, strlen(memory) + 1);
-    return topics_of(topics, ret_state);
+    return share_topics_of(topics, ret_state);
 }
 
 bool share_read(struct share *share, int64_t now_boot_ms, struct share_state *ret_state)

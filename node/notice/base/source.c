@@ -25,7 +25,7 @@ static bool source_more_urgent(const struct notice_item *a, const struct notice_
     return a->deadline_boot_ms < b->deadline_boot_ms;
 }
 
-static void make_printable(char *text)
+static void source_make_printable(char *text)
 {
     for (; *text != '\0'; text++)
         if (*text < ' ' || *text > '~')
@@ -36,8 +36,8 @@ void notice_set_add(struct notice_set *set, const struct notice_item *item)
 {
     struct notice_item copy = *item, *last = &set->items[0];
 
-    make_printable(copy.key);
-    make_printable(copy.text);
+    source_make_printable(copy.key);
+    source_make_printable(copy.text);
     for (size_t i = 0; i < set->count; i++)
         if (strcmp(set->items[i].key, copy.key) == 0) {
             if (source_more_urgent(&copy, &set->items[i]))

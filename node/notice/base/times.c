@@ -8,7 +8,7 @@ struct reader {
     bool bad;
 };
 
-static int64_t number(struct reader *r, int digits_min, int digits_max)
+static int64_t times_number(struct reader *r, int digits_min, int digits_max)
 {
     int64_t value = 0;
     int digits = 0;
@@ -30,41 +30,41 @@ static void times_expect(struct reader *r, const char *any_of)
         r->bad = true;
 }
 
-static bool leap(int64_t year)
+static bool times_leap(int64_t year)
 {
     return (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
 }
 
 /* Days since 1970-01-01 of a day that exists; -1: it does not. Years 1970 to 9999. */
-static int64_t days(int64_t year, int64_t month, int64_t day)
+static int64_t times_days(int64_t year, int64_t month, int64_t day)
 {
     static const int before[] = {0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334, 365};
     int64_t length;
 
     if (year < 1970 || year > 9999 || month < 1 || month > 12)
         return -1;
-    length = before[month] - before[month - 1] + (month == 2 && leap(year) ? 1 : 0);
+    length = before[month] - before[month - 1] + (month == 2 && times_leap(year) ? 1 : 0);
     if (day < 1 || day > length)
         return -1;
     return (year - 1970) * 365 + (year - 1969) / 4 - (year - 1901) / 100 + (year - 1601) / 400 +
-           before[month - 1] + (month > 2 && leap(year) ? 1 : 0) + day - 1;
+           before[month - 1] + (month > 2 && times_leap(year) ? 1 : 0) + day - 1;
 }
 
-static int64_t clock_s(struct reader *r)
+static int64_t times_clock_s(struct reader *r)
 {
     int64_t hour, minute, second;
 
-    hour = number(r, 2, 2);
+    hour = times_number(r, 2, 2);
     times_expect(r, ":");
-    minute = number(r, 2, 2);
+    minute = times_number(r, 2, 2);
     times_expect(r, ":");
-    second = number(r, 2, 2);
+    second = times_number(r, 2, 2);
     if (hour > 23 || minute > 59 || second > 60)
         r->bad = true;
     return hour * 3600 + minute * 60 + second;
 }
 
-static int64_t fraction_ms(struct reader *r)
+static int64_t times_fraction_ms(struct reader *r)
 {
     int64_t ms = 0, weight = 100;
 
@@ -78,7 +78,7 @@ static int64_t fraction_ms(struct reader *r)
     return ms;
 }
 
-static int64_t zone_s(struct reader *r)
+static int64_t times_zone_s(struct reader *r)
 {
     int64_t sign, hours, minutes;
 
@@ -88,9 +88,9 @@ static int64_t zone_s(struct reader *r)
     }
     sign = *r->at == '-' ? -1 : 1;
     times_expect(r, "+-");
-    hours = number(r, 2, 2);
+    hours = times_number(r, 2, 2);
     times_expect(r, ":");
-    minutes = number(r, 2, 2);
+    minutes = times_number(r, 2, 2);
     if (hours > 23 || minutes > 59)
         r->bad = true;
     return sign * (hours * 3600 + minutes * 60);
@@ -105,15 +105,15 @@ static bool times_finish(const struct reader *r, int64_t day, int64_t seconds, i
     return true;
 }
 
-static int64_t date_days(struct reader *r)
+static int64_t times_date_days(struct reader *r)
 {
     int64_t year, month;
 
-    year = number(r, 4, 4);
+    year = times_number(r, 4, 4);
     times_expect(r, "-");
-    month = number(r, 2, 2);
+    month = times_number(r, 2, 2);
     times_expect(r, "-");
-    return days(year, month, number(r, 2, 2));
+    return times_days(year, month, times_number(r, 2, 2));
 }
 
 bool times_rfc3339(const char *text, int64_t *ret_unix_ms)
@@ -121,11 +121,11 @@ bool times_rfc3339(const char *text, int64_t *ret_unix_ms)
     struct reader r = {.at = text};
     int64_t day, seconds, ms;
 
-    day = date_days(&r);
+    day = times_date_days(&r);
     times_expect(&r, "Tt ");
-    seconds = clock_s(&r);
-    ms = fraction_ms(&r);
-    seconds -= zone_s(&r);
+    seconds = times_clock_s(&r);
+    ms = times_fraction_ms(&r);
+    seconds -= times_zone_s(&r);
     return times_finish(&r, day, seconds, ms, ret_unix_ms);
 }
 
@@ -134,13 +134,13 @@ bool times_plain(const char *text, int64_t ahead_s, int64_t *ret_unix_ms)
     struct reader r = {.at = text};
     int64_t day, seconds;
 
-    day = date_days(&r);
+    day = times_date_days(&r);
     times_expect(&r, "T ");
-    seconds = clock_s(&r) - ahead_s;
+    seconds = times_clock_s(&r) - ahead_s;
     return times_finish(&r, day, seconds, 0, ret_unix_ms);
 }
 
-static int64_t month_named(struct reader *r)
+static int64_t times_month_named(struct reader *r)
 {
     static const char names[] = "JanFebMarAprMayJunJulAugSepOctNovDec";
 
@@ -163,19 +163,19 @@ bool times_rfc1123(const char *text, int64_t *ret_unix_ms)
         r.at = comma + 1;
         times_expect(&r, " ");
     }
-    day = number(&r, 1, 2);
+    day = times_number(&r, 1, 2);
     times_expect(&r, " ");
-    month = month_named(&r);
+    month = times_month_named(&r);
     times_expect(&r, " ");
-    year = number(&r, 4, 4);
+    year = times_number(&r, 4, 4);
     times_expect(&r, " ");
-    seconds = clock_s(&r);
+    seconds = times_clock_s(&r);
     times_expect(&r, " ");
     if (!r.bad && (strcmp(r.at, "GMT") == 0 || strcmp(r.at, "UTC") == 0))
         r.at += 3;
     else
         r.bad = true;
-    return times_finish(&r, days(year, month, day), seconds, 0, ret_unix_ms);
+    return times_finish(&r, times_days(year, month, day), seconds, 0, ret_unix_ms);
 }
 
 int64_t times_deadline(const struct notice_now *now, int64_t unix_ms, int64_t longest_ms)

@@ -30,7 +30,7 @@ enum parse_result azure_parse_name(const struct http_reply *reply,
     return PARSE_OK;
 }
 
-static bool is_about(const json_t *event, const char *name)
+static bool azure_is_about(const json_t *event, const char *name)
 {
     const json_t *resources = json_object_get(event, "Resources");
 
@@ -61,8 +61,8 @@ static enum wire_notice_kind azure_kind_of(const char *type)
 
 /* RFC 1123 as documented, ISO 8601 as an imitation of the service writes it, empty once it has
  * started. */
-static bool read_time(const char *text, bool started, const struct notice_now *now,
-                      int64_t *ret_boot_ms)
+static bool azure_read_time(const char *text, bool started, const struct notice_now *now,
+                            int64_t *ret_boot_ms)
 {
     int64_t unix_ms;
 
@@ -89,13 +89,13 @@ static bool azure_add_event(const json_t *event, const struct provider_context *
         !json_text(event, "EventType", type, sizeof type) ||
         !json_is_array(json_object_get(event, "Resources")))
         return false;
-    if (!is_about(event, context->memory))
+    if (!azure_is_about(event, context->memory))
         return true;
     json_text(event, "EventStatus", status, sizeof status);
     json_text(event, "NotBefore", before, sizeof before);
     json_text(event, "Description", description, sizeof description);
     started = strcmp(status, "Started") == 0;
-    if (!read_time(before, started, &context->now, &item.deadline_boot_ms))
+    if (!azure_read_time(before, started, &context->now, &item.deadline_boot_ms))
         return false;
     item.kind = azure_kind_of(type);
     item.hard = wire_notice_ends(item.kind);

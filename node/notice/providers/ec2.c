@@ -48,7 +48,7 @@ enum parse_result ec2_parse_spot(const struct http_reply *reply,
     return PARSE_OK;
 }
 
-static bool event_kind(const char *code, enum wire_notice_kind *ret_kind)
+static bool ec2_event_kind(const char *code, enum wire_notice_kind *ret_kind)
 {
     static const struct {
         const char *code;
@@ -83,7 +83,7 @@ static bool ec2_add_event(const json_t *event, const struct provider_context *co
     json_text(event, "Description", description, sizeof description);
     if (strcmp(state, "active") != 0) /* completed, canceled */
         return true;
-    if (!event_kind(code, &item.kind))
+    if (!ec2_event_kind(code, &item.kind))
         item.kind = NOTICE_FREEZE; /* one that is not known yet: told, no end */
     item.hard = wire_notice_ends(item.kind);
     item.deadline_boot_ms = times_deadline(&context->now, unix_ms, EVENT_LEAD_MAX_MS);

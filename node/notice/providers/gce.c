@@ -34,12 +34,12 @@ static void gce_remember(const struct provider_context *context, size_t what, ch
     context->memory[what] = value;
 }
 
-static bool remembers(const struct provider_context *context, size_t what, char value)
+static bool gce_remembers(const struct provider_context *context, size_t what, char value)
 {
     return context->memory[0] != '\0' && context->memory[what] == value;
 }
 
-static void remember_unpreempted(const struct provider_context *context)
+static void gce_remember_unpreempted(const struct provider_context *context)
 {
     if (context->memory[0] == '\0')
         memcpy(context->memory, "--", 3);
@@ -49,7 +49,7 @@ static void remember_unpreempted(const struct provider_context *context)
 
 /* It was announced at some time after it was last seen that it was not; of an answer that is the
  * first nothing is known. */
-static int64_t preempted_deadline(const struct provider_context *context)
+static int64_t gce_preempted_deadline(const struct provider_context *context)
 {
     int64_t now = context->now.boot_ms, least = now + LEAST_LEAD_MS, seen = -PREEMPTED_LEAD_MS;
 
@@ -69,12 +69,12 @@ enum parse_result gce_parse_preempted(const struct http_reply *reply,
 
     notice_text(item.text, reply->body, reply->size);
     if (strcasecmp(item.text, "FALSE") == 0) {
-        remember_unpreempted(context);
+        gce_remember_unpreempted(context);
         return PARSE_OK;
     }
     if (strcasecmp(item.text, "TRUE") != 0)
         return provider_garbage(context, "instance/preempted: neither TRUE nor FALSE");
-    item.deadline_boot_ms = preempted_deadline(context);
+    item.deadline_boot_ms = gce_preempted_deadline(context);
     snprintf(item.text, sizeof item.text, "Compute Engine preempts this machine");
     notice_set_add(set, &item);
     return PARSE_OK;
@@ -92,7 +92,8 @@ enum parse_result gce_parse_maintenance(const struct http_reply *reply,
                                         struct notice_set *set)
 {
     struct notice_item item = {.cancellable = true};
-    bool long_lead = remembers(context, SEEN_NONE, 'N') && remembers(context, ACCELERATED, 'A');
+    bool long_lead =
+        gce_remembers(context, SEEN_NONE, 'N') && gce_remembers(context, ACCELERATED, 'A');
 
     notice_text(item.text, reply->body, reply->size);
     if (strcmp(item.text, "NONE") == 0) {
@@ -137,8 +138,8 @@ enum parse_result gce_parse_machine_type(const struct http_reply *reply,
 }
 
 /* The documentation of the API has camelCase, machines have been seen to say it in snake_case. */
-static bool either(const json_t *root, const char *camel, const char *snake, char *ret_text,
-                   size_t size)
+static bool gce_either(const json_t *root, const char *camel, const char *snake, char *ret_text,
+                       size_t size)
 {
     return json_text(root, camel, ret_text, size) || json_text(root, snake, ret_text, size);
 }
@@ -153,12 +154,12 @@ enum parse_result gce_parse_upcoming(const struct http_reply *reply,
     char start[64], end[64] = "?", type[32] = "?", status[32] = "?", text[400];
     json_t *root = json_read(reply);
     bool none = json_is_object(root) && json_object_size(root) == 0;
-    bool read = either(root, "windowStartTime", "window_start_time", start, sizeof start);
+    bool read = gce_either(root, "windowStartTime", "window_start_time", start, sizeof start);
     int64_t unix_ms;
 
     (void)json_text(root, "type", type, sizeof type);
-    (void)either(root, "windowEndTime", "window_end_time", end, sizeof end);
-    (void)either(root, "maintenanceStatus", "maintenance_status", status, sizeof status);
+    (void)gce_either(root, "windowEndTime", "window_end_time", end, sizeof end);
+    (void)gce_either(root, "maintenanceStatus", "maintenance_status", status, sizeof status);
     json_decref(root);
     notice_text(item.text, reply->body, reply->size);
     if (none || item.text[0] == '\0' || strcmp(item.text, "NONE") == 0)
@@ -172,7 +173,7 @@ enum parse_result gce_parse_upcoming(const struct http_reply *reply,
     return PARSE_OK;
 }
 
-static bool is_google(const struct http_reply *reply)
+static bool gce_is_google(const struct http_reply *reply)
 {
     char flavor[32];
 
@@ -215,7 +216,7 @@ const struct provider provider_gce = {
     .header = "Metadata-Flavor: Google",
     .connect_ms = 1000,
     .backoff_max_ms = 1000,
-    .is_ours = is_google,
+    .is_ours = gce_is_google,
     .paths = paths,
     .path_count = GCE_PATH_COUNT,
 };

@@ -45,7 +45,7 @@ void provider_set_pace(struct provider_run *run, struct provider_pace pace)
 }
 
 /* xorshift64*: a fifth up or down. */
-static int64_t jittered(struct provider_run *run, int64_t ms)
+static int64_t provider_jittered(struct provider_run *run, int64_t ms)
 {
     uint64_t x = run->random;
 
@@ -57,7 +57,7 @@ static int64_t jittered(struct provider_run *run, int64_t ms)
     return ms - ms / 5 + (int64_t)((x >> 33) % (uint64_t)(ms * 2 / 5 + 1));
 }
 
-static bool pending(const struct provider_run *run)
+static bool provider_pending(const struct provider_run *run)
 {
     for (size_t i = 0; i < run->provider->path_count; i++)
         if (run->paths[i].pending)
@@ -70,13 +70,13 @@ bool provider_has_token(const struct provider_run *run, int64_t now_boot_ms)
     return run->token_text[0] != '\0' && now_boot_ms < run->token_until_boot_ms;
 }
 
-static bool wants_token(const struct provider_run *run, int64_t now_boot_ms)
+static bool provider_wants_token(const struct provider_run *run, int64_t now_boot_ms)
 {
     return run->provider->token_path != NULL && now_boot_ms >= run->token.next_boot_ms &&
            (!provider_has_token(run, now_boot_ms) || now_boot_ms >= run->token_refresh_boot_ms);
 }
 
-static bool may_ask_paths(const struct provider_run *run, int64_t now_boot_ms)
+static bool provider_may_ask_paths(const struct provider_run *run, int64_t now_boot_ms)
 {
     return run->provider->token_path == NULL || run->token_missing ||
            provider_has_token(run, now_boot_ms);
@@ -97,8 +97,9 @@ static void provider_begin(struct provider_asked *asked, int64_t now_boot_ms)
     asked->asked_boot_ms = now_boot_ms;
 }
 
-static void make_request(const struct provider_run *run, struct http_request *request,
-                         const char *method, const char *path, const char *query, const char *etag)
+static void provider_make_request(const struct provider_run *run, struct http_request *request,
+                                  const char *method, const char *path, const char *query,
+                                  const char *etag)
 {
     memset(request, 0, sizeof *request);
     request->method = method;
@@ -106,19 +107,20 @@ static void make_request(const struct provider_run *run, struct http_request *re
     snprintf(request->url, sizeof request->url, "%s%s%s%s", run->endpoint, path, query, etag);
 }
 
-static void ask_token(struct provider_run *run, int64_t now_boot_ms, struct http_request *request)
+static void provider_ask_token(struct provider_run *run, int64_t now_boot_ms,
+                               struct http_request *request)
 {
     const struct provider *p = run->provider;
 
-    make_request(run, request, "PUT", p->token_path, "", "");
+    provider_make_request(run, request, "PUT", p->token_path, "", "");
     request->timeout_ms = p->paths[0].timeout_ms / run->pace.timeouts;
     snprintf(request->headers[0], sizeof request->headers[0], "%s: %lld", p->token_ttl_header,
              (long long)p->token_ttl_s);
     provider_begin(&run->token, now_boot_ms);
 }
 
-static void ask_path(struct provider_run *run, size_t index, int64_t now_boot_ms,
-                     struct http_request *request)
+static void provider_ask_path(struct provider_run *run, size_t index, int64_t now_boot_ms,
+                              struct http_request *request)
 {
     const struct provider *p = run->provider;
     const struct provider_path *path = &p->paths[index];
@@ -126,10 +128,10 @@ static void ask_path(struct provider_run *run, size_t index, int64_t now_boot_ms
     bool waits = path->wait_query != NULL, known = asked->etag[0] != '\0' && asked->failures == 0;
     bool first = path->first_timeout_ms > 0 && (waits ? !known : !asked->well_once);
 
-    make_request(run, request, "GET", path->path, waits ? path->wait_query : "",
-                 !waits  ? ""
-                 : known ? asked->etag
-                         : "0");
+    provider_make_request(run, request, "GET", path->path, waits ? path->wait_query : "",
+                          !waits  ? ""
+                          : known ? asked->etag
+                                  : "0");
     request->timeout_ms = (first ? path->first_timeout_ms : path->timeout_ms) / run->pace.timeouts;
     if (p->header != NULL)
         snprintf(request->headers[0], sizeof request->headers[0], "%s", p->header);
@@ -154,7 +156,7 @@ void provider_committed(struct provider_run *run)
     run->committed = true;
 }
 
-static bool was_acknowledged(const struct provider_run *run, const char *key)
+static bool provider_was_acknowledged(const struct provider_run *run, const char *key)
 {
     for (size_t i = 0; i < run->acknowledged_count; i++)
         if (strcmp(run->acknowledged[i], key) == 0)
@@ -163,7 +165,7 @@ static bool was_acknowledged(const struct provider_run *run, const char *key)
 }
 
 /* An end that has not begun and was not acknowledged; NULL: none. */
-static const struct notice_item *to_acknowledge(const struct provider_run *run)
+static const struct notice_item *provider_to_acknowledge(const struct provider_run *run)
 {
     if (!run->acknowledges || !run->committed ||
         run->acknowledged_count == PROVIDER_ACKNOWLEDGED_MAX)
@@ -171,7 +173,8 @@ static const struct notice_item *to_acknowledge(const struct provider_run *run)
     for (size_t i = 0; i < run->announced.count; i++) {
         const struct notice_item *item = &run->announced.items[i];
 
-        if (wire_notice_ends(item->kind) && item->cancellable && !was_acknowledged(run, item->key))
+        if (wire_notice_ends(item->kind) && item->cancellable &&
+            !provider_was_acknowledged(run, item->key))
             return item;
     }
     return NULL;
@@ -179,7 +182,7 @@ static const struct notice_item *to_acknowledge(const struct provider_run *run)
 
 bool provider_is_acknowledging(const struct provider_run *run)
 {
-    return to_acknowledge(run) != NULL;
+    return provider_to_acknowledge(run) != NULL;
 }
 
 static void provider_acknowledge(struct provider_run *run, const struct notice_item *item,
@@ -188,7 +191,7 @@ static void provider_acknowledge(struct provider_run *run, const struct notice_i
     const struct provider *p = run->provider;
     const struct provider_path *path = &p->paths[p->acknowledge_slot];
 
-    make_request(run, request, "POST", path->path, "", "");
+    provider_make_request(run, request, "POST", path->path, "", "");
     request->timeout_ms = path->timeout_ms / run->pace.timeouts;
     snprintf(request->headers[0], sizeof request->headers[0], "%s", p->header);
     snprintf(request->headers[1], sizeof request->headers[1], "Content-Type: application/json");
@@ -199,8 +202,8 @@ static void provider_acknowledge(struct provider_run *run, const struct notice_i
 }
 
 /* A refusal is an answer: it is not repeated. */
-static void take_acknowledgement(struct provider_run *run, const struct http_reply *reply,
-                                 int64_t now_boot_ms)
+static void provider_take_acknowledgement(struct provider_run *run, const struct http_reply *reply,
+                                          int64_t now_boot_ms)
 {
     bool final = reply->result == HTTP_ANSWERED && reply->status < 500 && reply->status != 429 &&
                  reply->status != 410;
@@ -214,7 +217,7 @@ static void take_acknowledgement(struct provider_run *run, const struct http_rep
 bool provider_next(struct provider_run *run, int64_t now_boot_ms, struct http_request *ret_request,
                    unsigned *ret_slot)
 {
-    const struct notice_item *item = to_acknowledge(run);
+    const struct notice_item *item = provider_to_acknowledge(run);
 
     run->seen_boot_ms = now_boot_ms;
     if (item != NULL && !run->acknowledgement.in_flight &&
@@ -223,16 +226,16 @@ bool provider_next(struct provider_run *run, int64_t now_boot_ms, struct http_re
         *ret_slot = SLOT_ACKNOWLEDGEMENT;
         return true;
     }
-    if (wants_token(run, now_boot_ms) && !run->token.in_flight) {
-        ask_token(run, now_boot_ms, ret_request);
+    if (provider_wants_token(run, now_boot_ms) && !run->token.in_flight) {
+        provider_ask_token(run, now_boot_ms, ret_request);
         *ret_slot = SLOT_TOKEN;
         return true;
     }
-    if (!may_ask_paths(run, now_boot_ms))
+    if (!provider_may_ask_paths(run, now_boot_ms))
         return false;
     for (size_t i = 0; i < run->provider->path_count; i++)
         if (provider_is_due(run, i, now_boot_ms)) {
-            ask_path(run, i, now_boot_ms, ret_request);
+            provider_ask_path(run, i, now_boot_ms, ret_request);
             *ret_slot = (unsigned)i;
             return true;
         }
@@ -241,7 +244,7 @@ bool provider_next(struct provider_run *run, int64_t now_boot_ms, struct http_re
 
 /* --- answers ---------------------------------------------------------------------------------- */
 
-static void well(struct provider_asked *asked, int64_t now_boot_ms)
+static void provider_well(struct provider_asked *asked, int64_t now_boot_ms)
 {
     asked->state = SOURCE_HEALTHY;
     asked->well_once = true;
@@ -251,20 +254,22 @@ static void well(struct provider_asked *asked, int64_t now_boot_ms)
     asked->text[0] = '\0';
 }
 
-static int64_t interval(const struct provider_run *run, const struct provider_path *path)
+static int64_t provider_interval(const struct provider_run *run, const struct provider_path *path)
 {
     return (path->interval_ms > 0 ? path->interval_ms : PROVIDER_BACKOFF_MS) / run->pace.waits;
 }
 
 /* From asking to asking, for a long poll at once. */
-static void next_by_interval(struct provider_asked *asked, int64_t interval_ms, int64_t now_boot_ms)
+static void provider_next_by_interval(struct provider_asked *asked, int64_t interval_ms,
+                                      int64_t now_boot_ms)
 {
     asked->next_boot_ms = asked->asked_boot_ms + interval_ms;
     if (asked->next_boot_ms < now_boot_ms)
         asked->next_boot_ms = now_boot_ms;
 }
 
-static void back_off(struct provider_run *run, struct provider_asked *asked, int64_t now_boot_ms)
+static void provider_back_off(struct provider_run *run, struct provider_asked *asked,
+                              int64_t now_boot_ms)
 {
     bool there = asked->well_once || asked->state == SOURCE_DEGRADED;
     int64_t most = there && run->provider->backoff_max_ms > 0 ? run->provider->backoff_max_ms
@@ -273,9 +278,9 @@ static void back_off(struct provider_run *run, struct provider_asked *asked, int
 
     for (unsigned i = 1; i < asked->failures && delay < most; i++)
         delay *= 2;
-    if (pending(run))
+    if (provider_pending(run))
         delay = PROVIDER_BACKOFF_MS;
-    asked->next_boot_ms = now_boot_ms + jittered(run, delay < most ? delay : most);
+    asked->next_boot_ms = now_boot_ms + provider_jittered(run, delay < most ? delay : most);
 }
 
 static void provider_fail(struct provider_run *run, struct provider_asked *asked,
@@ -284,23 +289,23 @@ static void provider_fail(struct provider_run *run, struct provider_asked *asked
     asked->failures++;
     asked->state = state;
     snprintf(asked->text, sizeof asked->text, "%s", text);
-    back_off(run, asked, now_boot_ms);
+    provider_back_off(run, asked, now_boot_ms);
 }
 
 /* Filtered, misconfigured, or another's service: after some times asked rarely. A service that has
  * worked is there, and may work again within an end's short time. */
-static void deny(struct provider_run *run, struct provider_asked *asked, int64_t now_boot_ms,
-                 const char *text)
+static void provider_deny(struct provider_run *run, struct provider_asked *asked,
+                          int64_t now_boot_ms, const char *text)
 {
     provider_fail(run, asked, SOURCE_DEGRADED, now_boot_ms, text);
     if (asked->well_once || ++asked->denied < PROVIDER_DENIED_MAX)
         return;
     asked->state = SOURCE_ABSENT;
-    asked->next_boot_ms = now_boot_ms + jittered(run, PROVIDER_RARELY_MS);
+    asked->next_boot_ms = now_boot_ms + provider_jittered(run, PROVIDER_RARELY_MS);
 }
 
-static void fail_transport(struct provider_run *run, struct provider_asked *asked,
-                           const struct http_reply *reply, int64_t now_boot_ms)
+static void provider_fail_transport(struct provider_run *run, struct provider_asked *asked,
+                                    const struct http_reply *reply, int64_t now_boot_ms)
 {
     bool nobody = reply->result == HTTP_REFUSED || reply->result == HTTP_TIMEOUT;
     char text[SOURCE_TEXT_MAX + 1];
@@ -310,19 +315,19 @@ static void fail_transport(struct provider_run *run, struct provider_asked *aske
                   now_boot_ms, text);
 }
 
-static void fail_status(struct provider_run *run, struct provider_asked *asked, int status,
-                        int64_t now_boot_ms)
+static void provider_fail_status(struct provider_run *run, struct provider_asked *asked, int status,
+                                 int64_t now_boot_ms)
 {
     char text[64];
 
     snprintf(text, sizeof text, "it answered %d", status);
     if (status == 400 || status == 403 || status == 405 || (status >= 300 && status < 400))
-        deny(run, asked, now_boot_ms, text);
+        provider_deny(run, asked, now_boot_ms, text);
     else
         provider_fail(run, asked, SOURCE_DEGRADED, now_boot_ms, text);
 }
 
-static bool token_ok(const struct http_reply *reply)
+static bool provider_token_ok(const struct http_reply *reply)
 {
     if (reply->size == 0 || reply->size > PROVIDER_TOKEN_MAX)
         return false;
@@ -332,14 +337,14 @@ static bool token_ok(const struct http_reply *reply)
     return true;
 }
 
-static bool take_token_text(struct provider_run *run, const struct http_reply *reply,
-                            int64_t now_boot_ms)
+static bool provider_take_token_text(struct provider_run *run, const struct http_reply *reply,
+                                     int64_t now_boot_ms)
 {
     char header[32];
     int64_t ttl_ms;
     bool told = http_header(reply, run->provider->token_ttl_header, header, sizeof header);
 
-    if (!token_ok(reply) || (!told && run->provider->token_ttl_told))
+    if (!provider_token_ok(reply) || (!told && run->provider->token_ttl_told))
         return false;
     ttl_ms = told ? strtoll(header, NULL, 10) * 1000 : 0;
     if (ttl_ms < 1000 || ttl_ms > run->provider->token_ttl_s * 1000)
@@ -357,7 +362,7 @@ static bool take_token_text(struct provider_run *run, const struct http_reply *r
 
 /* Where one was ever given, another can be: a slow answer must not cost the two minutes of a
  * notice. */
-static void token_again(struct provider_run *run, int64_t now_boot_ms)
+static void provider_token_again(struct provider_run *run, int64_t now_boot_ms)
 {
     int64_t delay = PROVIDER_BACKOFF_MS;
 
@@ -365,13 +370,13 @@ static void token_again(struct provider_run *run, int64_t now_boot_ms)
         delay *= 2;
     if (!run->token.well_once)
         delay = PROVIDER_RARELY_MS;
-    run->token.next_boot_ms = now_boot_ms + jittered(run, delay);
+    run->token.next_boot_ms = now_boot_ms + provider_jittered(run, delay);
 }
 
 /* A token that does not come in time may be one that cannot: its reply has a short life on the way
  * into a container. Then, and where nobody knows tokens, asking without one is tried. */
-static void take_token(struct provider_run *run, const struct http_reply *reply,
-                       int64_t now_boot_ms)
+static void provider_take_token(struct provider_run *run, const struct http_reply *reply,
+                                int64_t now_boot_ms)
 {
     struct provider_asked *token = &run->token;
 
@@ -379,27 +384,29 @@ static void take_token(struct provider_run *run, const struct http_reply *reply,
         (reply->result == HTTP_ANSWERED && (reply->status == 404 || reply->status == 405))) {
         provider_fail(run, token, token->well_once ? SOURCE_DEGRADED : SOURCE_ABSENT, now_boot_ms,
                       "no token is given");
-        token_again(run, now_boot_ms);
+        provider_token_again(run, now_boot_ms);
         run->token_missing = true;
         if (provider_has_token(run, now_boot_ms)) /* it was a renewal: the old one is good still */
             run->token_missing = false;
     } else if (reply->result != HTTP_ANSWERED)
-        fail_transport(run, token, reply, now_boot_ms);
+        provider_fail_transport(run, token, reply, now_boot_ms);
     else if (reply->status != 200)
-        fail_status(run, token, reply->status, now_boot_ms);
-    else if (take_token_text(run, reply, now_boot_ms))
-        well(token, now_boot_ms);
+        provider_fail_status(run, token, reply->status, now_boot_ms);
+    else if (provider_take_token_text(run, reply, now_boot_ms))
+        provider_well(token, now_boot_ms);
     else
-        deny(run, token, now_boot_ms, "what answers is another's service: it gives no token");
+        provider_deny(run, token, now_boot_ms,
+                      "what answers is another's service: it gives no token");
 }
 
-static void drop_token(struct provider_run *run, int64_t now_boot_ms)
+static void provider_drop_token(struct provider_run *run, int64_t now_boot_ms)
 {
     run->token_text[0] = '\0';
     run->token.next_boot_ms = now_boot_ms;
 }
 
-static void take_401(struct provider_run *run, struct provider_asked *asked, int64_t now_boot_ms)
+static void provider_take_401(struct provider_run *run, struct provider_asked *asked,
+                              int64_t now_boot_ms)
 {
     if (run->token_missing) { /* required, and out of reach */
         run->token_missing = false;
@@ -408,11 +415,11 @@ static void take_401(struct provider_run *run, struct provider_asked *asked, int
         snprintf(run->token.text, sizeof run->token.text,
                  "a token is required, and asking for one is not answered%s",
                  run->token.well_once ? "" : " (hop limit?)");
-        token_again(run, now_boot_ms);
+        provider_token_again(run, now_boot_ms);
         return;
     }
     if (asked->token_serial != 0 && asked->token_serial == run->token_serial)
-        drop_token(run, now_boot_ms);
+        provider_drop_token(run, now_boot_ms);
     if (!asked->renewed && run->provider->token_path != NULL) {
         asked->renewed = true;
         asked->next_boot_ms = now_boot_ms;
@@ -422,7 +429,8 @@ static void take_401(struct provider_run *run, struct provider_asked *asked, int
     provider_fail(run, asked, SOURCE_DEGRADED, now_boot_ms, "it answered 401 to a new token");
 }
 
-static struct notice_now clock_of(const struct http_reply *reply, const struct notice_now *now)
+static struct notice_now provider_clock_of(const struct http_reply *reply,
+                                           const struct notice_now *now)
 {
     struct notice_now theirs = *now;
     char date[64];
@@ -434,7 +442,7 @@ static struct notice_now clock_of(const struct http_reply *reply, const struct n
     return theirs;
 }
 
-static void remember_etag(struct provider_asked *asked, const struct http_reply *reply)
+static void provider_remember_etag(struct provider_asked *asked, const struct http_reply *reply)
 {
     char etag[sizeof asked->etag];
 
@@ -447,32 +455,33 @@ static void remember_etag(struct provider_asked *asked, const struct http_reply 
     memcpy(asked->etag, etag, sizeof etag);
 }
 
-static bool take_200(struct provider_run *run, unsigned slot, const struct http_reply *reply,
-                     const struct notice_now *now, struct notice_set *ret_set)
+static bool provider_take_200(struct provider_run *run, unsigned slot,
+                              const struct http_reply *reply, const struct notice_now *now,
+                              struct notice_set *ret_set)
 {
     const struct provider_path *path = &run->provider->paths[slot];
     struct provider_asked *asked = &run->paths[slot];
     char why[SOURCE_TEXT_MAX + 1] = "its answer cannot be read";
     const struct provider_context context = {
-        .now = clock_of(reply, now), .memory = run->memory, .why = why};
+        .now = provider_clock_of(reply, now), .memory = run->memory, .why = why};
     enum parse_result result = path->parse(reply, &context, ret_set);
 
     if (result == PARSE_FOREIGN)
-        deny(run, asked, now->boot_ms, "what answers is another's service");
+        provider_deny(run, asked, now->boot_ms, "what answers is another's service");
     if (result == PARSE_GARBAGE) {
         provider_fail(run, asked, SOURCE_DEGRADED, now->boot_ms, why);
-        next_by_interval(asked, interval(run, path), now->boot_ms);
+        provider_next_by_interval(asked, provider_interval(run, path), now->boot_ms);
     }
     if (result != PARSE_OK)
         return false;
-    remember_etag(asked, reply);
-    well(asked, now->boot_ms);
+    provider_remember_etag(asked, reply);
+    provider_well(asked, now->boot_ms);
     run->proved = true;
     asked->pending = false;
     for (size_t i = 0; i < ret_set->count; i++)
         if (wire_notice_ends(ret_set->items[i].kind))
             asked->pending = true;
-    next_by_interval(asked, interval(run, path), now->boot_ms);
+    provider_next_by_interval(asked, provider_interval(run, path), now->boot_ms);
     if (path->interval_ms == 0)
         asked->next_boot_ms = NEVER;
     if (run->acknowledges && slot == run->provider->acknowledge_slot)
@@ -482,60 +491,61 @@ static bool take_200(struct provider_run *run, unsigned slot, const struct http_
 
 /* Where no token is given, 404 to everything is what any web server says. It is asked on all the
  * same. */
-static bool is_proved(struct provider_run *run, const struct http_reply *reply)
+static bool provider_is_proved(struct provider_run *run, const struct http_reply *reply)
 {
     run->proved = run->proved || run->provider->is_ours_tokenless == NULL ||
                   run->provider->is_ours_tokenless(reply);
     return run->proved;
 }
 
-static bool take_404(struct provider_run *run, unsigned slot, const struct http_reply *reply,
-                     int64_t now_boot_ms)
+static bool provider_take_404(struct provider_run *run, unsigned slot,
+                              const struct http_reply *reply, int64_t now_boot_ms)
 {
     const struct provider_path *path = &run->provider->paths[slot];
     struct provider_asked *asked = &run->paths[slot];
-    bool proved = is_proved(run, reply);
+    bool proved = provider_is_proved(run, reply);
 
     if (path->missing_is_absent) {
-        deny(run, asked, now_boot_ms, "it answered 404: this key is not served here");
+        provider_deny(run, asked, now_boot_ms, "it answered 404: this key is not served here");
         return false;
     }
     if (proved)
-        well(asked, now_boot_ms);
+        provider_well(asked, now_boot_ms);
     else
         provider_fail(
             run, asked, SOURCE_DEGRADED, now_boot_ms,
             "it gives no token, and 404 is what any server answers: nothing shows that it is ours");
     asked->pending = false;
-    next_by_interval(asked, interval(run, path), now_boot_ms);
+    provider_next_by_interval(asked, provider_interval(run, path), now_boot_ms);
     return proved;
 }
 
-static bool take_answer(struct provider_run *run, unsigned slot, const struct http_reply *reply,
-                        const struct notice_now *now, struct notice_set *ret_set)
+static bool provider_take_answer(struct provider_run *run, unsigned slot,
+                                 const struct http_reply *reply, const struct notice_now *now,
+                                 struct notice_set *ret_set)
 {
     struct provider_asked *asked = &run->paths[slot];
 
     if ((reply->status == 200 || reply->status == 404) && run->provider->is_ours != NULL &&
         !run->provider->is_ours(reply)) {
-        deny(run, asked, now->boot_ms, "what answers is another's service");
+        provider_deny(run, asked, now->boot_ms, "what answers is another's service");
         return false;
     }
     switch (reply->status) {
     case 200:
-        return take_200(run, slot, reply, now, ret_set);
+        return provider_take_200(run, slot, reply, now, ret_set);
     case 401:
-        take_401(run, asked, now->boot_ms);
+        provider_take_401(run, asked, now->boot_ms);
         return false;
     case 404:
-        return take_404(run, slot, reply, now->boot_ms);
+        return provider_take_404(run, slot, reply, now->boot_ms);
     default:
-        fail_status(run, asked, reply->status, now->boot_ms);
+        provider_fail_status(run, asked, reply->status, now->boot_ms);
         return false;
     }
 }
 
-static struct provider_asked *asked_of(struct provider_run *run, unsigned slot)
+static struct provider_asked *provider_asked_of(struct provider_run *run, unsigned slot)
 {
     return slot == SLOT_TOKEN             ? &run->token
            : slot == SLOT_ACKNOWLEDGEMENT ? &run->acknowledgement
@@ -545,21 +555,21 @@ static struct provider_asked *asked_of(struct provider_run *run, unsigned slot)
 bool provider_take(struct provider_run *run, unsigned slot, const struct http_reply *reply,
                    const struct notice_now *now, unsigned *ret_topic, struct notice_set *ret_set)
 {
-    struct provider_asked *asked = asked_of(run, slot);
+    struct provider_asked *asked = provider_asked_of(run, slot);
 
     run->seen_boot_ms = now->boot_ms;
     asked->in_flight = false;
     if (slot == SLOT_TOKEN)
-        take_token(run, reply, now->boot_ms);
+        provider_take_token(run, reply, now->boot_ms);
     if (slot == SLOT_ACKNOWLEDGEMENT)
-        take_acknowledgement(run, reply, now->boot_ms);
+        provider_take_acknowledgement(run, reply, now->boot_ms);
     if (slot >= PROVIDER_PATHS_MAX)
         return false;
     ret_set->count = 0;
     *ret_topic = slot;
     if (reply->result == HTTP_ANSWERED)
-        return take_answer(run, slot, reply, now, ret_set);
-    fail_transport(run, asked, reply, now->boot_ms);
+        return provider_take_answer(run, slot, reply, now, ret_set);
+    provider_fail_transport(run, asked, reply, now->boot_ms);
     if (run->token_missing && reply->result != HTTP_GARBAGE) {
         run->token_missing = false; /* nobody is there: next time from the beginning */
         run->token.next_boot_ms = asked->next_boot_ms;
@@ -569,7 +579,7 @@ bool provider_take(struct provider_run *run, unsigned slot, const struct http_re
 
 void provider_not_started(struct provider_run *run, unsigned slot, int64_t now_boot_ms)
 {
-    struct provider_asked *asked = asked_of(run, slot);
+    struct provider_asked *asked = provider_asked_of(run, slot);
 
     asked->in_flight = false;
     asked->next_boot_ms = now_boot_ms + PROVIDER_BACKOFF_MS;

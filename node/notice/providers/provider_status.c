@@ -73,7 +73,7 @@ int64_t provider_wakeup_boot_ms(const struct provider_run *run)
     return provider_status_sooner(at, token_at);
 }
 
-static const struct provider_asked *worst(const struct provider_run *run)
+static const struct provider_asked *provider_worst(const struct provider_run *run)
 {
     static const int badness[SOURCE_STATE_COUNT] = {
         [SOURCE_HEALTHY] = 0, [SOURCE_PROBING] = 1, [SOURCE_ABSENT] = 2, [SOURCE_DEGRADED] = 3};
@@ -88,7 +88,7 @@ static const struct provider_asked *worst(const struct provider_run *run)
 
 void provider_status(const struct provider_run *run, struct source_status *ret_status)
 {
-    const struct provider_asked *shown = worst(run);
+    const struct provider_asked *shown = provider_worst(run);
     bool any_well = false, blocked;
 
     ret_status->last_ok_boot_ms = -1;

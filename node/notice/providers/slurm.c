@@ -33,7 +33,7 @@ struct slurm {
 /* --- what squeue says ------------------------------------------------------------------------- */
 
 /* True: it is about the end. */
-static bool read_word(const char *word, int64_t *ret_end_unix_ms)
+static bool slurm_read_word(const char *word, int64_t *ret_end_unix_ms)
 {
     static const char *const none[] = {"N/A", "NONE", "None", "Unknown", "UNLIMITED"};
     bool named = strncmp(word, "EndTime=", 8) == 0;
@@ -67,7 +67,7 @@ bool slurm_parse(const char *bytes, size_t size, int64_t *ret_end_unix_ms)
             if (length < WORD_MAX)
                 word[length++] = bytes[i];
         word[length] = '\0';
-        if ((first || strncmp(word, "EndTime=", 8) == 0) && read_word(word, ret_end_unix_ms))
+        if ((first || strncmp(word, "EndTime=", 8) == 0) && slurm_read_word(word, ret_end_unix_ms))
             return true;
         first = false;
     }
@@ -76,7 +76,7 @@ bool slurm_parse(const char *bytes, size_t size, int64_t *ret_end_unix_ms)
 
 /* --- the source ------------------------------------------------------------------------------- */
 
-static bool read_lead(const char *argument, int64_t *ret_ms)
+static bool slurm_read_lead(const char *argument, int64_t *ret_ms)
 {
     size_t digits = strspn(argument, "0123456789");
 
@@ -90,7 +90,7 @@ static bool read_lead(const char *argument, int64_t *ret_ms)
 }
 
 /* Digits only: it becomes a part of a command. */
-static void read_job(struct slurm *slurm)
+static void slurm_read_job(struct slurm *slurm)
 {
     const char *job = getenv("SLURM_JOB_ID"), *end = getenv("SLURM_JOB_END_TIME");
     int64_t end_unix_ms;
@@ -108,14 +108,14 @@ static void read_job(struct slurm *slurm)
         slurm->end_unix_ms = end_unix_ms;
 }
 
-static enum muster_status open_slurm(const struct source_config *config, void **ret_self,
+static enum muster_status slurm_open(const struct source_config *config, void **ret_self,
                                      struct muster_error *err)
 {
     struct slurm *slurm = calloc(1, sizeof *slurm);
 
     if (slurm == NULL)
         return error_set(err, MUSTER_E_NOMEM, "no memory for notice source slurm; free some");
-    if (!read_lead(config->argument, &slurm->lead_ms)) {
+    if (!slurm_read_lead(config->argument, &slurm->lead_ms)) {
         free(slurm);
         return error_set(err, MUSTER_E_ARGUMENT,
                          "notice source slurm: \"%.60s\" is no lead; give slurm:SECONDS, 1 to %d",
@@ -125,7 +125,7 @@ static enum muster_status open_slurm(const struct source_config *config, void **
     slurm->period_ms = config->period_ms > 0 ? config->period_ms : SLURM_PERIOD_MS;
     slurm->last_ok_boot_ms = slurm->asked_boot_ms = -1;
     slurm->state = SOURCE_PROBING;
-    read_job(slurm);
+    slurm_read_job(slurm);
     share_seat_open(&slurm->seat, slurm->job[0] != '\0' ? config->runtime_dir : NULL, "slurm",
                     slurm->job);
     *ret_self = slurm;
@@ -153,7 +153,7 @@ static void slurm_start(struct slurm *slurm, int64_t now_boot_ms)
         slurm_trouble(slurm, "could not be started");
 }
 
-static void learn(struct slurm *slurm, int64_t end_unix_ms, const struct notice_now *now)
+static void slurm_learn(struct slurm *slurm, int64_t end_unix_ms, const struct notice_now *now)
 {
     if (slurm->told && end_unix_ms > slurm->end_unix_ms + 1000) {
         slurm->serial++;
@@ -175,7 +175,7 @@ static void slurm_take(struct slurm *slurm, const struct notice_now *now)
     switch (child_look(&slurm->child, now->boot_ms, &code)) {
     case CHILD_ENDED:
         if (code == 0 && slurm_parse(output->bytes, output->size, &end_unix_ms)) {
-            learn(slurm, end_unix_ms, now);
+            slurm_learn(slurm, end_unix_ms, now);
             break;
         }
         notice_text(said, output->bytes, output->size);
@@ -190,7 +190,7 @@ static void slurm_take(struct slurm *slurm, const struct notice_now *now)
     }
 }
 
-static bool within_lead(const struct slurm *slurm, const struct notice_now *now)
+static bool slurm_within_lead(const struct slurm *slurm, const struct notice_now *now)
 {
     return slurm->end_unix_ms > 0 && slurm->end_unix_ms - now->unix_ms <= slurm->lead_ms;
 }
@@ -201,7 +201,7 @@ static bool slurm_is_due(const struct slurm *slurm, const struct notice_now *now
         return false;
     if (now->boot_ms >= slurm->next_boot_ms)
         return true;
-    return within_lead(slurm, now) && !slurm->told &&
+    return slurm_within_lead(slurm, now) && !slurm->told &&
            (slurm->asked_boot_ms < 0 || now->boot_ms - slurm->asked_boot_ms >= SLURM_CONFIRM_MS);
 }
 
@@ -216,7 +216,7 @@ static void slurm_say(struct slurm *slurm, const struct notice_now *now,
 
     if (set == NULL)
         return;
-    if (within_lead(slurm, now) && (slurm->told || slurm->child.group == 0)) {
+    if (slurm_within_lead(slurm, now) && (slurm->told || slurm->child.group == 0)) {
         slurm->told = true;
         item.deadline_boot_ms = times_deadline(now, slurm->end_unix_ms, LEAD_LONGEST_MS);
         strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&end, &parts));
@@ -246,7 +246,7 @@ static void slurm_run(void *self, const struct notice_now *now, const struct sou
     if (slurm->job[0] == '\0')
         return;
     if (slurm->state == SOURCE_PROBING && slurm->end_unix_ms > 0) { /* the environment said it */
-        learn(slurm, slurm->end_unix_ms, now);
+        slurm_learn(slurm, slurm->end_unix_ms, now);
         slurm->next_boot_ms = now->boot_ms + slurm->period_ms;
     }
     share_seat_look(&slurm->seat, now, slurm_own_status, slurm, out);
@@ -288,7 +288,7 @@ static void slurm_status(const void *self, struct source_status *ret_status)
         share_seat_status(&slurm->seat, ret_status);
 }
 
-static void close_slurm(void *self)
+static void slurm_close(void *self)
 {
     struct slurm *slurm = self;
 
@@ -297,10 +297,10 @@ static void close_slurm(void *self)
     free(slurm);
 }
 
-const struct source_ops slurm_ops = {.open = open_slurm,
+const struct source_ops slurm_ops = {.open = slurm_open,
                                      .run = slurm_run,
                                      .fds = slurm_fds,
                                      .wakeup_boot_ms = slurm_wakeup_boot_ms,
                                      .status = slurm_status,
-                                     .close = close_slurm,
+                                     .close = slurm_close,
                                      .own_thread = true};
