@@ -15,7 +15,8 @@ struct step_words {
     char text[40];
 };
 
-static struct step_words step_words(const struct core *core, const struct record_event *row)
+static struct step_words announce_step_words(const struct core *core,
+                                             const struct record_event *row)
 {
     struct step_words words;
     int64_t offset, step = row->body.step;
@@ -27,7 +28,8 @@ static struct step_words step_words(const struct core *core, const struct record
     return words;
 }
 
-static void generation_text(const struct record_event *row, const char *at, char *text, size_t size)
+static void announce_generation_text(const struct record_event *row, const char *at, char *text,
+                                     size_t size)
 {
     const struct wire_event *event = &row->body;
 
@@ -40,7 +42,8 @@ static void generation_text(const struct record_event *row, const char *at, char
                  row->generation, at, event->checkpoint);
 }
 
-static void round_text(const struct wire_event *event, const char *at, char *text, size_t size)
+static void announce_round_text(const struct wire_event *event, const char *at, char *text,
+                                size_t size)
 {
     const char *cause = wire_cause_name((unsigned)event->cause);
 
@@ -59,7 +62,7 @@ static void round_text(const struct wire_event *event, const char *at, char *tex
 }
 
 /* Events that an operator may have to act on, or has lost by. */
-static enum log_level event_level(const struct wire_event *event)
+static enum log_level announce_event_level(const struct wire_event *event)
 {
     switch (event->kind) {
     case EVENT_ABORT:
@@ -79,20 +82,21 @@ static enum log_level event_level(const struct wire_event *event)
 }
 
 /* False: nothing that belongs into the log. */
-static bool event_text(const struct record_event *row, const char *at, char *text, size_t size)
+static bool announce_event_text(const struct record_event *row, const char *at, char *text,
+                                size_t size)
 {
     const struct wire_event *event = &row->body;
 
     switch (event->kind) {
     case EVENT_GENERATION_OPENED:
     case EVENT_GENERATION_ENDED:
-        generation_text(row, at, text, size);
+        announce_generation_text(row, at, text, size);
         return true;
     case EVENT_COMMIT:
     case EVENT_ABORT:
     case EVENT_UNCHANGED:
     case EVENT_NOT_SAVED:
-        round_text(event, at, text, size);
+        announce_round_text(event, at, text, size);
         return true;
     case EVENT_ORDER:
     case EVENT_NODE_LOST: /* names rank, process and host itself */
@@ -120,11 +124,12 @@ static bool event_text(const struct record_event *row, const char *at, char *tex
 }
 
 /* The job that the row is of. NULL: it is no line of the log. */
-static const char *row_text(const struct core *core, const struct record *row, char *text,
-                            size_t size)
+static const char *announce_row_text(const struct core *core, const struct record *row, char *text,
+                                     size_t size)
 {
     if (row->kind == RECORD_EVENT)
-        return event_text(&row->u.event, step_words(core, &row->u.event).text, text, size)
+        return announce_event_text(&row->u.event, announce_step_words(core, &row->u.event).text,
+                                   text, size)
                    ? row->u.event.job
                    : NULL;
     if (row->kind != RECORD_FORGET || row->u.forget.by == NULL || row->u.forget.by[0] == '\0')
@@ -133,9 +138,9 @@ static const char *row_text(const struct core *core, const struct record *row, c
     return row->u.forget.job;
 }
 
-static enum log_level row_level(const struct record *row)
+static enum log_level announce_row_level(const struct record *row)
 {
-    return row->kind == RECORD_EVENT ? event_level(&row->u.event.body) : LOG_LEVEL_INFO;
+    return row->kind == RECORD_EVENT ? announce_event_level(&row->u.event.body) : LOG_LEVEL_INFO;
 }
 
 void announce_batch(const struct actions *batch, const struct core *core)
@@ -145,11 +150,12 @@ void announce_batch(const struct actions *batch, const struct core *core)
     for (size_t i = 0; i < batch->count; i++) {
         const struct record *row = &batch->items[i].record;
         char text[TEXT_BYTES];
-        const char *job =
-            batch->items[i].kind == ACTION_PERSIST ? row_text(core, row, text, sizeof text) : NULL;
+        const char *job = batch->items[i].kind == ACTION_PERSIST
+                              ? announce_row_text(core, row, text, sizeof text)
+                              : NULL;
 
         if (job != NULL && (row->kind == RECORD_FORGET || ++lines <= LINES_MAX))
-            broker_log(row_level(row), "job %s: %s", job, text);
+            broker_log(announce_row_level(row), "job %s: %s", job, text);
     }
     if (lines > LINES_MAX)
         broker_log(LOG_LEVEL_INFO, "and %zu more events at once; see muster events",

@@ -76,8 +76,8 @@ struct bus {
 /* --- open and close --------------------------------------------------------------------------- */
 
 /* what: for the message, so that it names the address that the user gave. */
-static enum muster_status bind_one(void *socket, const char *endpoint, const char *what,
-                                   char *ret_endpoint, struct muster_error *err)
+static enum muster_status bus_bind_one(void *socket, const char *endpoint, const char *what,
+                                       char *ret_endpoint, struct muster_error *err)
 {
     size_t size = ENDPOINT_MAX + 1;
     enum muster_status status = MUSTER_OK;
@@ -103,7 +103,7 @@ static enum muster_status bind_one(void *socket, const char *endpoint, const cha
 }
 
 /* The file at an ipc endpoint after the bind, so that bus_close removes nothing else. */
-static void note_file(struct socket_file *file, const char *endpoint)
+static void bus_note_file(struct socket_file *file, const char *endpoint)
 {
     struct stat info;
 
@@ -114,7 +114,7 @@ static void note_file(struct socket_file *file, const char *endpoint)
 }
 
 /* Before the socket is closed: what another musterd binds there afterwards is not ours. */
-static void remove_file(const struct socket_file *file)
+static void bus_remove_file(const struct socket_file *file)
 {
     struct stat info;
 
@@ -123,7 +123,7 @@ static void remove_file(const struct socket_file *file)
         unlink(file->path);
 }
 
-static void set_common(const struct bus *bus, zsock_t *socket)
+static void bus_set_common(const struct bus *bus, zsock_t *socket)
 {
     zsock_set_linger(socket, LINGER_MS);
     zsock_set_maxmsgsize(socket, WIRE_FRAME_MAX + WIRE_SEAL); /* a bundle is longer than a frame */
@@ -145,35 +145,35 @@ static bool bus_get_fd(void *socket, int *ret_fd)
     return zmq_getsockopt(socket, ZMQ_FD, ret_fd, &size) == 0;
 }
 
-static enum muster_status no_socket(struct muster_error *err)
+static enum muster_status bus_no_socket(struct muster_error *err)
 {
     return error_set_code(err, MUSTER_E_IO, zmq_errno(),
                           "cannot make the sockets: %s; raise the limit of open files",
                           zmq_strerror(zmq_errno()));
 }
 
-static enum muster_status make_router(struct bus *bus, struct muster_error *err)
+static enum muster_status bus_make_router(struct bus *bus, struct muster_error *err)
 {
     bus->commands = zsock_new(ZMQ_ROUTER);
     if (bus->commands == NULL)
-        return no_socket(err);
-    set_common(bus, bus->commands);
+        return bus_no_socket(err);
+    bus_set_common(bus, bus->commands);
     zsock_set_sndhwm(bus->commands, COMMAND_HWM);
     zsock_set_router_mandatory(bus->commands, 1); /* else what cannot be sent vanishes unseen */
     zsock_set_router_handover(bus->commands, 0);
     bus->router = zsock_resolve(bus->commands);
     if (!bus_get_fd(bus->router, &bus->router_fd))
-        return no_socket(err);
+        return bus_no_socket(err);
     return bus->zap == NULL || bus_zap_guard(bus->zap, bus->router, err) ? MUSTER_OK
                                                                          : MUSTER_E_UNSUPPORTED;
 }
 
-static enum muster_status make_publisher(struct bus *bus, struct muster_error *err)
+static enum muster_status bus_make_publisher(struct bus *bus, struct muster_error *err)
 {
     bus->events = zsock_new(ZMQ_XPUB);
     if (bus->events == NULL)
-        return no_socket(err);
-    set_common(bus, bus->events);
+        return bus_no_socket(err);
+    bus_set_common(bus, bus->events);
     zsock_set_sndhwm(bus->events, failpoint_small_queue() ? 1 : EVENTS_HWM);
     if (failpoint_small_queue())
         zsock_set_sndbuf(bus->events, 1);
@@ -183,14 +183,14 @@ static enum muster_status make_publisher(struct bus *bus, struct muster_error *e
     bus->publisher = zsock_resolve(bus->events);
     bus->published = true; /* a socket that was never asked may say nothing by its descriptor */
     if (!bus_get_fd(bus->publisher, &bus->publisher_fd))
-        return no_socket(err);
+        return bus_no_socket(err);
     return bus->zap == NULL || bus_zap_guard(bus->zap, bus->publisher, err) ? MUSTER_OK
                                                                             : MUSTER_E_UNSUPPORTED;
 }
 
 /* With keys, TCP asks for them. A local socket's directory says who may use it. */
-static enum muster_status make_sockets(struct bus *bus, const struct bus_options *options,
-                                       struct muster_error *err)
+static enum muster_status bus_make_sockets(struct bus *bus, const struct bus_options *options,
+                                           struct muster_error *err)
 {
     enum muster_status status = MUSTER_OK;
 
@@ -200,8 +200,8 @@ static enum muster_status make_sockets(struct bus *bus, const struct bus_options
     if (bus->keys != NULL && bus_keys_count(bus->keys) > 0 && !bus_endpoint_is_ipc(options->listen))
         status = bus_zap_open(zsys_init(), bus->keys, &bus->zap, err);
     if (status == MUSTER_OK)
-        status = make_publisher(bus, err);
-    return status == MUSTER_OK ? make_router(bus, err) : status;
+        status = bus_make_publisher(bus, err);
+    return status == MUSTER_OK ? bus_make_router(bus, err) : status;
 }
 
 enum muster_status bus_open(const struct bus_options *options, struct bus **ret_bus,
@@ -228,16 +228,16 @@ enum muster_status bus_open(const struct bus_options *options, struct bus **ret_
     snprintf(events_what, sizeof events_what, "%s's events %s %s", options->listen,
              bus_endpoint_is_ipc(events) ? "socket" : "port",
              bus_endpoint_is_ipc(events) ? events + strlen("ipc://") : strrchr(events, ':') + 1);
-    status = make_sockets(bus, options, err);
+    status = bus_make_sockets(bus, options, err);
     if (status == MUSTER_OK)
-        status = bind_one(bus->publisher, events, events_what, bus->events_endpoint, err);
+        status = bus_bind_one(bus->publisher, events, events_what, bus->events_endpoint, err);
     if (status == MUSTER_OK)
-        note_file(&bus->files[0], bus->events_endpoint);
+        bus_note_file(&bus->files[0], bus->events_endpoint);
     if (status == MUSTER_OK) /* last: who reaches us here may be told of the other */
         status =
-            bind_one(bus->router, options->listen, options->listen, bus->command_endpoint, err);
+            bus_bind_one(bus->router, options->listen, options->listen, bus->command_endpoint, err);
     if (status == MUSTER_OK)
-        note_file(&bus->files[1], bus->command_endpoint);
+        bus_note_file(&bus->files[1], bus->command_endpoint);
     memcpy(bus->self.endpoint, bus->events_endpoint, sizeof bus->self.endpoint);
     if (status == MUSTER_OK && bus->zap != NULL)
         bus_peers_watch((int)bus_endpoint_port(strrchr(bus->events_endpoint, ':') + 1));
@@ -253,8 +253,8 @@ void bus_close(struct bus **bus)
 {
     if (*bus == NULL)
         return;
-    remove_file(&(*bus)->files[0]);
-    remove_file(&(*bus)->files[1]);
+    bus_remove_file(&(*bus)->files[0]);
+    bus_remove_file(&(*bus)->files[1]);
     zmq_msg_close(&(*bus)->frame);
     zsock_destroy(&(*bus)->commands);
     zsock_destroy(&(*bus)->events);
@@ -281,7 +281,7 @@ const struct bus_counters *bus_counters(const struct bus *bus)
 /* --- receive ---------------------------------------------------------------------------------- */
 
 /* The key of the connection that this came over. NULL: none that is on the list now. */
-static const struct key_grant *grant_of(const struct bus *bus, zmq_msg_t *message)
+static const struct key_grant *bus_grant_of(const struct bus *bus, zmq_msg_t *message)
 {
     const char *user = zmq_msg_gets(message, "User-Id");
 
@@ -289,7 +289,7 @@ static const struct key_grant *grant_of(const struct bus *bus, zmq_msg_t *messag
 }
 
 /* Of a connection with a key: what it holds, and whose it is. */
-static void note_part(const struct bus *bus, uint64_t route, zmq_msg_t *part)
+static void bus_note_part(const struct bus *bus, uint64_t route, zmq_msg_t *part)
 {
     if (bus->zap != NULL)
         bus_peers_took(route, zmq_msg_get(part, ZMQ_SRCFD), zmq_msg_size(part),
@@ -297,14 +297,14 @@ static void note_part(const struct bus *bus, uint64_t route, zmq_msg_t *part)
 }
 
 /* A listener that may hear the topic is put on it; all others hear nothing. */
-static void grant_topic(struct bus *bus, zmq_msg_t *message)
+static void bus_grant_topic(struct bus *bus, zmq_msg_t *message)
 {
-    const struct key_grant *grant = grant_of(bus, message);
+    const struct key_grant *grant = bus_grant_of(bus, message);
     const char *bytes = zmq_msg_data(message);
     size_t size = zmq_msg_size(message);
     bool ends = size >= 2 && size <= JOB_NAME_MAX + 2 && bytes[size - 1] == '\0'; /* as a string */
 
-    note_part(bus, 0, message);
+    bus_note_part(bus, 0, message);
     if (ends && bytes[0] == 1 && grant != NULL &&
         authority_hears(grant, bytes + 1, bus->now_unix_ms))
         zmq_setsockopt(bus->publisher, ZMQ_SUBSCRIBE, bytes + 1, size - 1);
@@ -315,7 +315,7 @@ static void grant_topic(struct bus *bus, zmq_msg_t *message)
 }
 
 /* A job's name as it was subscribed to, with its end. */
-static void tell_topic(const struct bus *bus, zmq_msg_t *message)
+static void bus_tell_topic(const struct bus *bus, zmq_msg_t *message)
 {
     const char *bytes = zmq_msg_data(message);
     size_t size = zmq_msg_size(message);
@@ -327,22 +327,22 @@ static void tell_topic(const struct bus *bus, zmq_msg_t *message)
 
 /* Without keys libzmq keeps the subscriptions, and tells of them only a relay, which has its own.
  */
-static void drain_subscriptions(struct bus *bus)
+static void bus_drain_subscriptions(struct bus *bus)
 {
     zmq_msg_t message;
 
     zmq_msg_init(&message);
     while (bus->publisher != NULL && zmq_msg_recv(&message, bus->publisher, ZMQ_DONTWAIT) >= 0)
         if (bus->zap != NULL)
-            grant_topic(bus, &message);
+            bus_grant_topic(bus, &message);
         else if (bus->topic != NULL)
-            tell_topic(bus, &message);
+            bus_tell_topic(bus, &message);
     zmq_msg_close(&message);
 }
 
 /* A descriptor tells of what came since its socket was last touched; what is there already, only
  * the socket. */
-static bool has_message(void *socket)
+static bool bus_has_message(void *socket)
 {
     int events = 0;
     size_t size = sizeof events;
@@ -359,34 +359,34 @@ bool bus_wait(struct bus *bus, int fd, int64_t timeout_ms)
         {.fd = fd, .events = POLLIN}, /* below 0: passed over */
         {.fd = bus->zap != NULL ? bus_zap_fd(bus->zap) : -1, .events = POLLIN},
     };
-    bool subscribed = bus->published && bus->publisher != NULL && has_message(bus->publisher);
+    bool subscribed = bus->published && bus->publisher != NULL && bus_has_message(bus->publisher);
 
     bus->published = false;
     if (bus->zap != NULL && bus_zap_serve(bus->zap, bus->now_unix_ms))
         timeout_ms = 0;
     if (bus->zap != NULL)
         bus->counters.refused_keys = bus_zap_refused(bus->zap);
-    if (subscribed || bus->in.left > 0 || has_message(bus->router))
+    if (subscribed || bus->in.left > 0 || bus_has_message(bus->router))
         timeout_ms = 0;
     if (poll(items, sizeof items / sizeof *items,
              timeout_ms > INT_MAX ? INT_MAX : (int)timeout_ms) < 0)
         return false; /* EINTR: the caller comes again */
     if (subscribed || items[1].revents != 0)
-        drain_subscriptions(bus);
+        bus_drain_subscriptions(bus);
     return items[2].revents != 0;
 }
 
-static void drop_rest(struct bus *bus, zmq_msg_t *message)
+static void bus_drop_rest(struct bus *bus, zmq_msg_t *message)
 {
     while (zmq_msg_more(message)) {
         if (zmq_msg_recv(message, bus->router, ZMQ_DONTWAIT) < 0)
             return;
-        note_part(bus, 0, message);
+        bus_note_part(bus, 0, message);
     }
 }
 
 /* The connection that a message came over. False: it chose its own name. */
-static bool connection_of(zmq_msg_t *id, uint32_t *ret_connection)
+static bool bus_connection_of(zmq_msg_t *id, uint32_t *ret_connection)
 {
     const uint8_t *bytes = zmq_msg_data(id);
 
@@ -397,7 +397,7 @@ static bool connection_of(zmq_msg_t *id, uint32_t *ret_connection)
     return true;
 }
 
-static uint64_t route_to(uint32_t connection, uint32_t peer)
+static uint64_t bus_route_to(uint32_t connection, uint32_t peer)
 {
     return (uint64_t)peer << ROUTE_PEER_SHIFT | connection;
 }
@@ -406,15 +406,15 @@ static void bus_send_bundled(struct bus *bus, uint32_t connection, uint32_t peer
                              const uint8_t *frame, size_t size);
 
 /* Frames are judged by authority.c; a hello is in none. */
-static bool key_may_ask(const struct bus *bus, zmq_msg_t *message)
+static bool bus_key_may_ask(const struct bus *bus, zmq_msg_t *message)
 {
-    const struct key_grant *grant = grant_of(bus, message);
+    const struct key_grant *grant = bus_grant_of(bus, message);
 
     return grant != NULL && key_trouble(grant, bus->now_unix_ms) == NULL;
 }
 
 /* A relay asks who is here. */
-static void answer_hello(struct bus *bus, const struct bundle_entry *entry)
+static void bus_answer_hello(struct bus *bus, const struct bundle_entry *entry)
 {
     uint8_t bytes[BUNDLE_HELLO_MAX];
     struct bundle_hello hello;
@@ -422,7 +422,7 @@ static void answer_hello(struct bus *bus, const struct bundle_entry *entry)
     if (!bundle_hello_read(entry->frame, entry->size, &hello))
         return;
     bus->met_itself |= hello.sender != 0 && hello.sender == bus->self.sender;
-    if (!bus->silent && (bus->zap == NULL || key_may_ask(bus, &bus->frame)))
+    if (!bus->silent && (bus->zap == NULL || bus_key_may_ask(bus, &bus->frame)))
         bus_send_bundled(bus, bus->in_from, BUNDLE_CONTROL, bytes,
                          bundle_hello_write(&bus->self, bytes));
 }
@@ -439,7 +439,7 @@ static enum bus_received bus_frame_fits(struct bus *bus, const struct bus_frame 
 void bus_refused_key(struct bus *bus, uint64_t route)
 {
     bus->counters.dropped_keys++;
-    bus_peers_refused(route_to((uint32_t)route, BUNDLE_SELF), clock_ms(CLOCK_BOOTTIME));
+    bus_peers_refused(bus_route_to((uint32_t)route, BUNDLE_SELF), clock_ms(CLOCK_BOOTTIME));
 }
 
 /* The next of a bundle that came. Its sender's key is looked up for each: between two passes the
@@ -451,13 +451,14 @@ static enum bus_received bus_next_of_bundle(struct bus *bus, struct bus_frame *r
     if (!bundle_next(&bus->in, &entry))
         return BUS_DROPPED;
     if (entry.peer == BUNDLE_CONTROL) {
-        answer_hello(bus, &entry);
+        bus_answer_hello(bus, &entry);
         return BUS_DROPPED; /* each one counts in its pass */
     }
-    *ret_frame = (struct bus_frame){.route = route_to(bus->in_from, entry.peer),
-                                    .grant = bus->zap != NULL ? grant_of(bus, &bus->frame) : NULL,
-                                    .data = entry.frame,
-                                    .size = entry.size};
+    *ret_frame =
+        (struct bus_frame){.route = bus_route_to(bus->in_from, entry.peer),
+                           .grant = bus->zap != NULL ? bus_grant_of(bus, &bus->frame) : NULL,
+                           .data = entry.frame,
+                           .size = entry.size};
     if (bus->zap == NULL || ret_frame->grant != NULL)
         return bus_frame_fits(bus, ret_frame);
     bus_refused_key(bus, ret_frame->route);
@@ -467,10 +468,10 @@ static enum bus_received bus_next_of_bundle(struct bus *bus, struct bus_frame *r
 /* A message with a routing id that is whole, in bus->frame. */
 static enum bus_received bus_take(struct bus *bus, uint32_t connection, struct bus_frame *ret_frame)
 {
-    *ret_frame = (struct bus_frame){.route = route_to(connection, BUNDLE_SELF),
+    *ret_frame = (struct bus_frame){.route = bus_route_to(connection, BUNDLE_SELF),
                                     .data = zmq_msg_data(&bus->frame),
                                     .size = zmq_msg_size(&bus->frame)};
-    if (bus->zap != NULL && (ret_frame->grant = grant_of(bus, &bus->frame)) == NULL) {
+    if (bus->zap != NULL && (ret_frame->grant = bus_grant_of(bus, &bus->frame)) == NULL) {
         bus_refused_key(bus, ret_frame->route);
         return BUS_DROPPED;
     }
@@ -501,14 +502,14 @@ enum bus_received bus_receive(struct bus *bus, struct bus_frame *ret_frame)
     if (zmq_msg_recv(&id, bus->router, ZMQ_DONTWAIT) < 0)
         return BUS_NOTHING;
     bus->counters.received++;
-    known = connection_of(&id, &connection);
+    known = bus_connection_of(&id, &connection);
     whole = zmq_msg_more(&id) && zmq_msg_recv(&bus->frame, bus->router, ZMQ_DONTWAIT) >= 0;
     zmq_msg_close(&id);
     if (whole)
-        note_part(bus, known ? route_to(connection, BUNDLE_SELF) : 0, &bus->frame);
+        bus_note_part(bus, known ? bus_route_to(connection, BUNDLE_SELF) : 0, &bus->frame);
     whole = whole && !zmq_msg_more(&bus->frame);
     if (!whole) {
-        drop_rest(bus, &bus->frame);
+        bus_drop_rest(bus, &bus->frame);
         bus->counters.dropped_shape++;
         return BUS_DROPPED;
     }
@@ -572,7 +573,7 @@ static bool bus_send_now(struct bus *bus, const uint8_t id[ROUTING_ID_SIZE], con
 
 static bool bus_send_direct(struct bus *bus, uint32_t connection, const uint8_t *frame, size_t size)
 {
-    const uint64_t route = route_to(connection, BUNDLE_SELF);
+    const uint64_t route = bus_route_to(connection, BUNDLE_SELF);
     const uint8_t id[ROUTING_ID_SIZE] = {0, (uint8_t)(connection >> 24),
                                          (uint8_t)(connection >> 16), (uint8_t)(connection >> 8),
                                          (uint8_t)connection};
@@ -647,7 +648,7 @@ void bus_publish(struct bus *bus, const char *job, const uint8_t *frame, size_t 
 
 /* A listener hears its topic as long as its connection lasts, and libzmq cannot end one: all end.
  * Those who may connect again, and ask for the events that they lack. */
-static void drop_listeners(struct bus *bus)
+static void bus_drop_listeners(struct bus *bus)
 {
     zsock_destroy(&bus->events);
     bus->publisher = NULL;
@@ -660,12 +661,12 @@ static void bus_publish_again(struct bus *bus)
     enum muster_status status = MUSTER_OK;
 
     if (bus->events == NULL)
-        status = make_publisher(bus, &err);
+        status = bus_make_publisher(bus, &err);
     if (status == MUSTER_OK && zmq_bind(bus->publisher, bus->events_endpoint) != 0)
         status = error_set_code(&err, MUSTER_E_IO, zmq_errno(), "%s", zmq_strerror(zmq_errno()));
     if (status == MUSTER_OK)
         return;
-    drop_listeners(bus); /* the port may be taken for a moment more */
+    bus_drop_listeners(bus); /* the port may be taken for a moment more */
     bus->counters.rebinds_failed++;
 }
 
@@ -696,5 +697,5 @@ void bus_look_at_keys(struct bus *bus, int64_t now_unix_ms)
                    err.text);
     }
     if (lost)
-        drop_listeners(bus);
+        bus_drop_listeners(bus);
 }

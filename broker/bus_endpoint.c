@@ -22,7 +22,7 @@ static bool endpoint_starts(const char *text, const char *with)
     return strncmp(text, with, strlen(with)) == 0;
 }
 
-static enum muster_status check_ipc(const char *listen, struct muster_error *err)
+static enum muster_status endpoint_check_ipc(const char *listen, struct muster_error *err)
 {
     const char *path = listen + strlen("ipc://");
     const size_t path_max = sizeof((struct sockaddr_un *)NULL)->sun_path - sizeof EVENTS_SUFFIX;
@@ -48,7 +48,7 @@ static enum muster_status check_ipc(const char *listen, struct muster_error *err
     return MUSTER_OK;
 }
 
-static bool is_loopback(const char *host, size_t length)
+static bool endpoint_is_loopback(const char *host, size_t length)
 {
     static const char *const names[] = {"localhost", "[::1]", "lo", "::1"};
 
@@ -72,7 +72,8 @@ long bus_endpoint_port(const char *text)
     return *end == '\0' && port >= 1 && port <= 65534 ? port : -2;
 }
 
-static enum muster_status check_tcp(const char *listen, const char *db, struct muster_error *err)
+static enum muster_status endpoint_check_tcp(const char *listen, const char *db,
+                                             struct muster_error *err)
 {
     const char *host = listen + strlen("tcp://");
     const char *colon = strrchr(host, ':');
@@ -83,7 +84,7 @@ static enum muster_status check_tcp(const char *listen, const char *db, struct m
             "listen address %s: write tcp://HOST:PORT with a port from 1 to 65534 (the "
             "next one is for events), or * for any",
             listen);
-    if (db == NULL || is_loopback(host, (size_t)(colon - host)))
+    if (db == NULL || endpoint_is_loopback(host, (size_t)(colon - host)))
         return MUSTER_OK;
     return error_set(err, MUSTER_E_ARGUMENT,
                      "listen address %s can be reached from other hosts, and this broker has no "
@@ -98,9 +99,9 @@ enum muster_status bus_check_listen(const char *listen, const char *db, struct m
     if (strlen(listen) > ENDPOINT_MAX - sizeof EVENTS_SUFFIX)
         return error_set(err, MUSTER_E_ARGUMENT, "listen address %.60s... is too long", listen);
     if (endpoint_starts(listen, "ipc://") && listen[6] != '\0')
-        return check_ipc(listen, err);
+        return endpoint_check_ipc(listen, err);
     if (endpoint_starts(listen, "tcp://"))
-        return check_tcp(listen, db, err);
+        return endpoint_check_tcp(listen, db, err);
     return error_set(err, MUSTER_E_ARGUMENT,
                      "listen address %s: write ipc:///PATH or tcp://HOST:PORT", listen);
 }
@@ -120,7 +121,7 @@ void bus_endpoint_of_events(const char *listen, char ret_endpoint[ENDPOINT_MAX +
 
 /* libzmq unlinks what is at an ipc path. The state lock says that no musterd with our database
  * lives; a process with another one, or no musterd at all, would lose its socket without a word. */
-static enum muster_status ipc_path_is_free(const char *path, struct muster_error *err)
+static enum muster_status endpoint_ipc_path_is_free(const char *path, struct muster_error *err)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     struct stat info;
@@ -145,7 +146,7 @@ static enum muster_status ipc_path_is_free(const char *path, struct muster_error
 }
 
 /* The owner of the directory can put another socket in place of ours. */
-static enum muster_status ipc_directory_is_ours(const char *path, struct muster_error *err)
+static enum muster_status endpoint_ipc_directory_is_ours(const char *path, struct muster_error *err)
 {
     char directory[PATH_MAX];
     struct stat info;
@@ -174,6 +175,6 @@ enum muster_status bus_endpoint_take_path(const char *path, struct muster_error 
     enum muster_status status = dirs_make_parent(path, err);
 
     if (status == MUSTER_OK)
-        status = ipc_directory_is_ours(path, err);
-    return status == MUSTER_OK ? ipc_path_is_free(path, err) : status;
+        status = endpoint_ipc_directory_is_ours(path, err);
+    return status == MUSTER_OK ? endpoint_ipc_path_is_free(path, err) : status;
 }

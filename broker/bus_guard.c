@@ -27,7 +27,7 @@
 /* --- one connection --------------------------------------------------------------------------- */
 
 /* Older protocols have other frames; libzmq speaks 3 since 2013. */
-static bool greeting_byte_ok(unsigned at, uint8_t byte)
+static bool guard_greeting_byte_ok(unsigned at, uint8_t byte)
 {
     if (at == 0)
         return byte == 0xff;
@@ -36,9 +36,9 @@ static bool greeting_byte_ok(unsigned at, uint8_t byte)
     return at != VERSION_AT || byte >= 3;
 }
 
-static bool greeting_take(struct bus_guard_stream *stream, uint8_t byte)
+static bool guard_greeting_take(struct bus_guard_stream *stream, uint8_t byte)
 {
-    bool ok = greeting_byte_ok(stream->left, byte);
+    bool ok = guard_greeting_byte_ok(stream->left, byte);
 
     if (stream->left == MECHANISM_AT)
         stream->curve = byte == 'C';
@@ -49,7 +49,7 @@ static bool greeting_take(struct bus_guard_stream *stream, uint8_t byte)
 
 /* All that can be seen of a frame inside CURVE: whether it belongs to the handshake, and its size.
  */
-static bool sealed_begins(struct bus_guard_stream *stream)
+static bool guard_sealed_begins(struct bus_guard_stream *stream)
 {
     if ((stream->flags & FLAG_COMMAND) != 0)
         return ++stream->commands <= GUARD_COMMANDS_MAX;
@@ -61,16 +61,17 @@ static bool sealed_begins(struct bus_guard_stream *stream)
            (stream->size <= GUARD_COMMAND_BYTES && ++stream->topics <= GUARD_TOPICS_MAX);
 }
 
-static bool frame_begins(struct bus_guard_stream *stream)
+static bool guard_frame_begins(struct bus_guard_stream *stream)
 {
     stream->at = 0;
     stream->state = stream->size > 0 ? GUARD_BODY : GUARD_FLAGS;
-    if (stream->size > WIRE_FRAME_MAX + WIRE_SEAL || (stream->curve && !sealed_begins(stream)))
+    if (stream->size > WIRE_FRAME_MAX + WIRE_SEAL ||
+        (stream->curve && !guard_sealed_begins(stream)))
         return false;
     return (stream->flags & FLAG_COMMAND) == 0 || stream->size <= GUARD_COMMAND_BYTES;
 }
 
-static bool flags_take(struct bus_guard_stream *stream, uint8_t byte)
+static bool guard_flags_take(struct bus_guard_stream *stream, uint8_t byte)
 {
     stream->flags = byte;
     stream->left = (byte & FLAG_LONG) != 0 ? 8 : 1;
@@ -79,15 +80,15 @@ static bool flags_take(struct bus_guard_stream *stream, uint8_t byte)
     return (byte & FLAG_MORE) == 0; /* our messages have one part */
 }
 
-static bool length_take(struct bus_guard_stream *stream, uint8_t byte)
+static bool guard_length_take(struct bus_guard_stream *stream, uint8_t byte)
 {
     stream->size = stream->size << 8 | byte;
-    return --stream->left > 0 || frame_begins(stream);
+    return --stream->left > 0 || guard_frame_begins(stream);
 }
 
 /* SUBSCRIBE and CANCEL as commands (ZMTP 3.1), or as messages that begin with 1 or 0 (ZMTP 3.0). No
  * message of ours begins so. */
-static bool is_topic(const struct bus_guard_stream *stream, uint8_t byte)
+static bool guard_is_topic(const struct bus_guard_stream *stream, uint8_t byte)
 {
     if (stream->curve)
         return false;
@@ -96,7 +97,7 @@ static bool is_topic(const struct bus_guard_stream *stream, uint8_t byte)
     return stream->at == 0 && byte <= 1;
 }
 
-static bool topic_ok(struct bus_guard_stream *stream)
+static bool guard_topic_ok(struct bus_guard_stream *stream)
 {
     const size_t name = (stream->flags & FLAG_COMMAND) != 0 ? sizeof "SUBSCRIBE" : 0;
 
@@ -104,14 +105,14 @@ static bool topic_ok(struct bus_guard_stream *stream)
 }
 
 /* Returns the bytes taken; ret_ok: as bus_guard_stream_take. Two bytes of a body matter. */
-static size_t body_take(struct bus_guard_stream *stream, const uint8_t *bytes, size_t size,
-                        bool *ret_ok)
+static size_t guard_body_take(struct bus_guard_stream *stream, const uint8_t *bytes, size_t size,
+                              bool *ret_ok)
 {
     size_t left = (size_t)(stream->size - stream->at);
     size_t taken = size < left ? size : left;
 
     for (size_t i = 0; i < taken && stream->at < 2; i++, stream->at++)
-        if (is_topic(stream, bytes[i]) && !topic_ok(stream))
+        if (guard_is_topic(stream, bytes[i]) && !guard_topic_ok(stream))
             *ret_ok = false;
     stream->at = (uint32_t)(stream->size - (left - taken));
     if (taken == left)
@@ -125,13 +126,13 @@ bool bus_guard_stream_take(struct bus_guard_stream *stream, const uint8_t *bytes
 
     for (size_t at = 0; at < size && ok;) {
         if (stream->state == GUARD_BODY)
-            at += body_take(stream, bytes + at, size - at, &ok);
+            at += guard_body_take(stream, bytes + at, size - at, &ok);
         else if (stream->state == GUARD_GREETING)
-            ok = greeting_take(stream, bytes[at++]);
+            ok = guard_greeting_take(stream, bytes[at++]);
         else if (stream->state == GUARD_FLAGS)
-            ok = flags_take(stream, bytes[at++]);
+            ok = guard_flags_take(stream, bytes[at++]);
         else
-            ok = length_take(stream, bytes[at++]);
+            ok = guard_length_take(stream, bytes[at++]);
     }
     return ok;
 }
@@ -181,7 +182,7 @@ ssize_t bus_guard_recv(int fd, void *data, size_t size, int flags)
 }
 
 /* Properties: a byte of length and a name, four bytes of length and a value. */
-static bool initiate_ok(const uint8_t *at, size_t left)
+static bool guard_initiate_ok(const uint8_t *at, size_t left)
 {
     static const char identity[] = "Identity";
 
@@ -212,7 +213,7 @@ int bus_guard_box_open(unsigned char *plain, const unsigned char *box, unsigned 
     if (code != 0 || memcmp(nonce, initiate, sizeof initiate - 1) != 0 || size <= INITIATE_BYTES)
         return code;
     atomic_fetch_add_explicit(&guard.initiates, 1, memory_order_relaxed);
-    if (initiate_ok(plain + INITIATE_BYTES, (size_t)size - INITIATE_BYTES))
+    if (guard_initiate_ok(plain + INITIATE_BYTES, (size_t)size - INITIATE_BYTES))
         return code;
     atomic_fetch_add_explicit(&guard.hostile, 1, memory_order_relaxed);
     return -1; /* as if it were forged: libzmq closes */

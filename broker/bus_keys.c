@@ -282,30 +282,30 @@ const struct sign_key *bus_keys_sign(const struct bus_keys *keys)
 
 /* --- a list that changes ---------------------------------------------------------------------- */
 
-static bool is_the_same(const struct bus_keys *keys, const struct stat *info)
+static bool keys_is_the_same(const struct bus_keys *keys, const struct stat *info)
 {
     return info->st_ctim.tv_sec == keys->changed.tv_sec &&
            info->st_ctim.tv_nsec == keys->changed.tv_nsec && info->st_ino == keys->inode &&
            info->st_size == keys->size;
 }
 
-static bool does_other(const struct key_grant *before, const struct key_grant *after)
+static bool keys_does_other(const struct key_grant *before, const struct key_grant *after)
 {
     return after->role != before->role || strcmp(after->jobs, before->jobs) != 0;
 }
 
-static bool ends_between(const struct key_grant *before, int64_t before_unix_ms,
-                         const struct key_grant *after, int64_t after_unix_ms)
+static bool keys_ends_between(const struct key_grant *before, int64_t before_unix_ms,
+                              const struct key_grant *after, int64_t after_unix_ms)
 {
     return key_trouble(before, before_unix_ms) == NULL && key_trouble(after, after_unix_ms) != NULL;
 }
 
-static bool does_less(const struct key_grant *before, const struct key_grant *after,
-                      int64_t now_unix_ms)
+static bool keys_does_less(const struct key_grant *before, const struct key_grant *after,
+                           int64_t now_unix_ms)
 {
-    if (after == NULL || does_other(before, after))
+    if (after == NULL || keys_does_other(before, after))
         return key_trouble(before, now_unix_ms) == NULL;
-    return ends_between(before, now_unix_ms, after, now_unix_ms);
+    return keys_ends_between(before, now_unix_ms, after, now_unix_ms);
 }
 
 /* The audit of the list. NULL: the key was not on it, or is not any more. */
@@ -314,22 +314,23 @@ static void bus_keys_say(const struct key_grant *before, const struct key_grant 
 {
     if (after == NULL)
         broker_log(LOG_LEVEL_INFO, "key %s was taken off the list", before->name);
-    else if (before == NULL || does_other(before, after))
+    else if (before == NULL || keys_does_other(before, after))
         broker_log(LOG_LEVEL_INFO, "key %s %s: role %s, jobs %s", after->name,
                    before == NULL ? "was added to the list" : "was changed",
                    key_role_name(after->role), after->jobs);
-    if (before != NULL && after != NULL && ends_between(before, before_unix_ms, after, now_unix_ms))
+    if (before != NULL && after != NULL &&
+        keys_ends_between(before, before_unix_ms, after, now_unix_ms))
         broker_log(LOG_LEVEL_INFO, "key %s %s", after->name, key_trouble(after, now_unix_ms));
 }
 
-static bool one_expired(struct bus_keys *keys, int64_t now_unix_ms)
+static bool keys_one_expired(struct bus_keys *keys, int64_t now_unix_ms)
 {
     bool expired = false;
 
     for (size_t i = 0; i < keys->count && keys->looked_unix_ms != 0; i++) {
         const struct key_grant *key = &keys->items[i];
 
-        expired |= ends_between(key, keys->looked_unix_ms, key, now_unix_ms);
+        expired |= keys_ends_between(key, keys->looked_unix_ms, key, now_unix_ms);
         bus_keys_say(key, key, keys->looked_unix_ms, now_unix_ms);
     }
     keys->looked_unix_ms = now_unix_ms;
@@ -362,7 +363,7 @@ bool bus_keys_changed(const struct bus_keys *keys)
 
     if (stat(keys->list_path, &info) != 0 && errno != ENOENT)
         return true; /* to be read: that tells why it cannot be */
-    return !is_the_same(keys, &info);
+    return !keys_is_the_same(keys, &info);
 }
 
 enum muster_status bus_keys_look(struct bus_keys *keys, int64_t now_unix_ms, bool *ret_lost,
@@ -372,7 +373,7 @@ enum muster_status bus_keys_look(struct bus_keys *keys, int64_t now_unix_ms, boo
     size_t count = keys->count;
     enum muster_status status;
 
-    *ret_lost = one_expired(keys, now_unix_ms);
+    *ret_lost = keys_one_expired(keys, now_unix_ms);
     if (!bus_keys_changed(keys))
         return MUSTER_OK;
     keys->items = NULL;
@@ -383,7 +384,7 @@ enum muster_status bus_keys_look(struct bus_keys *keys, int64_t now_unix_ms, boo
             error_set(err, MUSTER_E_AUTH, "%s is gone, or empty: put it back", keys->list_path);
     for (size_t i = 0; i < count; i++)
         *ret_lost |=
-            does_less(&before[i], bus_keys_public(keys, before[i].public_key), now_unix_ms);
+            keys_does_less(&before[i], bus_keys_public(keys, before[i].public_key), now_unix_ms);
     if (status == MUSTER_OK)
         bus_keys_say_changes(keys, before, count, now_unix_ms);
     free(before);

@@ -51,14 +51,14 @@ static void peers_count(atomic_uint_fast64_t *counter)
     atomic_fetch_add_explicit(counter, 1, memory_order_relaxed);
 }
 
-static struct slot *slot_of(int fd)
+static struct slot *peers_slot_of(int fd)
 {
     return atomic_load(&peers.watching) && fd >= 0 && (size_t)fd < peers.size ? &peers.slots[fd]
                                                                               : NULL;
 }
 
 /* FNV-1a. Never 0. */
-static uint16_t group_of(const void *data, size_t size)
+static uint16_t peers_group_of(const void *data, size_t size)
 {
     const uint8_t *bytes = data;
     uint32_t hash = 2166136261U;
@@ -68,20 +68,22 @@ static uint16_t group_of(const void *data, size_t size)
     return (uint16_t)(1 + (hash ^ hash >> 16) % (GROUPS - 1));
 }
 
-static uint16_t group_of_address(const struct sockaddr *address)
+static uint16_t peers_group_of_address(const struct sockaddr *address)
 {
     if (address->sa_family == AF_INET6)
-        return group_of(&((const struct sockaddr_in6 *)address)->sin6_addr,
-                        sizeof(struct in6_addr));
+        return peers_group_of(&((const struct sockaddr_in6 *)address)->sin6_addr,
+                              sizeof(struct in6_addr));
     if (address->sa_family == AF_INET)
-        return group_of(&((const struct sockaddr_in *)address)->sin_addr, sizeof(struct in_addr));
+        return peers_group_of(&((const struct sockaddr_in *)address)->sin_addr,
+                              sizeof(struct in_addr));
     return 1;
 }
 
 /* --- what is held ----------------------------------------------------------------------------- */
 
 /* Takes at most what is there, so that a count is never below 0. */
-static void amount_less(atomic_int_fast64_t *of_one, atomic_int_fast64_t *of_all, int64_t bytes)
+static void peers_amount_less(atomic_int_fast64_t *of_one, atomic_int_fast64_t *of_all,
+                              int64_t bytes)
 {
     int_fast64_t have = atomic_load(of_one);
     int64_t less;
@@ -92,13 +94,14 @@ static void amount_less(atomic_int_fast64_t *of_one, atomic_int_fast64_t *of_all
     atomic_fetch_sub(of_all, less);
 }
 
-static int64_t amount_more(atomic_int_fast64_t *of_one, atomic_int_fast64_t *of_all, int64_t bytes)
+static int64_t peers_amount_more(atomic_int_fast64_t *of_one, atomic_int_fast64_t *of_all,
+                                 int64_t bytes)
 {
     atomic_fetch_add(of_all, bytes);
     return atomic_fetch_add(of_one, bytes) + bytes;
 }
 
-static bool amount_ok(int64_t bytes, const atomic_int_fast64_t *of_all, int64_t most)
+static bool peers_amount_ok(int64_t bytes, const atomic_int_fast64_t *of_all, int64_t most)
 {
     int64_t share = (PEERS_BUDGET_BYTES - atomic_load(of_all)) / PEERS_SHARES;
 
@@ -120,7 +123,7 @@ void bus_peers_watch(int events_port)
     atomic_store(&peers.watching, true);
 }
 
-static int port_of_listener(int listener)
+static int peers_port_of_listener(int listener)
 {
     struct sockaddr_storage own = {0};
     socklen_t size = sizeof own;
@@ -133,24 +136,24 @@ static int port_of_listener(int listener)
 }
 
 /* As many as are still free: so the last one is never one's own. */
-static bool share_ok(uint32_t held)
+static bool peers_share_ok(uint32_t held)
 {
     return held <= peers.size - peers.open;
 }
 
 bool bus_peers_opened(int listener, int fd, const struct sockaddr *address)
 {
-    struct slot *slot = slot_of(fd);
+    struct slot *slot = peers_slot_of(fd);
     uint16_t group;
     bool ok;
 
     if (slot == NULL)
         return true;
-    group = group_of_address(address);
+    group = peers_group_of_address(address);
     pthread_mutex_lock(&peers.mutex);
-    ok = share_ok(peers.by_address[group] + 1);
+    ok = peers_share_ok(peers.by_address[group] + 1);
     if (ok) {
-        slot->listens = port_of_listener(listener) == peers.events_port;
+        slot->listens = peers_port_of_listener(listener) == peers.events_port;
         slot->address = group;
         slot->key = 0;
         slot->since_ms = clock_ms(CLOCK_BOOTTIME);
@@ -171,7 +174,7 @@ bool bus_peers_opened(int listener, int fd, const struct sockaddr *address)
 
 void bus_peers_closed(int fd)
 {
-    struct slot *slot = slot_of(fd);
+    struct slot *slot = peers_slot_of(fd);
 
     if (slot == NULL)
         return;
@@ -182,14 +185,14 @@ void bus_peers_closed(int fd)
         peers.by_address[slot->address]--;
         if (slot->key != 0)
             peers.by_key[slot->key]--;
-        amount_less(&slot->unread, &peers.unread, INT64_MAX);
-        amount_less(&slot->unsent, &peers.unsent, INT64_MAX);
+        peers_amount_less(&slot->unread, &peers.unread, INT64_MAX);
+        peers_amount_less(&slot->unsent, &peers.unsent, INT64_MAX);
     }
     pthread_mutex_unlock(&peers.mutex);
 }
 
 /* With the mutex. Its I/O thread hears that the peer has ended, and closes it. */
-static void slot_end(int fd, atomic_uint_fast64_t *counter)
+static void peers_slot_end(int fd, atomic_uint_fast64_t *counter)
 {
     if (!peers.slots[fd].open || peers.slots[fd].ended)
         return;
@@ -200,7 +203,7 @@ static void slot_end(int fd, atomic_uint_fast64_t *counter)
 
 bool bus_peers_listens(int fd)
 {
-    const struct slot *slot = slot_of(fd);
+    const struct slot *slot = peers_slot_of(fd);
 
     return slot != NULL && slot->open && slot->listens;
 }
@@ -209,12 +212,12 @@ bool bus_peers_listens(int fd)
 
 bool bus_peers_received(int fd, uint64_t cost)
 {
-    struct slot *slot = slot_of(fd);
+    struct slot *slot = peers_slot_of(fd);
 
     if (slot == NULL || !slot->open || slot->listens)
         return true;
-    if (amount_ok(amount_more(&slot->unread, &peers.unread, (int64_t)cost), &peers.unread,
-                  PEERS_UNREAD_BYTES))
+    if (peers_amount_ok(peers_amount_more(&slot->unread, &peers.unread, (int64_t)cost),
+                        &peers.unread, PEERS_UNREAD_BYTES))
         return true;
     peers_count(&peers.over_unread);
     return false;
@@ -222,16 +225,16 @@ bool bus_peers_received(int fd, uint64_t cost)
 
 void bus_peers_sent(int fd, size_t bytes)
 {
-    struct slot *slot = slot_of(fd);
+    struct slot *slot = peers_slot_of(fd);
 
     if (slot != NULL && slot->open)
-        amount_less(&slot->unsent, &peers.unsent, (int64_t)bytes);
+        peers_amount_less(&slot->unsent, &peers.unsent, (int64_t)bytes);
 }
 
 /* The owner of the connection: known from its first message on. */
-static void slot_identify(struct slot *slot, int fd, const char *key)
+static void peers_slot_identify(struct slot *slot, int fd, const char *key)
 {
-    uint16_t group = group_of(key, strlen(key));
+    uint16_t group = peers_group_of(key, strlen(key));
 
     if (slot->key == group)
         return;
@@ -241,21 +244,21 @@ static void slot_identify(struct slot *slot, int fd, const char *key)
             peers.by_key[slot->key]--;
         slot->key = group;
         peers.by_key[group]++;
-        if (!share_ok(peers.by_key[group]))
-            slot_end(fd, &peers.over_key);
+        if (!peers_share_ok(peers.by_key[group]))
+            peers_slot_end(fd, &peers.over_key);
     }
     pthread_mutex_unlock(&peers.mutex);
 }
 
 void bus_peers_took(uint64_t route, int fd, size_t size, const char *key)
 {
-    struct slot *slot = slot_of(fd);
+    struct slot *slot = peers_slot_of(fd);
 
     if (slot == NULL)
         return;
-    amount_less(&slot->unread, &peers.unread, (int64_t)(size + PEERS_FRAME_BYTES));
+    peers_amount_less(&slot->unread, &peers.unread, (int64_t)(size + PEERS_FRAME_BYTES));
     if (key != NULL)
-        slot_identify(slot, fd, key);
+        peers_slot_identify(slot, fd, key);
     if (route != 0) {
         peers.routes[route % ROUTES].route = route;
         peers.routes[route % ROUTES].fd = fd;
@@ -264,19 +267,20 @@ void bus_peers_took(uint64_t route, int fd, size_t size, const char *key)
 }
 
 /* -1: not known, or its connection has ended. */
-static int fd_of_route(uint64_t route)
+static int peers_fd_of_route(uint64_t route)
 {
     int fd = peers.routes[route % ROUTES].fd;
-    const struct slot *slot = peers.routes[route % ROUTES].route == route ? slot_of(fd) : NULL;
+    const struct slot *slot =
+        peers.routes[route % ROUTES].route == route ? peers_slot_of(fd) : NULL;
 
     return slot != NULL && slot->open && slot->serial == peers.routes[route % ROUTES].serial ? fd
                                                                                              : -1;
 }
 
-static void slot_cut_off(int fd)
+static void peers_slot_cut_off(int fd)
 {
     pthread_mutex_lock(&peers.mutex);
-    slot_end(fd, &peers.over_unsent);
+    peers_slot_end(fd, &peers.over_unsent);
     pthread_mutex_unlock(&peers.mutex);
 }
 
@@ -287,13 +291,13 @@ void bus_peers_refused(uint64_t route, int64_t now_boot_ms)
     int fd;
 
     pthread_mutex_lock(&peers.mutex);
-    fd = fd_of_route(route);
+    fd = peers_fd_of_route(route);
     slot = fd >= 0 ? &peers.slots[fd] : NULL;
     if (slot != NULL &&
         (slot->refused_ms == 0 || now_boot_ms - slot->refused_last_ms >= PEERS_REFUSED_MS))
         slot->refused_ms = now_boot_ms;
     if (slot != NULL && now_boot_ms - slot->refused_ms >= PEERS_REFUSED_MS)
-        slot_end(fd, &peers.over_revoked);
+        peers_slot_end(fd, &peers.over_revoked);
     if (slot != NULL)
         slot->refused_last_ms = now_boot_ms;
     pthread_mutex_unlock(&peers.mutex);
@@ -301,23 +305,24 @@ void bus_peers_refused(uint64_t route, int64_t now_boot_ms)
 
 void bus_peers_unqueue(uint64_t route, size_t size, bool full)
 {
-    int fd = fd_of_route(route);
+    int fd = peers_fd_of_route(route);
 
     if (fd < 0)
         return;
-    amount_less(&peers.slots[fd].unsent, &peers.unsent, (int64_t)size);
+    peers_amount_less(&peers.slots[fd].unsent, &peers.unsent, (int64_t)size);
     if (full)
-        slot_cut_off(fd);
+        peers_slot_cut_off(fd);
 }
 
 bool bus_peers_queue(uint64_t route, size_t size)
 {
-    int fd = fd_of_route(route);
+    int fd = peers_fd_of_route(route);
 
-    if (fd < 0 || amount_ok(amount_more(&peers.slots[fd].unsent, &peers.unsent, (int64_t)size),
-                            &peers.unsent, PEERS_UNSENT_BYTES))
+    if (fd < 0 ||
+        peers_amount_ok(peers_amount_more(&peers.slots[fd].unsent, &peers.unsent, (int64_t)size),
+                        &peers.unsent, PEERS_UNSENT_BYTES))
         return true;
-    slot_cut_off(fd);
+    peers_slot_cut_off(fd);
     return false;
 }
 
@@ -331,7 +336,7 @@ void bus_peers_sweep(int64_t now_boot_ms)
         const struct slot *slot = &peers.slots[fd];
 
         if (slot->open && slot->key == 0 && now_boot_ms - slot->since_ms > PEERS_SILENT_MS)
-            slot_end((int)fd, &peers.silent);
+            peers_slot_end((int)fd, &peers.silent);
     }
     pthread_mutex_unlock(&peers.mutex);
 }

@@ -108,7 +108,7 @@ uint64_t bus_zap_refused(const struct bus_zap *zap)
 
 /* --- questions -------------------------------------------------------------------------------- */
 
-static bool question_read(struct bus_zap *zap, struct question *q)
+static bool zap_question_read(struct bus_zap *zap, struct question *q)
 {
     int more = 1;
     size_t size = sizeof more;
@@ -126,13 +126,13 @@ static bool question_read(struct bus_zap *zap, struct question *q)
     return true;
 }
 
-static bool frame_is(const struct question *q, enum zap_frame frame, const char *text)
+static bool zap_frame_is(const struct question *q, enum zap_frame frame, const char *text)
 {
     return strcmp((const char *)q->bytes[frame], text) == 0;
 }
 
-static void refuse_key(struct bus_zap *zap, const struct question *q, const char *what,
-                       const char *name, int64_t now_unix_ms)
+static void zap_refuse_key(struct bus_zap *zap, const struct question *q, const char *what,
+                           const char *name, int64_t now_unix_ms)
 {
     zap->refused++;
     if (now_unix_ms - zap->logged_unix_ms < LOG_EVERY_MS)
@@ -143,15 +143,15 @@ static void refuse_key(struct bus_zap *zap, const struct question *q, const char
 }
 
 /* The owner of the key, or NULL. */
-static const struct key_grant *question_judge(struct bus_zap *zap, const struct question *q,
-                                              int64_t now_unix_ms)
+static const struct key_grant *zap_question_judge(struct bus_zap *zap, const struct question *q,
+                                                  int64_t now_unix_ms)
 {
     const struct key_grant *grant;
     char text[KEY_TEXT_BYTES + 1];
     const char *trouble;
 
-    if (q->count != ZAP_FRAMES || !frame_is(q, FRAME_VERSION, ZAP_VERSION) ||
-        !frame_is(q, FRAME_DOMAIN, ZAP_DOMAIN) || !frame_is(q, FRAME_MECHANISM, "CURVE") ||
+    if (q->count != ZAP_FRAMES || !zap_frame_is(q, FRAME_VERSION, ZAP_VERSION) ||
+        !zap_frame_is(q, FRAME_DOMAIN, ZAP_DOMAIN) || !zap_frame_is(q, FRAME_MECHANISM, "CURVE") ||
         q->sizes[FRAME_KEY] != CURVE_KEY_BYTES) {
         zap->refused++;
         return NULL;
@@ -164,12 +164,12 @@ static const struct key_grant *question_judge(struct bus_zap *zap, const struct 
                                          "musterd knows; use that of Debian 12";
     if (trouble == NULL)
         return grant;
-    refuse_key(zap, q, trouble, grant != NULL ? grant->name : "", now_unix_ms);
+    zap_refuse_key(zap, q, trouble, grant != NULL ? grant->name : "", now_unix_ms);
     return NULL;
 }
 
-static void question_answer(struct bus_zap *zap, const struct question *q,
-                            const struct key_grant *grant)
+static void zap_question_answer(struct bus_zap *zap, const struct question *q,
+                                const struct key_grant *grant)
 {
     const char *code = grant != NULL ? "200" : "400", *text = grant != NULL ? "OK" : "refused";
     const char *user = grant != NULL ? grant->public_key : ""; /* a name may get another key */
@@ -188,7 +188,7 @@ bool bus_zap_serve(struct bus_zap *zap, int64_t now_unix_ms)
     struct question q;
     bool any = false;
 
-    for (; question_read(zap, &q); any = true)
-        question_answer(zap, &q, question_judge(zap, &q, now_unix_ms));
+    for (; zap_question_read(zap, &q); any = true)
+        zap_question_answer(zap, &q, zap_question_judge(zap, &q, now_unix_ms));
     return any;
 }

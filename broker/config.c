@@ -130,8 +130,8 @@ static enum muster_status config_wrong(const char *where, const char *value, con
     return error_set(err, MUSTER_E_ARGUMENT, "%s: \"%s\" is not %s", where, value, expected);
 }
 
-static enum muster_status set_flag(bool *field, const char *where, const char *value,
-                                   struct muster_error *err)
+static enum muster_status config_set_flag(bool *field, const char *where, const char *value,
+                                          struct muster_error *err)
 {
     static const char *const words[][2] = {
         {"0", "1"}, {"no", "yes"}, {"false", "true"}, {"off", "on"}};
@@ -147,8 +147,8 @@ static enum muster_status set_flag(bool *field, const char *where, const char *v
     return config_wrong(where, value, "yes or no", err);
 }
 
-static enum muster_status set_ms(int64_t *field, const char *where, const char *value,
-                                 struct muster_error *err)
+static enum muster_status config_set_ms(int64_t *field, const char *where, const char *value,
+                                        struct muster_error *err)
 {
     char *end;
     long long number;
@@ -161,8 +161,8 @@ static enum muster_status set_ms(int64_t *field, const char *where, const char *
     return MUSTER_OK;
 }
 
-static enum muster_status set_count(int64_t *field, const char *where, const char *value,
-                                    struct muster_error *err)
+static enum muster_status config_set_count(int64_t *field, const char *where, const char *value,
+                                           struct muster_error *err)
 {
     char *end;
     long long number;
@@ -175,19 +175,20 @@ static enum muster_status set_count(int64_t *field, const char *where, const cha
     return MUSTER_OK;
 }
 
-static enum muster_status set_value(struct config *config, const struct option *option,
-                                    const char *where, const char *value, struct muster_error *err)
+static enum muster_status config_set_value(struct config *config, const struct option *option,
+                                           const char *where, const char *value,
+                                           struct muster_error *err)
 {
     void *field = (char *)config + option->offset;
 
     switch (option->type) {
     case OPTION_FLAG:
     case OPTION_ONCE:
-        return set_flag(field, where, value, err);
+        return config_set_flag(field, where, value, err);
     case OPTION_MS:
-        return set_ms(field, where, value, err);
+        return config_set_ms(field, where, value, err);
     case OPTION_COUNT:
-        return set_count(field, where, value, err);
+        return config_set_count(field, where, value, err);
     case OPTION_FORMAT:
         if (strcmp(value, "text") != 0 && strcmp(value, "json") != 0)
             return config_wrong(where, value, "text or json", err);
@@ -207,11 +208,11 @@ static enum muster_status set_value(struct config *config, const struct option *
 }
 
 /* Of a file or the environment. */
-static enum muster_status set_for_good(struct config *config, const struct option *option,
-                                       const char *where, const char *value,
-                                       struct muster_error *err)
+static enum muster_status config_set_for_good(struct config *config, const struct option *option,
+                                              const char *where, const char *value,
+                                              struct muster_error *err)
 {
-    enum muster_status status = set_value(config, option, where, value, err);
+    enum muster_status status = config_set_value(config, option, where, value, err);
     const bool *field = (const bool *)((const char *)config + option->offset);
 
     return status == MUSTER_OK && option->type == OPTION_ONCE && *field
@@ -259,7 +260,7 @@ static enum muster_status config_no_option(const char *where, const char *name, 
 
 /* --- the three places ------------------------------------------------------------------------- */
 
-static char *trim(char *text)
+static char *config_trim(char *text)
 {
     size_t length;
 
@@ -271,11 +272,11 @@ static char *trim(char *text)
     return text;
 }
 
-static enum muster_status take_line(struct config *config, const char *path, int number, char *line,
-                                    struct muster_error *err)
+static enum muster_status config_take_line(struct config *config, const char *path, int number,
+                                           char *line, struct muster_error *err)
 {
     char where[LINE_BYTES_MAX];
-    char *text = trim(line);
+    char *text = config_trim(line);
     char *equals = strchr(text, '=');
     const struct option *option;
     char *name;
@@ -286,18 +287,18 @@ static enum muster_status take_line(struct config *config, const char *path, int
         return error_set(err, MUSTER_E_ARGUMENT, "%s line %d: write NAME = VALUE, or # COMMENT",
                          path, number);
     *equals = '\0';
-    name = trim(text);
+    name = config_trim(text);
     option = config_find_option(name, strlen(name));
     if (option == NULL) {
         snprintf(where, sizeof where, "%s line %d: ", path, number);
         return config_no_option(where, name, strlen(name), "", err);
     }
     snprintf(where, sizeof where, "%s line %d: %s", path, number, name);
-    return set_for_good(config, option, where, trim(equals + 1), err);
+    return config_set_for_good(config, option, where, config_trim(equals + 1), err);
 }
 
-static enum muster_status take_file(struct config *config, const char *path,
-                                    struct muster_error *err)
+static enum muster_status config_take_file(struct config *config, const char *path,
+                                           struct muster_error *err)
 {
     char line[LINE_BYTES_MAX];
     FILE *file = fopen(path, "re");
@@ -310,7 +311,7 @@ static enum muster_status take_file(struct config *config, const char *path,
         if (strlen(line) == sizeof line - 1)
             status = error_set(err, MUSTER_E_ARGUMENT, "%s line %d is too long", path, number);
         else
-            status = take_line(config, path, number, line, err);
+            status = config_take_line(config, path, number, line, err);
     }
     if (status == MUSTER_OK && ferror(file))
         status = error_set_code(err, MUSTER_E_IO, errno, "cannot read configuration %s: %s", path,
@@ -319,7 +320,7 @@ static enum muster_status take_file(struct config *config, const char *path,
     return status;
 }
 
-static const char *from_environment(const char *name, char *ret_variable)
+static const char *config_from_environment(const char *name, char *ret_variable)
 {
     const char *value;
     size_t at = (size_t)sprintf(ret_variable, "MUSTER_");
@@ -337,10 +338,10 @@ static enum muster_status config_take_environment(struct config *config, struct 
 
     for (size_t i = 0; i < OPTIONS_COUNT && status == MUSTER_OK; i++) {
         char variable[NAME_BYTES_MAX];
-        const char *value = from_environment(options[i].name, variable);
+        const char *value = config_from_environment(options[i].name, variable);
 
         if (value != NULL)
-            status = set_for_good(config, &options[i], variable, value, err);
+            status = config_set_for_good(config, &options[i], variable, value, err);
     }
     return status;
 }
@@ -352,8 +353,8 @@ struct flag {
     const char *value; /* NULL = none was given with it */
 };
 
-static enum muster_status split_flag(const char *argument, struct flag *ret_flag,
-                                     struct muster_error *err)
+static enum muster_status config_split_flag(const char *argument, struct flag *ret_flag,
+                                            struct muster_error *err)
 {
     if (strncmp(argument, "--", 2) != 0 || argument[2] == '\0')
         return error_set(err, MUSTER_E_ARGUMENT,
@@ -365,24 +366,25 @@ static enum muster_status split_flag(const char *argument, struct flag *ret_flag
     return MUSTER_OK;
 }
 
-static bool flag_is(const struct flag *flag, const char *name)
+static bool config_flag_is(const struct flag *flag, const char *name)
 {
     return strlen(name) == flag->length && strncmp(flag->name, name, flag->length) == 0;
 }
 
 /* One argument, or two. config NULL: only --config is taken; for all others the name is checked. */
-static enum muster_status take_flag(int argc, char *const *argv, int *at, struct config *config,
-                                    const char **config_path, struct muster_error *err)
+static enum muster_status config_take_flag(int argc, char *const *argv, int *at,
+                                           struct config *config, const char **config_path,
+                                           struct muster_error *err)
 {
     const char *argument = argv[*at];
     struct flag flag = {0};
     const struct option *option;
-    enum muster_status status = split_flag(argument, &flag, err);
+    enum muster_status status = config_split_flag(argument, &flag, err);
     bool is_config;
 
     if (status != MUSTER_OK)
         return status;
-    is_config = flag_is(&flag, "config");
+    is_config = config_flag_is(&flag, "config");
     option = config_find_option(flag.name, flag.length);
     if (option == NULL && !is_config)
         return config_no_option("", flag.name, flag.length, "--", err);
@@ -397,17 +399,17 @@ static enum muster_status take_flag(int argc, char *const *argv, int *at, struct
     if (is_config)
         *config_path = flag.value;
     else if (config != NULL)
-        return set_value(config, option, argument, flag.value, err);
+        return config_set_value(config, option, argument, flag.value, err);
     return MUSTER_OK;
 }
 
-static enum muster_status take_flags(int argc, char *const *argv, struct config *config,
-                                     const char **config_path, struct muster_error *err)
+static enum muster_status config_take_flags(int argc, char *const *argv, struct config *config,
+                                            const char **config_path, struct muster_error *err)
 {
     enum muster_status status = MUSTER_OK;
 
     for (int at = 1; at < argc && status == MUSTER_OK; at++)
-        status = take_flag(argc, argv, &at, config, config_path, err);
+        status = config_take_flag(argc, argv, &at, config, config_path, err);
     return status;
 }
 
@@ -449,7 +451,7 @@ enum muster_status config_default_relay(unsigned uid, char **ret_endpoint, struc
 }
 
 /* A relay has no database. */
-static enum muster_status relay_defaults(struct config *config, struct muster_error *err)
+static enum muster_status config_relay_defaults(struct config *config, struct muster_error *err)
 {
     const char *wrong = config->shared != NULL    ? "--shared"
                         : config->sign            ? "--sign"
@@ -466,13 +468,13 @@ static enum muster_status relay_defaults(struct config *config, struct muster_er
                                   : MUSTER_OK;
 }
 
-static enum muster_status fill_defaults(struct config *config, struct muster_error *err)
+static enum muster_status config_fill_defaults(struct config *config, struct muster_error *err)
 {
     const unsigned uid = (unsigned)geteuid();
     enum muster_status status = MUSTER_OK;
 
     if (config->relay != NULL)
-        return relay_defaults(config, err);
+        return config_relay_defaults(config, err);
     if (config->db != NULL && paths_is_postgres(config->db))
         return error_set(err, MUSTER_E_ARGUMENT,
                          "--db takes the path of a file; the address of a PostgreSQL database is "
@@ -489,7 +491,7 @@ static enum muster_status fill_defaults(struct config *config, struct muster_err
 
 /* --- all together ----------------------------------------------------------------------------- */
 
-static bool asks_for(int argc, char *const *argv, const char *flag)
+static bool config_asks_for(int argc, char *const *argv, const char *flag)
 {
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], flag) == 0)
@@ -506,20 +508,20 @@ enum muster_status config_parse(int argc, char *const *argv, struct config *ret_
 
     *ret_config = (struct config){.keep_jobs = KEEP_JOBS_DEFAULT,
                                   .keep_jobs_days = KEEP_JOBS_DAYS_DEFAULT,
-                                  .show_help = asks_for(argc, argv, "--help"),
-                                  .show_version = asks_for(argc, argv, "--version")};
+                                  .show_help = config_asks_for(argc, argv, "--help"),
+                                  .show_version = config_asks_for(argc, argv, "--version")};
     ret_config->log_level = LOG_LEVEL_INFO;
     if (ret_config->show_help || ret_config->show_version)
         return MUSTER_OK;
-    status = take_flags(argc, argv, NULL, &path, err); /* where is the file? */
+    status = config_take_flags(argc, argv, NULL, &path, err); /* where is the file? */
     if (status == MUSTER_OK && path != NULL && path[0] != '\0')
-        status = take_file(ret_config, path, err);
+        status = config_take_file(ret_config, path, err);
     if (status == MUSTER_OK)
         status = config_take_environment(ret_config, err);
     if (status == MUSTER_OK)
-        status = take_flags(argc, argv, ret_config, &path, err);
+        status = config_take_flags(argc, argv, ret_config, &path, err);
     if (status == MUSTER_OK)
-        status = fill_defaults(ret_config, err);
+        status = config_fill_defaults(ret_config, err);
     return status;
 }
 

@@ -52,7 +52,7 @@ bool broker_log_level_named(const char *name, enum log_level *ret_level)
     return false;
 }
 
-static size_t escape(char *out, unsigned char byte, bool json)
+static size_t log_escape(char *out, unsigned char byte, bool json)
 {
     if (byte < 0x20 || byte > 0x7e)
         return (size_t)sprintf(out, json ? "\\\\x%02x" : "\\x%02x", byte);
@@ -81,7 +81,7 @@ void broker_log_line(enum log_format format, enum log_level level, long long uni
         json ? "{\"time\":\"%s.%03dZ\",\"level\":\"%s\",\"text\":\"" : "%s.%03dZ %s: ", stamp,
         (int)(unix_ms % 1000), level_names[level]);
     for (; *text != '\0' && used + ESCAPE_MAX + sizeof "\"}" <= capacity; text++)
-        used += escape(line + used, (unsigned char)*text, json);
+        used += log_escape(line + used, (unsigned char)*text, json);
     snprintf(line + used, capacity - used, "%s", json ? "\"}" : "");
 }
 
@@ -133,7 +133,7 @@ static bool log_write_text(enum log_level level, const char *text)
     return log_write_line(line, length);
 }
 
-static bool tell_dropped(void)
+static bool log_tell_dropped(void)
 {
     char text[128];
 
@@ -155,6 +155,6 @@ void broker_log(enum log_level level, const char *format, ...)
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    if (!tell_dropped() || !log_write_text(level, text))
+    if (!log_tell_dropped() || !log_write_text(level, text))
         dropped++;
 }

@@ -36,20 +36,20 @@ _Static_assert(WAIT_MAX_MS * 2 <= LOOP_GAP_MS,
 #define RETRY_MAX_MS 2000
 #define DECODE_BYTES_MAX (1u << 20) /* a frame's strings and lists as structs */
 
-static void read_clocks(struct loop *loop)
+static void loop_read_clocks(struct loop *loop)
 {
     loop->now_boot_ms = clock_ms(CLOCK_BOOTTIME);
     loop->now_unix_ms = clock_ms(CLOCK_REALTIME);
 }
 
-static int64_t min_i64(int64_t a, int64_t b)
+static int64_t loop_min_i64(int64_t a, int64_t b)
 {
     return a < b ? a : b;
 }
 
 /* --- writing ---------------------------------------------------------------------------------- */
 
-static void block(struct loop *loop, const struct muster_error *why)
+static void loop_block(struct loop *loop, const struct muster_error *why)
 {
     if (!loop->blocked) {
         broker_log(LOG_LEVEL_ERROR, "%s; until it works again nodes are answered %s", why->text,
@@ -58,7 +58,7 @@ static void block(struct loop *loop, const struct muster_error *why)
         loop->blocked_since_unix_ms = loop->now_unix_ms;
         loop->retry_ms = RETRY_MIN_MS;
     } else {
-        loop->retry_ms = min_i64(loop->retry_ms * 2, RETRY_MAX_MS);
+        loop->retry_ms = loop_min_i64(loop->retry_ms * 2, RETRY_MAX_MS);
     }
     loop->blocked = true;
     loop->blocked_by = *why;
@@ -69,12 +69,12 @@ static void block(struct loop *loop, const struct muster_error *why)
 static void loop_doubt(struct loop *loop, const struct muster_error *why)
 {
     if (!loop->blocked)
-        block(loop, why);
+        loop_block(loop, why);
     loop->retry_boot_ms = loop->now_boot_ms + RETRY_MIN_MS;
 }
 
 /* The stories of the jobs tell it, by the row that goes with the batch that waits. */
-static void note_blocked(struct loop *loop)
+static void loop_note_blocked(struct loop *loop)
 {
     int64_t ms = loop->now_boot_ms - loop->blocked_since_ms;
     char text[MUSTER_ERROR_TEXT_MAX + 96];
@@ -85,7 +85,7 @@ static void note_blocked(struct loop *loop)
     store_note(loop->store, STORE_PAST_BLOCKED, loop->blocked_since_unix_ms, text);
 }
 
-static void unblock(struct loop *loop)
+static void loop_unblock(struct loop *loop)
 {
     if (loop->blocked)
         broker_log(LOG_LEVEL_INFO, "the state is written again, after %" PRId64 ".%" PRId64 " s",
@@ -101,11 +101,11 @@ static enum muster_status loop_commit(struct loop *loop, struct muster_error *er
     enum muster_status status;
 
     if (loop->blocked)
-        note_blocked(loop);
+        loop_note_blocked(loop);
     failpoint_batch(FAILPOINT_COMMIT_BEFORE, &loop->batch);
     status = store_apply(loop->store, &loop->batch, loop->now_boot_ms, &why);
     if (status == MUSTER_E_STORAGE) {
-        block(loop, &why);
+        loop_block(loop, &why);
         return MUSTER_OK;
     }
     if (status != MUSTER_OK) {
@@ -113,7 +113,7 @@ static enum muster_status loop_commit(struct loop *loop, struct muster_error *er
             *err = why;
         return status;
     }
-    unblock(loop);
+    loop_unblock(loop);
     loop->epoch_written = core_epoch(loop->core);
     failpoint_batch(FAILPOINT_COMMIT_AFTER, &loop->batch);
     status = loop_send_all(loop, err);
@@ -151,7 +151,7 @@ static void loop_refuse(struct loop *loop, uint64_t route, const struct wire_msg
 }
 
 /* A notice is a fact also while nothing can be written: nodes may show it and plan with it. */
-static void hint_unwritten(struct loop *loop, const struct wire_msg *message)
+static void loop_hint_unwritten(struct loop *loop, const struct wire_msg *message)
 {
     struct wire_msg hint = loop_answer_to(loop, message->up.job, WIRE_HINT);
 
@@ -165,17 +165,19 @@ static void hint_unwritten(struct loop *loop, const struct wire_msg *message)
 
 /* Messages that coordinators and workers repeat each second: so they know why nothing else is
  * answered. */
-static bool is_of_tasks(enum wire_type type)
+static bool loop_is_of_tasks(enum wire_type type)
 {
     return type == WIRE_QUEUE_OPEN || type == WIRE_QUEUE_BEAT || type == WIRE_WORK_HELLO;
 }
 
-static void refuse_for_storage(struct loop *loop, uint64_t route, const struct wire_msg *message)
+static void loop_refuse_for_storage(struct loop *loop, uint64_t route,
+                                    const struct wire_msg *message)
 {
     loop->counters.refused++;
     if (message->type == WIRE_NOTICE)
-        hint_unwritten(loop, message);
-    if (message->type == WIRE_HELLO || wire_is_request(message->type) || is_of_tasks(message->type))
+        loop_hint_unwritten(loop, message);
+    if (message->type == WIRE_HELLO || wire_is_request(message->type) ||
+        loop_is_of_tasks(message->type))
         loop_refuse(loop, route, message, MUSTER_E_STORAGE, loop->blocked_by.text);
 }
 
@@ -209,16 +211,17 @@ static bool loop_has_room(struct loop *loop, const struct bus_frame *frame)
                        loop->now_unix_ms);
 }
 
-static void refuse_share(struct loop *loop, uint64_t route, const struct wire_msg *message)
+static void loop_refuse_share(struct loop *loop, uint64_t route, const struct wire_msg *message)
 {
     loop->counters.share++;
-    if (message->type == WIRE_HELLO || wire_is_request(message->type) || is_of_tasks(message->type))
+    if (message->type == WIRE_HELLO || wire_is_request(message->type) ||
+        loop_is_of_tasks(message->type))
         loop_refuse(loop, route, message, MUSTER_E_STORAGE,
                     "this key had as much written today as is free on the broker's disk: make room "
                     "there, or wait until tomorrow");
 }
 
-static void load_row(void *arg, const struct record *row)
+static void loop_load_row(void *arg, const struct record *row)
 {
     struct loop *loop = arg;
 
@@ -227,7 +230,7 @@ static void load_row(void *arg, const struct record *row)
 }
 
 /* A job that has left memory comes back for this message. False: it could not. */
-static bool wake_job(struct loop *loop, const struct wire_msg *message)
+static bool loop_wake_job(struct loop *loop, const struct wire_msg *message)
 {
     struct input input = {.kind = INPUT_JOB,
                           .now_boot_ms = loop->now_boot_ms,
@@ -238,7 +241,7 @@ static bool wake_job(struct loop *loop, const struct wire_msg *message)
 
     if (input.job == NULL)
         return true;
-    status = store_load_job(loop->store, input.job, load_row, loop, &err);
+    status = store_load_job(loop->store, input.job, loop_load_row, loop, &err);
     if (status == MUSTER_OK)
         core_step(loop->core, &input, &loop->batch);
     else if (loop->failure == MUSTER_OK) {
@@ -248,7 +251,7 @@ static bool wake_job(struct loop *loop, const struct wire_msg *message)
     return status == MUSTER_OK;
 }
 
-static void take_frame(struct loop *loop, const struct bus_frame *frame)
+static void loop_take_frame(struct loop *loop, const struct bus_frame *frame)
 {
     struct wire_msg message = {.type = WIRE_NONE};
     struct input input = {.kind = INPUT_MESSAGE,
@@ -275,9 +278,9 @@ static void take_frame(struct loop *loop, const struct bus_frame *frame)
                authority_check(frame->grant, &message, loop->now_unix_ms, &err) != MUSTER_OK) {
         loop_refuse_key(loop, frame, &message, &err);
     } else if (!core_input_is_free(&message) && !loop_has_room(loop, frame)) {
-        refuse_share(loop, frame->route, &message);
+        loop_refuse_share(loop, frame->route, &message);
     } else if (!loop->blocked) {
-        if (!wake_job(loop, &message))
+        if (!loop_wake_job(loop, &message))
             return;
         if (message.up.role == ROLE_TOOL && wire_is_request(message.type)) {
             bus_sender(loop->bus, frame, by, sizeof by);
@@ -289,7 +292,7 @@ static void take_frame(struct loop *loop, const struct bus_frame *frame)
     } else if (core_input_is_free(&message)) {
         core_step(loop->core, &input, &loop->free_outputs);
     } else {
-        refuse_for_storage(loop, frame->route, &message);
+        loop_refuse_for_storage(loop, frame->route, &message);
     }
 }
 
@@ -304,7 +307,7 @@ static void loop_take_kept(struct loop *loop)
         frame.grant = bus_grant(loop->bus, key);
         frame.kept = true;
         if (frame.grant != NULL)
-            take_frame(loop, &frame);
+            loop_take_frame(loop, &frame);
     }
     loop->counters.busy = turns_dropped(loop->turns);
 }
@@ -321,24 +324,24 @@ static bool loop_receive_all(struct loop *loop)
         if (received == BUS_NOTHING)
             return true;
         if (received == BUS_FRAME && (loop->turns == NULL || turns_take(loop->turns, &frame)))
-            take_frame(loop, &frame);
+            loop_take_frame(loop, &frame);
     }
     return false;
 }
 
-static bool words_wait(const struct loop *loop)
+static bool loop_words_wait(const struct loop *loop)
 {
     return loop->turns != NULL && turns_wait(loop->turns);
 }
 
 /* Silence may only be judged when no message waits, in the queue or for its key's next turn. Under
  * a flood that never ends, time goes on after some passes. */
-static void tick(struct loop *loop, bool drained)
+static void loop_tick(struct loop *loop, bool drained)
 {
     const struct input input = {
         .kind = INPUT_TICK, .now_boot_ms = loop->now_boot_ms, .now_unix_ms = loop->now_unix_ms};
 
-    if ((!drained || words_wait(loop)) && loop->ticks_late++ < TICKS_LATE_MAX)
+    if ((!drained || loop_words_wait(loop)) && loop->ticks_late++ < TICKS_LATE_MAX)
         return;
     loop->ticks_late = 0;
     failpoint_pass(FAILPOINT_TICK_BEFORE);
@@ -347,7 +350,7 @@ static void tick(struct loop *loop, bool drained)
 }
 
 /* Those whom the journal could not serve are given to the core, whose answers are a batch again. */
-static enum muster_status serve_lacking(struct loop *loop, struct muster_error *err)
+static enum muster_status loop_serve_lacking(struct loop *loop, struct muster_error *err)
 {
     size_t count = loop->lacking_count;
 
@@ -368,25 +371,25 @@ static enum muster_status serve_lacking(struct loop *loop, struct muster_error *
 
 /* --- one pass --------------------------------------------------------------------------------- */
 
-static int64_t time_to_wait(const struct loop *loop, int64_t timeout_ms)
+static int64_t loop_time_to_wait(const struct loop *loop, int64_t timeout_ms)
 {
     int64_t now = clock_ms(CLOCK_BOOTTIME);
     int64_t due = loop->blocked ? loop->retry_boot_ms : core_wakeup_boot_ms(loop->core);
     int64_t wait;
 
     if (!loop->blocked)
-        due = min_i64(due, store_wakeup_boot_ms(loop->store));
+        due = loop_min_i64(due, store_wakeup_boot_ms(loop->store));
     if (store_manifest_is_due(loop->store) ||
         (!loop->blocked && store_snapshot_is_due(loop->store)))
         due = now;
-    if (words_wait(loop))
+    if (loop_words_wait(loop))
         due = now;
-    due = min_i64(due, outbox_wakeup_boot_ms(&loop->outbox));
-    wait = due == INT64_MAX ? timeout_ms : min_i64(due - now, timeout_ms);
+    due = loop_min_i64(due, outbox_wakeup_boot_ms(&loop->outbox));
+    wait = due == INT64_MAX ? timeout_ms : loop_min_i64(due - now, timeout_ms);
     return wait < 0 ? 0 : wait;
 }
 
-static bool signal_came(const struct loop *loop)
+static bool loop_signal_came(const struct loop *loop)
 {
     struct signalfd_siginfo info;
 
@@ -396,7 +399,7 @@ static bool signal_came(const struct loop *loop)
     return true;
 }
 
-static void count_pass(struct loop *loop)
+static void loop_count_pass(struct loop *loop)
 {
     int64_t ms = clock_ms(CLOCK_BOOTTIME) - loop->now_boot_ms;
 
@@ -409,12 +412,12 @@ enum muster_status loop_pass(struct loop *loop, int64_t timeout_ms, bool *ret_st
                              struct muster_error *err)
 {
     bool drained;
-    bool readable = bus_wait(loop->bus, loop->signal_fd, time_to_wait(loop, timeout_ms));
+    bool readable = bus_wait(loop->bus, loop->signal_fd, loop_time_to_wait(loop, timeout_ms));
     struct muster_error doubt;
     enum muster_status status = store_holds(loop->store, &doubt);
     bool in_doubt = status == MUSTER_E_STORAGE;
 
-    read_clocks(loop);
+    loop_read_clocks(loop);
     if (status != MUSTER_OK && !in_doubt) {
         if (err != NULL)
             *err = doubt;
@@ -423,7 +426,7 @@ enum muster_status loop_pass(struct loop *loop, int64_t timeout_ms, bool *ret_st
     if (in_doubt)
         loop_doubt(loop, &doubt);
     bus_look_at_keys(loop->bus, loop->now_unix_ms);
-    if (readable && signal_came(loop))
+    if (readable && loop_signal_came(loop))
         *ret_stop = true;
     failpoint_pass(FAILPOINT_RECEIVE_BEFORE);
     drained = loop_receive_all(loop);
@@ -440,13 +443,13 @@ enum muster_status loop_pass(struct loop *loop, int64_t timeout_ms, bool *ret_st
             (loop->now_boot_ms >= loop->retry_boot_ms || *ret_stop))
             status = loop_commit(loop, err);
     } else {
-        tick(loop, drained);
+        loop_tick(loop, drained);
         loop_publish_hints(loop);
         failpoint_pass(FAILPOINT_HINT_AFTER);
         status = loop_commit(loop, err);
     }
     if (status == MUSTER_OK)
-        status = serve_lacking(loop, err);
+        status = loop_serve_lacking(loop, err);
     if (status == MUSTER_OK && !loop->blocked)
         status = store_tidy(loop->store, loop->now_boot_ms, err);
     if (status == MUSTER_OK && !loop->blocked)
@@ -458,7 +461,7 @@ enum muster_status loop_pass(struct loop *loop, int64_t timeout_ms, bool *ret_st
     report_say(&loop->report, &loop->counters, bus_counters(loop->bus), loop->now_boot_ms);
     loop_write_metrics(loop);
     service_alive(loop->now_boot_ms);
-    count_pass(loop);
+    loop_count_pass(loop);
     return status;
 }
 
@@ -518,11 +521,11 @@ void loop_destroy(struct loop **loop)
 enum muster_status loop_start(struct loop *loop, struct muster_error *err)
 {
     struct input input = {.kind = INPUT_START};
-    enum muster_status status = store_load(loop->store, load_row, loop, err);
+    enum muster_status status = store_load(loop->store, loop_load_row, loop, err);
 
     if (status != MUSTER_OK)
         return status;
-    read_clocks(loop);
+    loop_read_clocks(loop);
     loop->started_unix_ms = loop->now_unix_ms;
     input.now_boot_ms = loop->now_boot_ms;
     input.now_unix_ms = loop->now_unix_ms;

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static size_t encode(struct loop *loop, const struct wire_msg *message)
+static size_t send_encode(struct loop *loop, const struct wire_msg *message)
 {
     size_t size = wire_encode(message, loop->frame, sizeof loop->frame);
 
@@ -39,7 +39,7 @@ void loop_send_held(struct loop *loop, int64_t until_boot_ms)
 
 void loop_send_message(struct loop *loop, uint64_t route, const struct wire_msg *message)
 {
-    size_t size = encode(loop, message);
+    size_t size = send_encode(loop, message);
 
     failpoint_message(FAILPOINT_SEND_BEFORE, message);
     if (size > 0)
@@ -50,7 +50,7 @@ void loop_send_message(struct loop *loop, uint64_t route, const struct wire_msg 
 /* With the next message to that peer, or soon. */
 static void send_later(struct loop *loop, uint64_t route, const struct wire_msg *message)
 {
-    size_t size = encode(loop, message);
+    size_t size = send_encode(loop, message);
 
     failpoint_message(FAILPOINT_SEND_BEFORE, message);
     if (size > 0 && !outbox_hold(&loop->outbox, route, loop->frame, size, loop->now_boot_ms))
@@ -60,7 +60,7 @@ static void send_later(struct loop *loop, uint64_t route, const struct wire_msg 
 
 void loop_publish_message(struct loop *loop, const char *job, const struct wire_msg *message)
 {
-    size_t size = encode(loop, message);
+    size_t size = send_encode(loop, message);
 
     failpoint_message(FAILPOINT_PUBLISH_BEFORE, message);
     if (size > 0 && !failpoint_drop_publish())
@@ -176,8 +176,8 @@ void loop_write_metrics(struct loop *loop)
 }
 
 /* One question is about this process, not about its database. */
-static enum muster_status rows_of(struct loop *loop, const struct store_query *query,
-                                  struct muster_error *err)
+static enum muster_status send_rows_of(struct loop *loop, const struct store_query *query,
+                                       struct muster_error *err)
 {
     const struct self self = loop_self(loop);
 
@@ -199,7 +199,7 @@ static void send_rows(struct loop *loop, const struct action *action)
     };
     struct wire_msg message = loop_answer_to(loop, "", WIRE_ROWS);
     struct muster_error err;
-    enum muster_status status = rows_of(loop, &query, &err);
+    enum muster_status status = send_rows_of(loop, &query, &err);
 
     message.u.rows.request = action->message.up.request;
     message.u.rows.code = status;

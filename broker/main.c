@@ -60,7 +60,7 @@ struct program {
 };
 
 /* libzmq's threads take over this thread's mask, so this comes before the first socket. */
-static enum muster_status take_signals(int *ret_fd, struct muster_error *err)
+static enum muster_status main_take_signals(int *ret_fd, struct muster_error *err)
 {
     sigset_t stop;
 
@@ -125,7 +125,7 @@ int instead_of_crypto_box_open(unsigned char *plain, const unsigned char *box,
 }
 
 /* Two connections a node. */
-static enum muster_status take_files(struct muster_error *err)
+static enum muster_status main_take_files(struct muster_error *err)
 {
     struct rlimit limit;
 
@@ -149,8 +149,8 @@ static enum muster_status take_files(struct muster_error *err)
 }
 
 /* Complete before it has its name: who sees the file sees both lines. */
-static enum muster_status write_port_file(const char *path, const struct bus *bus,
-                                          struct muster_error *err)
+static enum muster_status main_write_port_file(const char *path, const struct bus *bus,
+                                               struct muster_error *err)
 {
     char part[PATH_MAX];
     char text[2 * PATH_MAX];
@@ -176,7 +176,7 @@ static enum muster_status write_port_file(const char *path, const struct bus *bu
     return MUSTER_E_IO;
 }
 
-static enum muster_status make_core(struct program *program, struct muster_error *err)
+static enum muster_status main_make_core(struct program *program, struct muster_error *err)
 {
     struct core_options options = {
         .events_endpoint = bus_events_endpoint(program->bus),
@@ -201,18 +201,18 @@ static enum muster_status make_core(struct program *program, struct muster_error
 }
 
 /* Behind a number of milliseconds, which changes each time. */
-static const char *past_ms(const char *text)
+static const char *main_past_ms(const char *text)
 {
     size_t digits = strspn(text, "0123456789");
 
     return strncmp(text + digits, " ms", 3) == 0 ? text + digits : text;
 }
 
-static bool is_said(const char *text, const char *said)
+static bool main_is_said(const char *text, const char *said)
 {
     for (;; text++, said++) {
-        text = past_ms(text);
-        said = past_ms(said);
+        text = main_past_ms(text);
+        said = main_past_ms(said);
         if (*text != *said)
             return false;
         if (*text == '\0')
@@ -221,10 +221,10 @@ static bool is_said(const char *text, const char *said)
 }
 
 /* The first time, and when it changes. */
-static void say_standby(const struct shared *shared, enum muster_status status,
-                        const struct muster_error *err, struct muster_error *said)
+static void main_say_standby(const struct shared *shared, enum muster_status status,
+                             const struct muster_error *err, struct muster_error *said)
 {
-    if (said->status == status && is_said(err->text, said->text))
+    if (said->status == status && main_is_said(err->text, said->text))
         return;
     *said = *err;
     said->status = status;
@@ -294,7 +294,7 @@ static enum muster_status main_await_lease(struct program *program, bool *ret_st
     while ((status = shared_take(program->shared, err)) == MUSTER_E_LOCKED ||
            status == MUSTER_E_STORAGE) {
         main_is_standby(program);
-        say_standby(program->shared, status, err, &said);
+        main_say_standby(program->shared, status, err, &said);
         if (poll(&fd, 1, SHARED_LOOK_MS) > 0) {
             *ret_stop = true;
             return MUSTER_OK;
@@ -311,10 +311,10 @@ static enum muster_status main_start(struct program *program, bool *ret_stop,
     struct store_options store_options = {.allow_network_fs = program->config.allow_network_fs,
                                           .lock_wait_ms = LOCK_WAIT_MS};
     struct bus_options bus_options = {.listen = program->config.listen, .db = program->config.db};
-    enum muster_status status = take_files(err);
+    enum muster_status status = main_take_files(err);
 
     if (status == MUSTER_OK)
-        status = take_signals(&program->signal_fd, err);
+        status = main_take_signals(&program->signal_fd, err);
     if (status == MUSTER_OK)
         status = bus_keys_open(program->config.db, &program->keys, err);
     bus_options.keys = program->keys;
@@ -335,11 +335,11 @@ static enum muster_status main_start(struct program *program, bool *ret_stop,
     if (status == MUSTER_OK)
         status = bus_open(&bus_options, &program->bus, err);
     if (status == MUSTER_OK)
-        status = make_core(program, err);
+        status = main_make_core(program, err);
     if (status == MUSTER_OK)
         status = loop_start(program->loop, err);
     if (status == MUSTER_OK && program->config.port_file != NULL)
-        status = write_port_file(program->config.port_file, program->bus, err);
+        status = main_write_port_file(program->config.port_file, program->bus, err);
     if (status == MUSTER_OK && program->config.metrics != NULL)
         status = metrics_open(program->config.metrics, &program->metrics, err);
     if (status == MUSTER_OK)
@@ -348,7 +348,7 @@ static enum muster_status main_start(struct program *program, bool *ret_stop,
 }
 
 /* Its jobs' names and steps are nobody's secret on this host; elsewhere somebody may mind. */
-static void say_metrics(const struct metrics *metrics)
+static void main_say_metrics(const struct metrics *metrics)
 {
     broker_log(LOG_LEVEL_INFO, "metrics at http://%s/metrics", metrics_address(metrics));
     if (!metrics_is_local(metrics))
@@ -359,8 +359,8 @@ static void say_metrics(const struct metrics *metrics)
 }
 
 /* The options that count, for a configuration that is good. */
-static int config_told(const struct config *config, enum muster_status status,
-                       const struct muster_error *err)
+static int main_config_told(const struct config *config, enum muster_status status,
+                            const struct muster_error *err)
 {
     char *text;
 
@@ -374,7 +374,7 @@ static int config_told(const struct config *config, enum muster_status status,
     return EXIT_DONE;
 }
 
-static int check_relay(const struct config *config)
+static int main_check_relay(const struct config *config)
 {
     struct brokers brokers;
     struct muster_error err;
@@ -382,28 +382,28 @@ static int check_relay(const struct config *config)
 
     if (status == MUSTER_OK)
         status = relay_check(config->listen, &brokers, &err);
-    return config_told(config, status, &err);
+    return main_config_told(config, status, &err);
 }
 
 /* Nothing is opened but the files of keys. */
-static int check_config(const struct config *config)
+static int main_check_config(const struct config *config)
 {
     struct bus_keys *keys = NULL;
     struct muster_error err;
     enum muster_status status;
 
     if (config->relay != NULL)
-        return check_relay(config);
+        return main_check_relay(config);
     status = bus_keys_open(config->db, &keys, &err);
     if (status == MUSTER_OK)
         status =
             bus_check_listen(config->listen, bus_keys_count(keys) > 0 ? NULL : config->db, &err);
     bus_keys_close(&keys);
-    return config_told(config, status, &err);
+    return main_config_told(config, status, &err);
 }
 
 /* refused: nobody heard of this start, so it leaves no file behind that was not there before. */
-static void stop(struct program *program, bool refused)
+static void main_stop(struct program *program, bool refused)
 {
     metrics_close(&program->metrics);
     loop_destroy(&program->loop);
@@ -421,7 +421,7 @@ static void stop(struct program *program, bool refused)
 
 /* A broker of several is a standby again: as one that was just started, for all that it knew may be
  * of the past. */
-static void begin_again(struct program *program)
+static void main_begin_again(struct program *program)
 {
     char id[64];
 
@@ -443,7 +443,7 @@ static int main_run(struct program *program)
 
     status = main_start(program, &stopped, &err);
     if (stopped) {
-        stop(program, false);
+        main_stop(program, false);
         broker_log(LOG_LEVEL_INFO, "musterd has ended; it was a standby");
         return EXIT_DONE;
     }
@@ -455,13 +455,13 @@ static int main_run(struct program *program)
             store_discard(&program->store); /* a take-over that failed may be tried again */
             main_is_standby(program);
             if (poll(&fd, 1, SHARED_LOOK_MS) > 0) {
-                stop(program, false);
+                main_stop(program, false);
                 broker_log(LOG_LEVEL_INFO, "musterd has ended; it could not take over");
                 return EXIT_DONE;
             }
-            begin_again(program);
+            main_begin_again(program);
         }
-        stop(program, true);
+        main_stop(program, true);
         return status == MUSTER_E_ARGUMENT ? EXIT_USAGE : EXIT_FAILED;
     }
     broker_log(LOG_LEVEL_INFO,
@@ -471,7 +471,7 @@ static int main_run(struct program *program)
                program->config.db, core_epoch(program->core),
                bus_asks_for_keys(program->bus) ? ", clients need a key" : "");
     if (program->metrics != NULL)
-        say_metrics(program->metrics);
+        main_say_metrics(program->metrics);
     service_ready();
     if (program->shared != NULL)
         setenv(BEGAN_BEFORE, "1", 1);
@@ -486,12 +486,12 @@ static int main_run(struct program *program)
         broker_log(LOG_LEVEL_ERROR, "%s: %s; the next start goes on from what was written",
                    muster_status_name(status), err.text);
         if (!stopped)
-            begin_again(program);
+            main_begin_again(program);
         shared_close(&program->shared); /* if the lease is still ours: the next one need not wait */
         _exit(stopped && program->config.shared != NULL ? EXIT_DONE : EXIT_FAILED);
     }
     service_stopping();
-    stop(program, false);
+    main_stop(program, false);
     broker_log(LOG_LEVEL_INFO, "musterd has ended");
     return EXIT_DONE;
 }
@@ -499,8 +499,8 @@ static int main_run(struct program *program)
 /* --- a migration ------------------------------------------------------------------------------ */
 
 /* A lease that nobody renews ends within this, and a server that is far away has answered. */
-static enum muster_status migrate_take(struct program *program, const char *path,
-                                       struct muster_error *err)
+static enum muster_status main_migrate_take(struct program *program, const char *path,
+                                            struct muster_error *err)
 {
     const struct timespec pause = {.tv_nsec = SHARED_LOOK_MS * 1000000L};
     int64_t until_ms = clock_ms(CLOCK_BOOTTIME) + MIGRATE_WAIT_MS;
@@ -517,7 +517,7 @@ static enum muster_status migrate_take(struct program *program, const char *path
     return status;
 }
 
-static void migrate_clean_up(const char *directory, const char *path)
+static void main_migrate_clean_up(const char *directory, const char *path)
 {
     static const char *const suffixes[] = {"",      "-wal",  "-shm",      ".lock",
                                            ".mark", ".part", ".part-wal", ".part-shm"};
@@ -532,7 +532,7 @@ static void migrate_clean_up(const char *directory, const char *path)
 }
 
 /* It works with a copy in a directory of its own: the files of a broker may be another user's. */
-static enum muster_status migrate_shared(struct program *program, struct muster_error *err)
+static enum muster_status main_migrate_shared(struct program *program, struct muster_error *err)
 {
     struct store_options options = {.allow_network_fs = true};
     const char *db = program->config.db;
@@ -549,16 +549,16 @@ static enum muster_status migrate_shared(struct program *program, struct muster_
                               "cannot make directory %s: %s; name another place with --db",
                               directory, strerror(errno));
     snprintf(path, sizeof path, "%s/db", directory);
-    status = migrate_take(program, path, err);
+    status = main_migrate_take(program, path, err);
     options.shared = program->shared;
     if (status == MUSTER_OK && !shared_is_empty(program->shared))
         status = store_open(path, &options, &program->store, err);
     store_close(&program->store);
-    migrate_clean_up(directory, path);
+    main_migrate_clean_up(directory, path);
     return status;
 }
 
-static enum muster_status migrate_file(struct program *program, struct muster_error *err)
+static enum muster_status main_migrate_file(struct program *program, struct muster_error *err)
 {
     const struct store_options options = {.allow_network_fs = program->config.allow_network_fs,
                                           .lock_wait_ms = LOCK_WAIT_MS};
@@ -574,8 +574,8 @@ static enum muster_status migrate_file(struct program *program, struct muster_er
 static int main_migrate(struct program *program)
 {
     struct muster_error err;
-    enum muster_status status = program->config.shared != NULL ? migrate_shared(program, &err)
-                                                               : migrate_file(program, &err);
+    enum muster_status status = program->config.shared != NULL ? main_migrate_shared(program, &err)
+                                                               : main_migrate_file(program, &err);
     bool active =
         status == MUSTER_E_LOCKED && program->shared != NULL && !shared_is_older(program->shared);
 
@@ -587,7 +587,7 @@ static int main_migrate(struct program *program)
     else
         broker_log(LOG_LEVEL_ERROR, "%s: %s%s", muster_status_name(status), err.text,
                    active ? "; end all brokers of this database before you migrate it" : "");
-    stop(program, status != MUSTER_OK);
+    main_stop(program, status != MUSTER_OK);
     return status == MUSTER_OK ? EXIT_DONE : status == MUSTER_E_ARGUMENT ? EXIT_USAGE : EXIT_FAILED;
 }
 
@@ -597,10 +597,10 @@ static enum muster_status main_start_relay(struct program *program, struct relay
                                            struct muster_error *err)
 {
     struct brokers brokers;
-    enum muster_status status = take_files(err);
+    enum muster_status status = main_take_files(err);
 
     if (status == MUSTER_OK)
-        status = take_signals(&program->signal_fd, err);
+        status = main_take_signals(&program->signal_fd, err);
     if (status == MUSTER_OK)
         status = brokers_read(program->config.relay, &brokers, err);
     if (status == MUSTER_OK) {
@@ -612,11 +612,11 @@ static enum muster_status main_start_relay(struct program *program, struct relay
         status = relay_open(&options, ret_relay, err);
     }
     if (status == MUSTER_OK && program->config.port_file != NULL)
-        status = write_port_file(program->config.port_file, relay_bus(*ret_relay), err);
+        status = main_write_port_file(program->config.port_file, relay_bus(*ret_relay), err);
     return status;
 }
 
-static void say_relayed(const struct relay_counters *counters)
+static void main_say_relayed(const struct relay_counters *counters)
 {
     broker_log(LOG_LEVEL_INFO,
                "the relay has ended: %" PRIu64 " messages up in %" PRIu64 " bundles, %" PRIu64
@@ -642,12 +642,12 @@ static int main_relay(struct program *program)
         service_ready();
         status = relay_run(relay, &err);
         service_stopping();
-        say_relayed(relay_counters(relay));
+        main_say_relayed(relay_counters(relay));
     }
     if (status != MUSTER_OK)
         broker_log(LOG_LEVEL_ERROR, "%s: %s", muster_status_name(status), err.text);
     relay_close(&relay);
-    stop(program, false);
+    main_stop(program, false);
     return status == MUSTER_OK ? EXIT_DONE : status == MUSTER_E_ARGUMENT ? EXIT_USAGE : EXIT_FAILED;
 }
 
@@ -674,7 +674,7 @@ int main(int argc, char **argv)
         return EXIT_DONE;
     }
     if (program.config.check_config) {
-        int code = check_config(&program.config);
+        int code = main_check_config(&program.config);
 
         config_free(&program.config);
         return code;

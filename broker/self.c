@@ -13,7 +13,7 @@
 
 #define SELF_COLUMNS 3
 
-static int cells_write(void *data, const char *bytes, size_t size)
+static int self_cells_write(void *data, const char *bytes, size_t size)
 {
     struct store_rows *rows = data;
 
@@ -28,7 +28,7 @@ static void self_row_add(void *arg, const char *name, int64_t number, const char
     struct store_rows *rows = arg;
     msgpack_packer packer;
 
-    msgpack_packer_init(&packer, rows, cells_write);
+    msgpack_packer_init(&packer, rows, self_cells_write);
     msgpack_pack_str_with_body(&packer, name, strlen(name));
     msgpack_pack_int64(&packer, number);
     msgpack_pack_str_with_body(&packer, text, strlen(text));
@@ -40,12 +40,12 @@ struct self_taker {
     void *arg;
 };
 
-static void row_number(const struct self_taker *taker, const char *name, uint64_t number)
+static void self_row_number(const struct self_taker *taker, const char *name, uint64_t number)
 {
     taker->take(taker->arg, name, (int64_t)number, "");
 }
 
-static void row_text(const struct self_taker *taker, const char *name, const char *text)
+static void self_row_text(const struct self_taker *taker, const char *name, const char *text)
 {
     taker->take(taker->arg, name, 0, text);
 }
@@ -55,14 +55,14 @@ static void self_process(const struct self *self, const struct self_taker *taker
     char host[HOST_MAX + 1] = "";
 
     (void)gethostname(host, sizeof host - 1);
-    row_text(taker, "version", muster_version());
-    row_text(taker, "host", host);
-    row_number(taker, "pid", (uint64_t)getpid());
-    row_number(taker, "started_unix_ms", (uint64_t)self->started_unix_ms);
-    row_number(taker, "now_unix_ms", (uint64_t)self->now_unix_ms);
-    row_text(taker, "endpoint", bus_command_endpoint(self->bus));
-    row_text(taker, "events_endpoint", bus_events_endpoint(self->bus));
-    row_number(taker, "asks_for_keys", bus_asks_for_keys(self->bus));
+    self_row_text(taker, "version", muster_version());
+    self_row_text(taker, "host", host);
+    self_row_number(taker, "pid", (uint64_t)getpid());
+    self_row_number(taker, "started_unix_ms", (uint64_t)self->started_unix_ms);
+    self_row_number(taker, "now_unix_ms", (uint64_t)self->now_unix_ms);
+    self_row_text(taker, "endpoint", bus_command_endpoint(self->bus));
+    self_row_text(taker, "events_endpoint", bus_events_endpoint(self->bus));
+    self_row_number(taker, "asks_for_keys", bus_asks_for_keys(self->bus));
 }
 
 static void self_work(const struct self *self, const struct self_taker *taker)
@@ -71,23 +71,23 @@ static void self_work(const struct self *self, const struct self_taker *taker)
     const struct core_counts counts = core_count(self->core);
     const struct store_lease lease = store_lease(self->store);
 
-    row_number(taker, "jobs_running", counts.jobs_running);
-    row_number(taker, "processes", counts.processes);
-    row_text(taker, "database", disk.path);
-    row_number(taker, "database_bytes", (uint64_t)disk.bytes);
-    row_number(taker, "disk_free_bytes", (uint64_t)disk.free_bytes);
+    self_row_number(taker, "jobs_running", counts.jobs_running);
+    self_row_number(taker, "processes", counts.processes);
+    self_row_text(taker, "database", disk.path);
+    self_row_number(taker, "database_bytes", (uint64_t)disk.bytes);
+    self_row_number(taker, "disk_free_bytes", (uint64_t)disk.free_bytes);
     if (lease.name != NULL) {
-        row_text(taker, "shared_database", lease.name);
-        row_number(taker, "lease_left_ms", (uint64_t)lease.left_ms);
+        self_row_text(taker, "shared_database", lease.name);
+        self_row_number(taker, "lease_left_ms", (uint64_t)lease.left_ms);
     }
     if (self->blocked_by != NULL)
-        row_text(taker, "database_trouble", self->blocked_by);
-    row_number(taker, "passes", self->loop->passes);
-    row_number(taker, "pass_longest_ms", self->loop->pass_longest_ms);
-    row_number(taker, "commits", store_commits(self->store));
-    row_number(taker, "messages_received", bus_counters(self->bus)->received);
-    row_number(taker, "messages_sent", bus_counters(self->bus)->sent);
-    row_number(taker, "messages_published", bus_counters(self->bus)->published);
+        self_row_text(taker, "database_trouble", self->blocked_by);
+    self_row_number(taker, "passes", self->loop->passes);
+    self_row_number(taker, "pass_longest_ms", self->loop->pass_longest_ms);
+    self_row_number(taker, "commits", store_commits(self->store));
+    self_row_number(taker, "messages_received", bus_counters(self->bus)->received);
+    self_row_number(taker, "messages_sent", bus_counters(self->bus)->sent);
+    self_row_number(taker, "messages_published", bus_counters(self->bus)->published);
 }
 
 /* Since the start, a reason a row. */
@@ -99,28 +99,28 @@ static void self_refusals(const struct self *self, const struct self_taker *take
 
     bus_peers_counters(&peers);
     bus_guard_counters(&guard);
-    row_number(taker, "refused_malformed", self->loop->malformed);
-    row_number(taker, "refused_version", self->loop->version);
-    row_number(taker, "refused_unexpected", self->loop->unexpected);
-    row_number(taker, "refused_frame", bus->dropped_shape + bus->dropped_identity);
-    row_number(taker, "refused_authority", self->loop->denied);
-    row_number(taker, "refused_connection", bus->refused_keys);
-    row_number(taker, "refused_key", bus->dropped_keys);
-    row_number(taker, "refused_topic", bus->dropped_topics);
-    row_number(taker, "refused_busy", self->loop->busy);
-    row_number(taker, "refused_disk", self->loop->refused);
-    row_number(taker, "refused_share", self->loop->share);
-    row_number(taker, "closed_hostile", guard.hostile);
-    row_number(taker, "closed_files", guard.full);
-    row_number(taker, "closed_address", peers.address);
-    row_number(taker, "closed_key", peers.key);
-    row_number(taker, "closed_silent", peers.silent);
-    row_number(taker, "closed_unread", peers.unread);
-    row_number(taker, "closed_unsent", peers.unsent);
-    row_number(taker, "closed_revoked", peers.revoked);
-    row_number(taker, "unsent_full", bus->full);
-    row_number(taker, "unsent_gone", bus->unreachable);
-    row_number(taker, "rebinds_failed", bus->rebinds_failed);
+    self_row_number(taker, "refused_malformed", self->loop->malformed);
+    self_row_number(taker, "refused_version", self->loop->version);
+    self_row_number(taker, "refused_unexpected", self->loop->unexpected);
+    self_row_number(taker, "refused_frame", bus->dropped_shape + bus->dropped_identity);
+    self_row_number(taker, "refused_authority", self->loop->denied);
+    self_row_number(taker, "refused_connection", bus->refused_keys);
+    self_row_number(taker, "refused_key", bus->dropped_keys);
+    self_row_number(taker, "refused_topic", bus->dropped_topics);
+    self_row_number(taker, "refused_busy", self->loop->busy);
+    self_row_number(taker, "refused_disk", self->loop->refused);
+    self_row_number(taker, "refused_share", self->loop->share);
+    self_row_number(taker, "closed_hostile", guard.hostile);
+    self_row_number(taker, "closed_files", guard.full);
+    self_row_number(taker, "closed_address", peers.address);
+    self_row_number(taker, "closed_key", peers.key);
+    self_row_number(taker, "closed_silent", peers.silent);
+    self_row_number(taker, "closed_unread", peers.unread);
+    self_row_number(taker, "closed_unsent", peers.unsent);
+    self_row_number(taker, "closed_revoked", peers.revoked);
+    self_row_number(taker, "unsent_full", bus->full);
+    self_row_number(taker, "unsent_gone", bus->unreachable);
+    self_row_number(taker, "rebinds_failed", bus->rebinds_failed);
 }
 
 void self_facts(const struct self *self, self_take_fn *take, void *arg)

@@ -35,7 +35,7 @@ struct turns {
 };
 
 /* Without decoding it: [version, type, ...]. */
-static unsigned type_of(const uint8_t *data, size_t size)
+static unsigned turns_type_of(const uint8_t *data, size_t size)
 {
     size_t at = size > 0 && data[0] == 0xdc ? 3 : 1;
 
@@ -44,7 +44,7 @@ static unsigned type_of(const uint8_t *data, size_t size)
     return data[at + 1] == 0xcc ? data[at + 2] : data[at + 1];
 }
 
-static unsigned work_of(unsigned type, size_t size)
+static unsigned turns_work_of(unsigned type, size_t size)
 {
     switch (type) {
     case WIRE_TASKS_ADD: /* what has a list of tasks, by its size */
@@ -65,7 +65,7 @@ static unsigned work_of(unsigned type, size_t size)
     }
 }
 
-static struct lane *lane_of(struct turns *turns, const char *key, unsigned type)
+static struct lane *turns_lane_of(struct turns *turns, const char *key, unsigned type)
 {
     uint32_t hash = 2166136261U; /* FNV-1a */
 
@@ -75,7 +75,7 @@ static struct lane *lane_of(struct turns *turns, const char *key, unsigned type)
                         [type == WIRE_QUERY ? LANE_QUESTIONS : LANE_PLAIN];
 }
 
-static bool lane_works(struct turns *turns, struct lane *lane, unsigned work)
+static bool turns_lane_works(struct turns *turns, struct lane *lane, unsigned work)
 {
     if (lane->pass != turns->pass) {
         lane->pass = turns->pass;
@@ -114,7 +114,7 @@ void turns_begin(struct turns *turns)
     turns->group = 0;
 }
 
-static void lane_keep(struct turns *turns, struct lane *lane, const struct bus_frame *frame)
+static void turns_lane_keep(struct turns *turns, struct lane *lane, const struct bus_frame *frame)
 {
     struct kept *kept = NULL;
     size_t bytes = sizeof *kept + frame->size;
@@ -142,21 +142,22 @@ static void lane_keep(struct turns *turns, struct lane *lane, const struct bus_f
 
 bool turns_take(struct turns *turns, const struct bus_frame *frame)
 {
-    unsigned type = type_of(frame->data, frame->size);
-    struct lane *lane = lane_of(turns, frame->grant->public_key, type);
+    unsigned type = turns_type_of(frame->data, frame->size);
+    struct lane *lane = turns_lane_of(turns, frame->grant->public_key, type);
 
-    if (lane->first == NULL && lane_works(turns, lane, work_of(type, frame->size)))
+    if (lane->first == NULL && turns_lane_works(turns, lane, turns_work_of(type, frame->size)))
         return true;
-    lane_keep(turns, lane, frame);
+    turns_lane_keep(turns, lane, frame);
     return false;
 }
 
-static struct kept *lane_pop(struct turns *turns, struct lane *lane)
+static struct kept *turns_lane_pop(struct turns *turns, struct lane *lane)
 {
     struct kept *kept = lane->first;
 
     if (kept == NULL ||
-        !lane_works(turns, lane, work_of(type_of(kept->data, kept->size), kept->size)))
+        !turns_lane_works(turns, lane,
+                          turns_work_of(turns_type_of(kept->data, kept->size), kept->size)))
         return NULL;
     lane->first = kept->next;
     lane->bytes -= sizeof *kept + kept->size;
@@ -170,7 +171,7 @@ bool turns_next(struct turns *turns, struct bus_frame *ret_frame, const char **r
     turns->taken = NULL;
     for (; turns->bytes > 0 && turns->group < GROUPS; turns->group++)
         for (unsigned kind = 0; kind < LANE_KINDS; kind++) {
-            turns->taken = lane_pop(turns, &turns->lanes[turns->group][kind]);
+            turns->taken = turns_lane_pop(turns, &turns->lanes[turns->group][kind]);
             if (turns->taken == NULL)
                 continue;
             *ret_frame = (struct bus_frame){.route = turns->taken->route,
@@ -185,7 +186,7 @@ bool turns_next(struct turns *turns, struct bus_frame *ret_frame, const char **r
 bool turns_write(struct turns *turns, const char *public_key, size_t size, int64_t free_bytes,
                  int64_t now_unix_ms)
 {
-    struct lane *lane = lane_of(turns, public_key, WIRE_HELLO);
+    struct lane *lane = turns_lane_of(turns, public_key, WIRE_HELLO);
     uint64_t bytes = TURN_ROWS * (TURN_ROW_BYTES + (uint64_t)size);
 
     if (lane->day != now_unix_ms / DAY_MS) {

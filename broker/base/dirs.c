@@ -40,7 +40,7 @@ enum muster_status dirs_sync(const char *directory, struct muster_error *err)
                           directory, strerror(code));
 }
 
-static enum muster_status sync_name_of(const char *directory, struct muster_error *err)
+static enum muster_status dirs_sync_name_of(const char *directory, struct muster_error *err)
 {
     char parent[PATH_MAX];
     enum muster_status status = dirs_parent(directory, parent, sizeof parent, err);
@@ -58,7 +58,7 @@ static enum muster_status dirs_make(const char *directory, struct muster_error *
     int code;
 
     if (mkdir(directory, 0700) == 0)
-        return sync_name_of(directory, err);
+        return dirs_sync_name_of(directory, err);
     code = errno;
     /* EEXIST alone is not enough: on a read-only root mkdir says EROFS for what is there, too */
     if (stat(directory, &info) == 0 && S_ISDIR(info.st_mode))

@@ -40,7 +40,7 @@ static char order[ORDER_BYTES]; /* the newest line of the file, or of the enviro
 static long reached;            /* how often since it came */
 static bool obeyed;
 
-static void read_order(void)
+static void failpoint_read_order(void)
 {
     const char *path = getenv("MUSTER_FAIL_POINT_FILE");
     const char *name = getenv("MUSTER_FAIL_POINT");
@@ -63,7 +63,7 @@ static void read_order(void)
     obeyed = false;
 }
 
-static void trace(const char *path, const char *point)
+static void failpoint_trace(const char *path, const char *point)
 {
     char line[POINT_BYTES + 1];
     int length = snprintf(line, sizeof line, "%s\n", point);
@@ -85,11 +85,11 @@ static bool failpoint_is_asked(const char *asked, const char *point)
     return reached >= (asked[length] == ':' ? strtol(asked + length + 1, NULL, 10) : 1);
 }
 
-static void reach(enum failpoint place, const char *what)
+static void failpoint_reach(enum failpoint place, const char *what)
 {
     char point[POINT_BYTES];
 
-    read_order();
+    failpoint_read_order();
     if (order[0] == '\0')
         return;
     snprintf(point, sizeof point, "%s:%s", places[place].name, what);
@@ -97,7 +97,7 @@ static void reach(enum failpoint place, const char *what)
         if (*at == ' ')
             *at = '-';
     if (strncmp(order, "trace ", 6) == 0)
-        trace(order + 6, point);
+        failpoint_trace(order + 6, point);
     else if (strncmp(order, "kill ", 5) == 0 && failpoint_is_asked(order + 5, point))
         kill(getpid(), SIGKILL);
     else if (strncmp(order, "stop ", 5) == 0 && !obeyed && failpoint_is_asked(order + 5, point)) {
@@ -115,31 +115,31 @@ static void reach(enum failpoint place, const char *what)
 
 void failpoint_pass(enum failpoint place)
 {
-    reach(place, "pass");
+    failpoint_reach(place, "pass");
 }
 
-static void reach_event(enum failpoint place, enum wire_event_kind kind)
+static void failpoint_reach_event(enum failpoint place, enum wire_event_kind kind)
 {
     char what[POINT_BYTES];
 
     snprintf(what, sizeof what, "event-%s", wire_event_kind_name(kind));
-    reach(place, what);
+    failpoint_reach(place, what);
 }
 
 void failpoint_message(enum failpoint place, const struct wire_msg *message)
 {
     if (message->type == WIRE_EVENT)
-        reach_event(place, (enum wire_event_kind)message->u.event.kind);
+        failpoint_reach_event(place, (enum wire_event_kind)message->u.event.kind);
     else
-        reach(place, wire_type_name(message->type));
+        failpoint_reach(place, wire_type_name(message->type));
 }
 
 void failpoint_record(enum failpoint place, const struct record *record)
 {
     if (record->kind == RECORD_EVENT)
-        reach_event(place, (enum wire_event_kind)record->u.event.body.kind);
+        failpoint_reach_event(place, (enum wire_event_kind)record->u.event.body.kind);
     else
-        reach(place, records[record->kind]);
+        failpoint_reach(place, records[record->kind]);
 }
 
 void failpoint_batch(enum failpoint place, const struct actions *batch)
@@ -156,15 +156,15 @@ void failpoint_batch(enum failpoint place, const struct actions *batch)
         if (action->record.kind != RECORD_EVENT)
             continue;
         events = true;
-        reach_event(place, (enum wire_event_kind)action->record.u.event.body.kind);
+        failpoint_reach_event(place, (enum wire_event_kind)action->record.u.event.body.kind);
     }
     if (!events)
-        reach(place, rows ? "rows" : "nothing");
+        failpoint_reach(place, rows ? "rows" : "nothing");
 }
 
 /* --- the list --------------------------------------------------------------------------------- */
 
-static void list_what(const char *place, const char *prefix, const char *what)
+static void failpoint_list_what(const char *place, const char *prefix, const char *what)
 {
     char text[POINT_BYTES];
 
@@ -175,45 +175,45 @@ static void list_what(const char *place, const char *prefix, const char *what)
     puts(text);
 }
 
-static void list_events(const char *place)
+static void failpoint_list_events(const char *place)
 {
     for (unsigned kind = EVENT_NONE + 1; kind < EVENT_KIND_COUNT; kind++)
-        list_what(place, "event-", wire_event_kind_name(kind));
+        failpoint_list_what(place, "event-", wire_event_kind_name(kind));
 }
 
-static void list_messages(const char *place, bool up)
+static void failpoint_list_messages(const char *place, bool up)
 {
     for (unsigned type = 1; type < 256; type++) {
         if (strcmp(wire_type_name(type), "unknown") != 0 && wire_is_up(type) == up &&
             type != WIRE_EVENT)
-            list_what(place, "", wire_type_name(type));
+            failpoint_list_what(place, "", wire_type_name(type));
     }
 }
 
-static void list_place(const char *place, enum whats whats)
+static void failpoint_list_place(const char *place, enum whats whats)
 {
     switch (whats) {
     case WHATS_PASS:
-        list_what(place, "", "pass");
+        failpoint_list_what(place, "", "pass");
         return;
     case WHATS_UP:
-        list_messages(place, true);
+        failpoint_list_messages(place, true);
         return;
     case WHATS_DOWN:
-        list_messages(place, false);
-        list_events(place);
+        failpoint_list_messages(place, false);
+        failpoint_list_events(place);
         return;
     case WHATS_RECORD:
         for (unsigned kind = RECORD_NONE + 1; kind < RECORD_KIND_COUNT; kind++) {
             if (kind != RECORD_EVENT)
-                list_what(place, "", records[kind]);
+                failpoint_list_what(place, "", records[kind]);
         }
-        list_events(place);
+        failpoint_list_events(place);
         return;
     case WHATS_BATCH:
-        list_what(place, "", "nothing");
-        list_what(place, "", "rows");
-        list_events(place);
+        failpoint_list_what(place, "", "nothing");
+        failpoint_list_what(place, "", "rows");
+        failpoint_list_events(place);
         return;
     }
 }
@@ -225,7 +225,7 @@ bool failpoint_list(void)
     if (asked == NULL || strcmp(asked, "list") != 0)
         return false;
     for (int place = 0; place < FAILPOINT_COUNT; place++)
-        list_place(places[place].name, places[place].whats);
+        failpoint_list_place(places[place].name, places[place].whats);
     return true;
 }
 

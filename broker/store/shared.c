@@ -78,7 +78,7 @@ struct shared {
 /* A file with this row is a copy, and may be written over. Each has its own: it is not in the log.
  */
 #define MARK_SQL_MAX 256
-static void mark_sql(const struct shared *shared, char ret_sql[MARK_SQL_MAX])
+static void shared_mark_sql(const struct shared *shared, char ret_sql[MARK_SQL_MAX])
 {
     sqlite3_snprintf(MARK_SQL_MAX, ret_sql,
                      "INSERT INTO meta (key, value) VALUES ('shared', %Q) "
@@ -124,7 +124,7 @@ static enum muster_status shared_progress(struct shared *shared, struct muster_e
     return shared_keep(shared, err);
 }
 
-static void *keeper_run(void *arg)
+static void *shared_keeper_run(void *arg)
 {
     struct shared *shared = arg;
     struct keeper *keeper = &shared->keeper;
@@ -148,7 +148,7 @@ static void *keeper_run(void *arg)
     return NULL;
 }
 
-static void keeper_init(struct keeper *keeper)
+static void shared_keeper_init(struct keeper *keeper)
 {
     pthread_condattr_t attributes;
 
@@ -160,16 +160,17 @@ static void keeper_init(struct keeper *keeper)
 }
 
 /* Without a thread the lease ends by its time, which is only slower. */
-static void keeper_start(struct shared *shared)
+static void shared_keeper_start(struct shared *shared)
 {
     if (shared->keeper.runs)
         return;
     shared->keeper.stop = false;
-    shared->keeper.runs = pthread_create(&shared->keeper.thread, NULL, keeper_run, shared) == 0;
+    shared->keeper.runs =
+        pthread_create(&shared->keeper.thread, NULL, shared_keeper_run, shared) == 0;
 }
 
 /* Whoever asks the shared database next calls it. Returns at once if it does not run. */
-static void keeper_stop(struct shared *shared)
+static void shared_keeper_stop(struct shared *shared)
 {
     struct keeper *keeper = &shared->keeper;
 
@@ -183,16 +184,16 @@ static void keeper_stop(struct shared *shared)
     keeper->runs = false;
 }
 
-static enum muster_status copy_failed(const struct copy *copy, const char *doing,
-                                      struct muster_error *err)
+static enum muster_status shared_copy_failed(const struct copy *copy, const char *doing,
+                                             struct muster_error *err)
 {
     return error_set_code(err, errno == ENOSPC || errno == EDQUOT ? MUSTER_E_STORAGE : MUSTER_E_IO,
                           errno, "cannot %s %s: %s; check the disk", doing, copy->path,
                           strerror(errno));
 }
 
-static enum muster_status copy_part(void *arg, const void *data, size_t size,
-                                    struct muster_error *err)
+static enum muster_status shared_copy_part(void *arg, const void *data, size_t size,
+                                           struct muster_error *err)
 {
     const struct copy *copy = arg;
     const uint8_t *at = data;
@@ -203,15 +204,15 @@ static enum muster_status copy_part(void *arg, const void *data, size_t size,
         if (wrote < 0 && errno == EINTR)
             continue;
         if (wrote <= 0)
-            return copy_failed(copy, "write", err);
+            return shared_copy_failed(copy, "write", err);
         at += wrote;
         size -= (size_t)wrote;
     }
     return shared_progress(copy->shared, err);
 }
 
-static enum muster_status copy_batch(void *arg, const void *data, size_t size,
-                                     struct muster_error *err)
+static enum muster_status shared_copy_batch(void *arg, const void *data, size_t size,
+                                            struct muster_error *err)
 {
     const struct copy *copy = arg;
     enum muster_status status = changes_apply(copy->db, data, size, err);
@@ -229,8 +230,8 @@ static enum muster_status shared_is_own(const struct shared *shared, struct must
 }
 
 /* A file without a copy's mark filled this log if both have the same row 'seeded'. */
-static enum muster_status copy_is_of_seed(const struct shared *shared, const struct copy *copy,
-                                          struct muster_error *err)
+static enum muster_status shared_copy_is_of_seed(const struct shared *shared,
+                                                 const struct copy *copy, struct muster_error *err)
 {
     char seeded[SHARED_META_MAX];
 
@@ -240,21 +241,22 @@ static enum muster_status copy_is_of_seed(const struct shared *shared, const str
     return strcmp(seeded, shared->seeded) == 0 ? MUSTER_OK : shared_is_own(shared, err);
 }
 
-static enum muster_status copy_batches(struct shared *shared, struct copy *copy,
-                                       const struct fenced_log_head *head, struct muster_error *err)
+static enum muster_status shared_copy_batches(struct shared *shared, struct copy *copy,
+                                              const struct fenced_log_head *head,
+                                              struct muster_error *err)
 {
     int result = sqlite3_open_v2(copy->path, &copy->db, SQLITE_OPEN_READWRITE, NULL);
     enum muster_status status = MUSTER_OK;
     char sql[MARK_SQL_MAX];
 
-    mark_sql(shared, sql);
+    shared_mark_sql(shared, sql);
     if (result == SQLITE_OK)
         result = sqlite3_exec(copy->db, "PRAGMA synchronous=OFF; BEGIN", NULL, NULL, NULL);
     if (result == SQLITE_OK)
-        status = fenced_log_read_batches(shared->log, head, copy_batch, copy, err);
+        status = fenced_log_read_batches(shared->log, head, shared_copy_batch, copy, err);
     if (result == SQLITE_OK && status == MUSTER_OK)
-        status = copy_is_of_seed(shared, copy, err);
-    keeper_start(shared); /* what follows is the disk's, and may take long */
+        status = shared_copy_is_of_seed(shared, copy, err);
+    shared_keeper_start(shared); /* what follows is the disk's, and may take long */
     if (result == SQLITE_OK &&
         status == MUSTER_OK) /* from its first moment it is known as a copy */
         result = sqlite3_exec(copy->db, sql, NULL, NULL, NULL);
@@ -286,7 +288,7 @@ static enum muster_status shared_move_aside(struct shared *shared, const char *w
     return MUSTER_OK;
 }
 
-static bool is_unreadable(const struct shared_file *file)
+static bool shared_is_unreadable(const struct shared_file *file)
 {
     return file->result == SQLITE_EMPTY || file->result == SQLITE_NOTADB ||
            file->result == SQLITE_CORRUPT;
@@ -296,7 +298,7 @@ static bool is_unreadable(const struct shared_file *file)
 static enum muster_status shared_was_read(const struct shared *shared,
                                           const struct shared_file *file, struct muster_error *err)
 {
-    return file->result == SQLITE_OK || is_unreadable(file)
+    return file->result == SQLITE_OK || shared_is_unreadable(file)
                ? MUSTER_OK
                : error_set(err, MUSTER_E_STORAGE, "cannot look at the copy %s: %s; check the disk",
                            shared->path, sqlite3_errstr(file->result));
@@ -311,7 +313,7 @@ static enum muster_status shared_is_copy(struct shared *shared, struct muster_er
     if (access(shared->path, F_OK) != 0)
         return MUSTER_OK;
     shared_file_look(shared->path, &file);
-    if (is_unreadable(&file))
+    if (shared_is_unreadable(&file))
         return shared_move_aside(shared, sqlite3_errstr(file.result), err);
     if (file.result != SQLITE_OK)
         return shared_was_read(shared, &file, err);
@@ -323,26 +325,26 @@ static enum muster_status shared_is_copy(struct shared *shared, struct muster_er
 
 /* Syncs the copy before it gets its name: after a power cut a broker finds the copy before, or this
  * one. */
-static enum muster_status copy_name(const struct copy *copy, struct muster_error *err)
+static enum muster_status shared_copy_name(const struct copy *copy, struct muster_error *err)
 {
     char directory[PATH_MAX];
     int fd = open(copy->path, O_RDONLY | O_CLOEXEC);
     bool synced = fd >= 0 && fsync(fd) == 0;
-    enum muster_status status = synced ? MUSTER_OK : copy_failed(copy, "sync", err);
+    enum muster_status status = synced ? MUSTER_OK : shared_copy_failed(copy, "sync", err);
 
     if (fd >= 0)
         close(fd);
     failpoint_pass(FAILPOINT_COPY_SYNCED);
-    keeper_stop(copy->shared);
+    shared_keeper_stop(copy->shared);
     if (status == MUSTER_OK)
         status = shared_keep(copy->shared, err);
     if (status != MUSTER_OK)
         return status;
-    keeper_start(copy->shared);
+    shared_keeper_start(copy->shared);
     shared_file_unlink(copy->shared->path, "-wal"); /* of the copy before */
     shared_file_unlink(copy->shared->path, "-shm");
     if (rename(copy->path, copy->shared->path) != 0)
-        return copy_failed(copy, "rename", err);
+        return shared_copy_failed(copy, "rename", err);
     status = dirs_parent(copy->shared->path, directory, sizeof directory, err);
     return status == MUSTER_OK ? dirs_sync(directory, err) : status;
 }
@@ -364,15 +366,15 @@ static enum muster_status shared_copy(struct shared *shared, const struct fenced
     shared_file_unlink(part, "-shm");
     copy.fd = open(part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (copy.fd < 0)
-        return copy_failed(&copy, "create", err);
-    status = fenced_log_read_snapshot(shared->log, head, copy_part, &copy, err);
+        return shared_copy_failed(&copy, "create", err);
+    status = fenced_log_read_snapshot(shared->log, head, shared_copy_part, &copy, err);
     close(copy.fd);
     if (status == MUSTER_OK)
-        status = copy_batches(shared, &copy, head, err);
+        status = shared_copy_batches(shared, &copy, head, err);
     shared_file_unlink(part, "-wal");
     shared_file_unlink(part, "-shm");
     if (status == MUSTER_OK)
-        status = copy_name(&copy, err);
+        status = shared_copy_name(&copy, err);
     if (status == MUSTER_OK)
         failpoint_pass(FAILPOINT_COPY_NAMED);
     else
@@ -436,12 +438,12 @@ enum muster_status shared_take(struct shared *shared, struct muster_error *err)
     if (head.has_snapshot)
         status = shared_copy(shared, &head, err);
     if (status != MUSTER_OK) {
-        keeper_stop(shared);
+        shared_keeper_stop(shared);
         fenced_log_release(shared->log);
         return status;
     }
     shared_unlock(shared, false); /* the store takes it */
-    keeper_start(shared);
+    shared_keeper_start(shared);
     return status;
 }
 
@@ -455,7 +457,7 @@ enum muster_status store_holds(struct store *store, struct muster_error *err)
 
     if (shared == NULL)
         return MUSTER_OK;
-    keeper_stop(shared);
+    shared_keeper_stop(shared);
     if (clock_ms(CLOCK_BOOTTIME) >= shared->renew_at_ms) {
         status = shared_keep(shared, &shared->doubt);
         if (status != MUSTER_E_STORAGE && status != MUSTER_OK && err != NULL)
@@ -528,7 +530,7 @@ enum muster_status shared_write(struct store *store, bool *ret_written, struct m
     *ret_written = false;
     if (shared == NULL)
         return MUSTER_OK;
-    keeper_stop(shared);
+    shared_keeper_stop(shared);
     status = shared_failed(store, sqlite3session_changeset(shared->session, &size, &changes),
                            "collect what a transaction changed", err);
     if (status == MUSTER_OK && size > 0)
@@ -542,7 +544,7 @@ enum muster_status shared_write(struct store *store, bool *ret_written, struct m
 
 /* --- snapshots -------------------------------------------------------------------------------- */
 
-static enum muster_status snapshot_take(struct store *store, struct muster_error *err)
+static enum muster_status shared_snapshot_take(struct store *store, struct muster_error *err)
 {
     struct shared *shared = store->shared;
     sqlite3_int64 size = 0;
@@ -558,13 +560,13 @@ static enum muster_status snapshot_take(struct store *store, struct muster_error
     return MUSTER_OK;
 }
 
-static void snapshot_drop(struct shared *shared)
+static void shared_snapshot_drop(struct shared *shared)
 {
     sqlite3_free(shared->image);
     shared->image = NULL;
 }
 
-static enum muster_status snapshot_part(struct shared *shared, struct muster_error *err)
+static enum muster_status shared_snapshot_part(struct shared *shared, struct muster_error *err)
 {
     size_t left = shared->image_size - shared->image_sent;
     size_t size = left < PART_BYTES ? left : PART_BYTES;
@@ -578,14 +580,14 @@ static enum muster_status snapshot_part(struct shared *shared, struct muster_err
         return status;
     status = fenced_log_snapshot_end(shared->log, shared->image_seq, err);
     if (status == MUSTER_OK) {
-        snapshot_drop(shared);
+        shared_snapshot_drop(shared);
         shared->sweeps = true;
     }
     return status;
 }
 
 /* The last word before each COMMIT: a change that the log would not get is taken back. */
-static int is_unwatched(void *arg)
+static int shared_is_unwatched(void *arg)
 {
     const struct shared *shared = arg;
 
@@ -593,7 +595,7 @@ static int is_unwatched(void *arg)
 }
 
 /* A broker that runs alone writes records of its own from here on. */
-static enum muster_status mark_forget(struct store *store, struct muster_error *err)
+static enum muster_status shared_mark_forget(struct store *store, struct muster_error *err)
 {
     int64_t marks = 0;
     enum muster_status status = store_get_int(
@@ -624,27 +626,27 @@ enum muster_status shared_begin(struct store *store, struct muster_error *err)
     enum muster_status status;
 
     if (shared == NULL)
-        return mark_forget(store, err);
-    keeper_stop(shared);
+        return shared_mark_forget(store, err);
+    shared_keeper_stop(shared);
     status = shared_seed(store, err);
     if (status == MUSTER_OK)
-        status = snapshot_take(store, err);
+        status = shared_snapshot_take(store, err);
     while (status == MUSTER_OK && shared->image != NULL) {
-        status = snapshot_part(shared, err);
+        status = shared_snapshot_part(shared, err);
         shared_is_alive(shared);
         if (status == MUSTER_OK)
             status = store_holds(store, err);
     }
-    snapshot_drop(shared);
-    mark_sql(shared, sql); /* only now: until then these records may be nowhere else */
+    shared_snapshot_drop(shared);
+    shared_mark_sql(shared, sql); /* only now: until then these records may be nowhere else */
     if (status == MUSTER_OK)
         status = store_exec(store, sql, err);
     if (status == MUSTER_OK)
-        status = store_unsync(store, err); /* ... but for this row: see mark_sql */
+        status = store_unsync(store, err); /* ... but for this row: see shared_mark_sql */
     if (status == MUSTER_OK) {
-        sqlite3_commit_hook(store->db, is_unwatched, shared);
+        sqlite3_commit_hook(store->db, shared_is_unwatched, shared);
         fenced_log_is_known(shared->log);
-        keeper_start(shared); /* the core reads it all */
+        shared_keeper_start(shared); /* the core reads it all */
     }
     return status;
 }
@@ -671,14 +673,14 @@ enum muster_status store_snapshot_work(struct store *store, struct muster_error 
         return status == MUSTER_E_STORAGE ? MUSTER_OK : status;
     }
     if (store->shared->image == NULL)
-        status = snapshot_take(store, err);
+        status = shared_snapshot_take(store, err);
     if (status == MUSTER_OK && shared_keep(store->shared, NULL) != MUSTER_OK)
         return MUSTER_OK; /* the next pass finds out more */
     if (status == MUSTER_OK)
-        status = snapshot_part(store->shared, err);
+        status = shared_snapshot_part(store->shared, err);
     if (status != MUSTER_E_STORAGE)
         return status;
-    snapshot_drop(store->shared); /* the log only grows until the next one */
+    shared_snapshot_drop(store->shared); /* the log only grows until the next one */
     return MUSTER_OK;
 }
 
@@ -710,7 +712,7 @@ enum muster_status shared_open(const struct shared_options *options, struct shar
         return error_set(err, MUSTER_E_NOMEM, "no memory for the shared database");
     }
     shared->lock_fd = -1;
-    keeper_init(&shared->keeper);
+    shared_keeper_init(&shared->keeper);
     shared->alive_fn = options->alive_fn;
     shared->alive_arg = options->arg;
     status = fenced_log_open(options->uri, options->owner, &use, &shared->log, err);
@@ -759,14 +761,14 @@ void shared_close(struct shared **shared)
 {
     if (*shared == NULL)
         return;
-    keeper_stop(*shared);
+    shared_keeper_stop(*shared);
     pthread_cond_destroy(&(*shared)->keeper.wakes);
     pthread_mutex_destroy(&(*shared)->keeper.lock);
     if ((*shared)->taken)
         fenced_log_release((*shared)->log);
     fenced_log_close(&(*shared)->log);
     shared_unlock(*shared, true);
-    snapshot_drop(*shared);
+    shared_snapshot_drop(*shared);
     sqlite3_free((*shared)->aside);
     free((*shared)->path);
     free(*shared);

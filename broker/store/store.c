@@ -26,7 +26,7 @@
 
 /* --- transactions ----------------------------------------------------------------------------- */
 
-static void roll_back(struct store *store)
+static void store_roll_back(struct store *store)
 {
     if (sqlite3_get_autocommit(store->db) == 0) /* SQLite rolls back by itself on some errors */
         store_step(store, store->rollback, "roll back", NULL);
@@ -34,8 +34,8 @@ static void roll_back(struct store *store)
 
 /* The journal keeps its newest events of the last days and all since an active round's first; what
  * goes is always a prefix, so that what stays has no gap. */
-static enum muster_status prune(struct store *store, const struct record_event *event,
-                                struct muster_error *err)
+static enum muster_status store_prune(struct store *store, const struct record_event *event,
+                                      struct muster_error *err)
 {
     uint64_t beyond =
         event->seq > store->journal_events_max ? event->seq - store->journal_events_max : 0;
@@ -48,7 +48,7 @@ static enum muster_status prune(struct store *store, const struct record_event *
     return store_step(store, store->prune, "shorten the journal", err);
 }
 
-static enum muster_status write_held(struct store *store, struct muster_error *err)
+static enum muster_status store_write_held(struct store *store, struct muster_error *err)
 {
     enum muster_status status = MUSTER_OK;
 
@@ -58,8 +58,9 @@ static enum muster_status write_held(struct store *store, struct muster_error *e
 }
 
 /* given: of a task's row that was written along with another of its own. */
-static enum muster_status write_row(struct store *store, const struct actions *actions, size_t at,
-                                    const struct record **given, struct muster_error *err)
+static enum muster_status store_write_row(struct store *store, const struct actions *actions,
+                                          size_t at, const struct record **given,
+                                          struct muster_error *err)
 {
     const struct record *row = &actions->items[at].record;
 
@@ -77,10 +78,10 @@ static enum muster_status write_row(struct store *store, const struct actions *a
     return store_row_write(store, row, err);
 }
 
-static enum muster_status write_rows(struct store *store, const struct actions *actions,
-                                     struct muster_error *err)
+static enum muster_status store_write_rows(struct store *store, const struct actions *actions,
+                                           struct muster_error *err)
 {
-    enum muster_status status = write_held(store, err);
+    enum muster_status status = store_write_held(store, err);
     const struct record *given = NULL;
 
     for (size_t i = 0; i < actions->count && status == MUSTER_OK; i++) {
@@ -89,15 +90,15 @@ static enum muster_status write_rows(struct store *store, const struct actions *
         if (action->kind != ACTION_PERSIST)
             continue;
         failpoint_record(FAILPOINT_PERSIST_BEFORE, &action->record);
-        status = write_row(store, actions, i, &given, err);
+        status = store_write_row(store, actions, i, &given, err);
         failpoint_record(FAILPOINT_PERSIST_AFTER, &action->record);
         if (status == MUSTER_OK && action->record.kind == RECORD_EVENT)
-            status = prune(store, &action->record.u.event, err);
+            status = store_prune(store, &action->record.u.event, err);
     }
     return status;
 }
 
-static enum muster_status begin_transaction(struct store *store, struct muster_error *err)
+static enum muster_status store_begin_transaction(struct store *store, struct muster_error *err)
 {
     enum muster_status status = store_step(store, store->begin, "begin a transaction", err);
 
@@ -105,8 +106,8 @@ static enum muster_status begin_transaction(struct store *store, struct muster_e
 }
 
 /* The end of a transaction that was begun with `status`: commits it, or rolls it back. */
-static enum muster_status end_transaction(struct store *store, enum muster_status status,
-                                          struct muster_error *err)
+static enum muster_status store_end_transaction(struct store *store, enum muster_status status,
+                                                struct muster_error *err)
 {
     bool shared = false;
 
@@ -118,7 +119,7 @@ static enum muster_status end_transaction(struct store *store, enum muster_statu
         status = MUSTER_E_IO; /* the log has what this copy has not */
     shared_watch_end(store);
     if (status != MUSTER_OK)
-        roll_back(store);
+        store_roll_back(store);
     else if (store->sync_failed)
         status = store_failed(store, SQLITE_IOERR_FSYNC, "copy the log into the file", err);
     if (status == MUSTER_OK)
@@ -134,15 +135,15 @@ static enum muster_status store_write_all(struct store *store, const struct acti
                                           int64_t now_boot_ms, struct muster_error *err)
 {
     uint64_t ends = 0;
-    enum muster_status status = begin_transaction(store, err);
+    enum muster_status status = store_begin_transaction(store, err);
 
     if (status == MUSTER_OK)
-        status = write_rows(store, actions, err);
+        status = store_write_rows(store, actions, err);
     if (status == MUSTER_OK)
         status = store_past_write(store, err);
     if (status == MUSTER_OK)
         status = store_mark_count(store, actions, &ends, err);
-    status = end_transaction(store, status, err);
+    status = store_end_transaction(store, status, err);
     if (status == MUSTER_OK)
         store_past_written(store);
     if (status == MUSTER_OK && store_mark_tell(store, ends, err) != MUSTER_OK)
@@ -156,15 +157,15 @@ static enum muster_status store_write_all(struct store *store, const struct acti
 /* --- progress --------------------------------------------------------------------------------- */
 
 /* Only progress may wait: nothing refers to it, and an older row of it does no harm. */
-static bool may_wait(const struct action *action)
+static bool store_may_wait(const struct action *action)
 {
     return action->lazy && action->record.kind == RECORD_PROGRESS;
 }
 
-static bool all_may_wait(const struct actions *actions)
+static bool store_all_may_wait(const struct actions *actions)
 {
     for (size_t i = 0; i < actions->count; i++) {
-        if (actions->items[i].kind == ACTION_PERSIST && !may_wait(&actions->items[i]))
+        if (actions->items[i].kind == ACTION_PERSIST && !store_may_wait(&actions->items[i]))
             return false;
     }
     return true;
@@ -193,8 +194,8 @@ static void store_hold(struct store *store, const struct record *row)
         store->held_count++;
 }
 
-static enum muster_status set_synchronous(struct store *store, const char *sql, int64_t wanted,
-                                          struct muster_error *err)
+static enum muster_status store_set_synchronous(struct store *store, const char *sql,
+                                                int64_t wanted, struct muster_error *err)
 {
     int64_t value = -1;
     enum muster_status status = store_exec(store, sql, err);
@@ -208,14 +209,14 @@ static enum muster_status set_synchronous(struct store *store, const char *sql, 
 }
 
 /* Without memory even this can fail; then it is the first thing that the next store_apply does. */
-static enum muster_status sync_again(struct store *store, struct muster_error *err)
+static enum muster_status store_sync_again(struct store *store, struct muster_error *err)
 {
     enum muster_status status = MUSTER_OK;
 
     if (store->shared != NULL)
         return MUSTER_OK;
     if (store->unsynced)
-        status = set_synchronous(store, "PRAGMA synchronous=FULL", 2, err);
+        status = store_set_synchronous(store, "PRAGMA synchronous=FULL", 2, err);
     if (status == MUSTER_OK)
         store->unsynced = false;
     return status;
@@ -224,11 +225,11 @@ static enum muster_status sync_again(struct store *store, struct muster_error *e
 enum muster_status store_unsync(struct store *store, struct muster_error *err)
 {
     store->unsynced = true; /* from here on, whatever of the next line succeeds */
-    return set_synchronous(store, "PRAGMA synchronous=NORMAL", 1, err);
+    return store_set_synchronous(store, "PRAGMA synchronous=NORMAL", 1, err);
 }
 
-static enum muster_status flush_held(struct store *store, int64_t now_boot_ms,
-                                     struct muster_error *err)
+static enum muster_status store_flush_held(struct store *store, int64_t now_boot_ms,
+                                           struct muster_error *err)
 {
     static const struct actions nothing;
     enum muster_status status = store_unsync(store, err);
@@ -237,7 +238,7 @@ static enum muster_status flush_held(struct store *store, int64_t now_boot_ms,
     if (status != MUSTER_OK)
         return status;
     status = store_write_all(store, &nothing, now_boot_ms, err);
-    restored = sync_again(store, err);
+    restored = store_sync_again(store, err);
     if (restored != MUSTER_OK)
         return restored;
     return status == MUSTER_E_STORAGE ? MUSTER_OK : status;
@@ -246,11 +247,11 @@ static enum muster_status flush_held(struct store *store, int64_t now_boot_ms,
 enum muster_status store_apply(struct store *store, const struct actions *actions,
                                int64_t now_boot_ms, struct muster_error *err)
 {
-    enum muster_status status = sync_again(store, err);
+    enum muster_status status = store_sync_again(store, err);
 
     if (status != MUSTER_OK)
         return status;
-    if (!all_may_wait(actions))
+    if (!store_all_may_wait(actions))
         return store_write_all(store, actions, now_boot_ms, err);
     for (size_t i = 0; i < actions->count; i++) {
         if (actions->items[i].kind == ACTION_PERSIST)
@@ -258,18 +259,18 @@ enum muster_status store_apply(struct store *store, const struct actions *action
     }
     if (store->held_count == 0 || now_boot_ms < store->held_due_boot_ms)
         return MUSTER_OK;
-    return flush_held(store, now_boot_ms, err);
+    return store_flush_held(store, now_boot_ms, err);
 }
 
-static enum muster_status tidy_once(struct store *store, struct muster_error *err)
+static enum muster_status store_tidy_once(struct store *store, struct muster_error *err)
 {
-    enum muster_status status = begin_transaction(store, err);
+    enum muster_status status = store_begin_transaction(store, err);
 
     if (status == MUSTER_OK && store->untidy)
         status = store_tidy_slice(store, err);
     if (status == MUSTER_OK && store->forgets)
         status = store_forget_slice(store, err);
-    return end_transaction(store, status, err);
+    return store_end_transaction(store, status, err);
 }
 
 enum muster_status store_tidy(struct store *store, int64_t now_boot_ms, struct muster_error *err)
@@ -278,7 +279,7 @@ enum muster_status store_tidy(struct store *store, int64_t now_boot_ms, struct m
 
     if ((!store->untidy && !store->forgets) || now_boot_ms < store->tidy_due_boot_ms)
         return MUSTER_OK;
-    status = tidy_once(store, err);
+    status = store_tidy_once(store, err);
     store->tidy_due_boot_ms = now_boot_ms + (status == MUSTER_OK ? TIDY_EVERY_MS : TIDY_RETRY_MS);
     return status == MUSTER_E_STORAGE ? MUSTER_OK : status;
 }
@@ -293,7 +294,7 @@ int64_t store_wakeup_boot_ms(const struct store *store)
 
 /* --- open and close --------------------------------------------------------------------------- */
 
-static enum muster_status read_boot_id(char *ret_id, struct muster_error *err)
+static enum muster_status store_read_boot_id(char *ret_id, struct muster_error *err)
 {
     static const char path[] = "/proc/sys/kernel/random/boot_id";
     FILE *file = fopen(path, "re");
@@ -310,7 +311,7 @@ static enum muster_status read_boot_id(char *ret_id, struct muster_error *err)
     return MUSTER_OK;
 }
 
-static enum muster_status prepare_all(struct store *store, struct muster_error *err)
+static enum muster_status store_prepare_all(struct store *store, struct muster_error *err)
 {
     const struct {
         const char *sql;
@@ -350,10 +351,11 @@ static enum muster_status prepare_all(struct store *store, struct muster_error *
     return status;
 }
 
-static enum muster_status open_checked(struct store *store, const struct store_options *options,
-                                       struct muster_error *err)
+static enum muster_status store_open_checked(struct store *store,
+                                             const struct store_options *options,
+                                             struct muster_error *err)
 {
-    enum muster_status status = read_boot_id(store->boot_id, err);
+    enum muster_status status = store_read_boot_id(store->boot_id, err);
 
     if (status == MUSTER_OK)
         status = dirs_make_parent(store->path, err);
@@ -369,7 +371,7 @@ static enum muster_status open_checked(struct store *store, const struct store_o
     if (status == MUSTER_OK)
         status = store_connect(store, options, err);
     if (status == MUSTER_OK)
-        status = prepare_all(store, err);
+        status = store_prepare_all(store, err);
     if (status == MUSTER_OK)
         status = store_mark_open(store, err);
     if (status == MUSTER_OK)
@@ -380,7 +382,7 @@ static enum muster_status open_checked(struct store *store, const struct store_o
 }
 
 /* A file that this life created, under the lock, so it is nobody else's. */
-static void remove_created(const struct store *store)
+static void store_remove_created(const struct store *store)
 {
     static const char *const suffixes[] = {"", "-journal", "-wal", "-shm", ".mark", ".lock"};
     char path[PATH_MAX];
@@ -407,7 +409,7 @@ static void store_destroy(struct store *store, bool discard)
         close(store->mark_fd);
     if (store->lock_fd >= 0) { /* last: until then no other broker may open the file */
         if (discard)
-            remove_created(store);
+            store_remove_created(store);
         close(store->lock_fd);
     }
     arena_free(&store->held_arena);
@@ -441,7 +443,7 @@ enum muster_status store_open(const char *path, const struct store_options *opti
     store->path = strdup(path);
     status = store->path == NULL
                  ? error_set(err, MUSTER_E_NOMEM, "no memory to open database %s", path)
-                 : open_checked(store, options, err);
+                 : store_open_checked(store, options, err);
     if (status != MUSTER_OK) {
         if (status == MUSTER_E_IO && store->db != NULL)
             store_log_cut(store);
@@ -457,7 +459,7 @@ void store_close(struct store **store)
     if (*store == NULL)
         return;
     if ((*store)->held_count > 0)
-        flush_held(*store, 0, NULL);
+        store_flush_held(*store, 0, NULL);
     store_log_end(*store);
     store_destroy(*store, false);
     *store = NULL;

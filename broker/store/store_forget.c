@@ -62,8 +62,8 @@ static enum muster_status store_forget_run(struct store *store, sqlite3_stmt *st
 
 /* Rows that take longer than the rest of their table are done first: no parent goes before its
  * children. */
-static enum muster_status slice(struct store *store, const char *job, bool *ret_over,
-                                struct muster_error *err)
+static enum muster_status forget_slice(struct store *store, const char *job, bool *ret_over,
+                                       struct muster_error *err)
 {
     enum muster_status status = MUSTER_OK;
 
@@ -84,7 +84,7 @@ enum muster_status store_forget(struct store *store, const char *job, struct mus
     bool over = false;
 
     if (status == MUSTER_OK)
-        status = slice(store, job, &over, err);
+        status = forget_slice(store, job, &over, err);
     store->forgets |= !over;
     return status;
 }
@@ -118,7 +118,7 @@ enum muster_status store_forget_slice(struct store *store, struct muster_error *
     if (status == MUSTER_OK && job[0] == '\0')
         store->forgets = false;
     if (status == MUSTER_OK && job[0] != '\0')
-        status = slice(store, job, &over, err);
+        status = forget_slice(store, job, &over, err);
     return status;
 }
 
@@ -132,7 +132,7 @@ enum muster_status store_forget_rest(struct store *store, const char *job, struc
         status = store_forget_find(store, job, name, err);
         if (status != MUSTER_OK || name[0] == '\0')
             break;
-        status = slice(store, name, &over, err);
+        status = forget_slice(store, name, &over, err);
     }
     if (status == MUSTER_OK && job[0] == '\0')
         store->forgets = false;

@@ -27,7 +27,7 @@
  * statement commits the switch, with its syncs. A connection that went on without it would commit
  * with a rollback journal, and no sync makes the deletion of that durable. The next power cut would
  * bring it back, and it would undo the last batch. */
-static enum muster_status set_wal(struct store *store, struct muster_error *err)
+static enum muster_status store_log_set_wal(struct store *store, struct muster_error *err)
 {
     sqlite3_stmt *statement = NULL;
     enum muster_status status = store_prepare(store, "PRAGMA journal_mode=WAL", &statement, err);
@@ -81,7 +81,7 @@ static sqlite3_file *log_file(const struct store *store)
     return wal != NULL && wal->pMethods != NULL ? wal : NULL;
 }
 
-static bool read_header(sqlite3_file *wal, int64_t *ret_page, uint64_t *ret_salt)
+static bool store_log_read_header(sqlite3_file *wal, int64_t *ret_page, uint64_t *ret_salt)
 {
     uint8_t header[HEADER_BYTES];
 
@@ -93,13 +93,13 @@ static bool read_header(sqlite3_file *wal, int64_t *ret_page, uint64_t *ret_salt
     return true;
 }
 
-static void is_synced(struct store *store, int frames)
+static void store_log_is_synced(struct store *store, int frames)
 {
     sqlite3_file *wal = log_file(store);
     int64_t page;
 
     store->synced.frames = frames;
-    store->synced.known = wal != NULL && read_header(wal, &page, &store->synced.salt);
+    store->synced.known = wal != NULL && store_log_read_header(wal, &page, &store->synced.salt);
 }
 
 /* --- what is not, cut off --------------------------------------------------------------------- */
@@ -116,7 +116,7 @@ static void is_synced(struct store *store, int frames)
 #define READER_LOOKS 20 /* a reader's transaction is one statement */
 #define READER_LOOK_MS 10
 
-static bool index_lock(sqlite3_file *file, int first, int count)
+static bool store_log_index_lock(sqlite3_file *file, int first, int count)
 {
     int result = SQLITE_BUSY;
 
@@ -129,7 +129,7 @@ static bool index_lock(sqlite3_file *file, int first, int count)
     return result == SQLITE_OK;
 }
 
-static void index_unlock(sqlite3_file *file, int first, int count)
+static void store_log_index_unlock(sqlite3_file *file, int first, int count)
 {
     file->pMethods->xShmLock(file, first, count, SQLITE_SHM_UNLOCK | SQLITE_SHM_EXCLUSIVE);
 }
@@ -138,7 +138,7 @@ static void index_unlock(sqlite3_file *file, int first, int count)
  * were shorter than that, nobody could read, and no broker start. Without a header the next opener
  * builds the index from the log. So the header goes first: a kill in between leaves the whole
  * log. */
-static bool forget_and_cut(sqlite3_file *file, sqlite3_file *wal, sqlite3_int64 size)
+static bool store_log_forget_and_cut(sqlite3_file *file, sqlite3_file *wal, sqlite3_int64 size)
 {
     void volatile *header = NULL;
 
@@ -153,20 +153,20 @@ static bool forget_and_cut(sqlite3_file *file, sqlite3_file *wal, sqlite3_int64 
 
 /* Not while anybody reads the log: the place of what is cut off is written again, and he would read
  * that. */
-static bool cut_behind(const struct store *store, sqlite3_file *wal, sqlite3_int64 size)
+static bool store_log_cut_behind(const struct store *store, sqlite3_file *wal, sqlite3_int64 size)
 {
     sqlite3_file *file = NULL;
     bool done = false;
 
     if (sqlite3_file_control(store->db, "main", SQLITE_FCNTL_FILE_POINTER, &file) != SQLITE_OK ||
         file == NULL || file->pMethods == NULL || file->pMethods->iVersion < 2 ||
-        !index_lock(file, LOCK_WRITE, LOCK_CHANGES))
+        !store_log_index_lock(file, LOCK_WRITE, LOCK_CHANGES))
         return false;
-    if (index_lock(file, LOCK_READ_LOG, LOCK_READERS)) {
-        done = forget_and_cut(file, wal, size);
-        index_unlock(file, LOCK_READ_LOG, LOCK_READERS);
+    if (store_log_index_lock(file, LOCK_READ_LOG, LOCK_READERS)) {
+        done = store_log_forget_and_cut(file, wal, size);
+        store_log_index_unlock(file, LOCK_READ_LOG, LOCK_READERS);
     }
-    index_unlock(file, LOCK_WRITE, LOCK_CHANGES);
+    store_log_index_unlock(file, LOCK_WRITE, LOCK_CHANGES);
     return done;
 }
 
@@ -180,18 +180,18 @@ void store_log_cut(struct store *store)
 
     store->synced.cut = true;
     sqlite3_db_config(store->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
-    if (wal == NULL || !read_header(wal, &page, &salt))
+    if (wal == NULL || !store_log_read_header(wal, &page, &salt))
         return;
     if (store->synced.frames > 0 && salt == store->synced.salt)
         size = HEADER_BYTES + (page + FRAME_HEADER_BYTES) * store->synced.frames;
     if (wal->pMethods->xFileSize(wal, &have) == SQLITE_OK && size < have &&
-        cut_behind(store, wal, size))
+        store_log_cut_behind(store, wal, size))
         wal->pMethods->xSync(wal, SQLITE_SYNC_NORMAL);
 }
 
 /* --- checkpoints ------------------------------------------------------------------------------ */
 
-static int sync_log(struct store *store)
+static int store_log_sync_log(struct store *store)
 {
     sqlite3_file *wal = log_file(store);
 
@@ -200,16 +200,17 @@ static int sync_log(struct store *store)
 
 /* In place of SQLite's own: called after a commit. A copy that failed is tried again after the next
  * batch. Nothing is copied that is not surely in the log. */
-static int checkpoint_at_times(void *arg, sqlite3 *db, const char *name, int frames)
+static int store_log_checkpoint_at_times(void *arg, sqlite3 *db, const char *name, int frames)
 {
     struct store *store = arg;
 
-    if (frames >= store->checkpoint_frames && store->unsynced && sync_log(store) != SQLITE_OK) {
+    if (frames >= store->checkpoint_frames && store->unsynced &&
+        store_log_sync_log(store) != SQLITE_OK) {
         store->sync_failed = true;
         return SQLITE_OK;
     }
     if (frames >= store->checkpoint_frames || !store->unsynced)
-        is_synced(store, frames);
+        store_log_is_synced(store, frames);
     if (frames >= store->checkpoint_frames &&
         sqlite3_wal_checkpoint_v2(db, name, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL) ==
             SQLITE_IOERR_FSYNC)
@@ -220,12 +221,12 @@ static int checkpoint_at_times(void *arg, sqlite3 *db, const char *name, int fra
 /* A reader that does not end keeps the log from beginning again. An old log that a power cut brings
  * back is written over the file again, up to its hole: SQLite syncs the new length with its next
  * header only. */
-static enum muster_status copy_whole_log(struct store *store, struct muster_error *err)
+static enum muster_status store_log_copy_whole_log(struct store *store, struct muster_error *err)
 {
     int result = sqlite3_wal_checkpoint_v2(store->db, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
 
     if (result == SQLITE_OK)
-        result = sync_log(store);
+        result = store_log_sync_log(store);
     if (result == SQLITE_OK) {
         store->synced.known = true;
         store->synced.frames = 0;
@@ -237,7 +238,7 @@ static enum muster_status copy_whole_log(struct store *store, struct muster_erro
 
 void store_log_end(struct store *store)
 {
-    if (!store->synced.cut && sync_log(store) != SQLITE_OK)
+    if (!store->synced.cut && store_log_sync_log(store) != SQLITE_OK)
         store_log_cut(store);
     if (!store->synced.cut)
         sqlite3_wal_checkpoint_v2(store->db, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
@@ -245,7 +246,7 @@ void store_log_end(struct store *store)
 
 enum muster_status store_log_begin(struct store *store, struct muster_error *err)
 {
-    enum muster_status status = set_wal(store, err);
+    enum muster_status status = store_log_set_wal(store, err);
 
     if (status == MUSTER_OK)
         status =
@@ -258,9 +259,9 @@ enum muster_status store_log_begin(struct store *store, struct muster_error *err
     if (status == MUSTER_OK)
         status = store_log_expect(store, "PRAGMA foreign_keys", 1, err);
     if (status == MUSTER_OK)
-        status = copy_whole_log(store, err);
+        status = store_log_copy_whole_log(store, err);
     if (store->checkpoint_frames == 0)
         store->checkpoint_frames = CHECKPOINT_FRAMES;
-    sqlite3_wal_hook(store->db, checkpoint_at_times, store);
+    sqlite3_wal_hook(store->db, store_log_checkpoint_at_times, store);
     return status;
 }

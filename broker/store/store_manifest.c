@@ -58,9 +58,10 @@ static enum muster_status store_manifest_no_memory(const char *job, struct muste
 
 /* --- rows ------------------------------------------------------------------------------------- */
 
-static enum muster_status prepare_of_round(struct store *store, const char *sql, const char *job,
-                                           uint64_t round, sqlite3_stmt **ret_statement,
-                                           struct muster_error *err)
+static enum muster_status manifest_prepare_of_round(struct store *store, const char *sql,
+                                                    const char *job, uint64_t round,
+                                                    sqlite3_stmt **ret_statement,
+                                                    struct muster_error *err)
 {
     enum muster_status status = store_prepare(store, sql, ret_statement, err);
 
@@ -77,7 +78,7 @@ static enum muster_status store_manifest_read_checkpoint(struct store *store, co
                                                          struct muster_error *err)
 {
     sqlite3_stmt *statement = NULL;
-    enum muster_status status = prepare_of_round(
+    enum muster_status status = manifest_prepare_of_round(
         store,
         "SELECT generation, step, layout, world_size, epoch, step_in_epoch, data_position, "
         "committed_unix_ms, cause, metrics, COALESCE((SELECT custom FROM checkpoint_custom u "
@@ -123,12 +124,12 @@ static enum muster_status store_manifest_read_checkpoint(struct store *store, co
     return status;
 }
 
-static enum muster_status read_shards(struct store *store, struct muster_error *err)
+static enum muster_status manifest_read_shards(struct store *store, struct muster_error *err)
 {
     struct store_manifests *m = store->manifests;
     sqlite3_stmt *statement = NULL;
     int result = SQLITE_DONE;
-    enum muster_status status = prepare_of_round(
+    enum muster_status status = manifest_prepare_of_round(
         store, "SELECT rank, incarnation FROM shard WHERE job = ?1 AND round = ?2 ORDER BY rank",
         m->now.job, m->now.round, &statement, err);
 
@@ -152,8 +153,8 @@ static enum muster_status read_shards(struct store *store, struct muster_error *
 }
 
 /* Every shard up to that rank, also those that have no file. */
-static enum muster_status open_shards(struct store_manifests *m, uint64_t rank,
-                                      struct muster_error *err)
+static enum muster_status manifest_open_shards(struct store_manifests *m, uint64_t rank,
+                                               struct muster_error *err)
 {
     enum muster_status status = MUSTER_OK;
 
@@ -174,7 +175,7 @@ static enum muster_status store_manifest_add_file(struct store_manifests *m,
                                    .bytes = (uint64_t)sqlite3_column_int64(statement, 2),
                                    .checksum = store_manifest_text_of(statement, 3)};
     const uint64_t rank = (uint64_t)sqlite3_column_int64(statement, 0);
-    enum muster_status status = open_shards(m, rank, err);
+    enum muster_status status = manifest_open_shards(m, rank, err);
 
     m->now.rank = (int64_t)rank;
     snprintf(m->now.path, sizeof m->now.path, "%s", file.path);
@@ -191,11 +192,11 @@ static enum muster_status store_manifest_read_files(struct store *store, bool *r
     sqlite3_stmt *statement = NULL;
     int result = SQLITE_DONE;
     int count = 0;
-    enum muster_status status =
-        prepare_of_round(store,
-                         "SELECT rank, path, bytes, checksum FROM shard_file WHERE job = ?1 AND "
-                         "round = ?2 AND (rank, path) > (?3, ?4) ORDER BY rank, path LIMIT ?5",
-                         m->now.job, m->now.round, &statement, err);
+    enum muster_status status = manifest_prepare_of_round(
+        store,
+        "SELECT rank, path, bytes, checksum FROM shard_file WHERE job = ?1 AND "
+        "round = ?2 AND (rank, path) > (?3, ?4) ORDER BY rank, path LIMIT ?5",
+        m->now.job, m->now.round, &statement, err);
 
     if (status != MUSTER_OK)
         return status;
@@ -243,7 +244,7 @@ static enum muster_status store_manifest_begin(struct store *store, const char *
     m->now.generation = head.generation;
     m->now.step = head.step;
     m->now.rank = -1;
-    return read_shards(store, err);
+    return manifest_read_shards(store, err);
 }
 
 /* In the place of the one that was asked for longest ago. */
@@ -269,7 +270,7 @@ static void store_manifest_keep(struct store_manifests *m, char *text, size_t si
 
 /* The next slice. A manifest that cannot be rendered is kept as that: nobody tries it again and
  * again. */
-static enum muster_status go_on(struct store *store, struct muster_error *err)
+static enum muster_status manifest_go_on(struct store *store, struct muster_error *err)
 {
     struct store_manifests *m = store->manifests;
     struct muster_error why = {.status = MUSTER_OK};
@@ -281,7 +282,7 @@ static enum muster_status go_on(struct store *store, struct muster_error *err)
     if (status == MUSTER_OK && !last)
         return MUSTER_OK;
     if (status == MUSTER_OK)
-        status = open_shards(m, UINT64_MAX, &why);
+        status = manifest_open_shards(m, UINT64_MAX, &why);
     if (status == MUSTER_OK)
         status = manifest_text_end(m->now.text, &text, &size, &why);
     if (status == MUSTER_OK)
@@ -313,7 +314,7 @@ static enum muster_status store_manifest_make(struct store *store, const char *j
             store_manifest_drop(m);
     }
     if (status == MUSTER_OK)
-        status = go_on(store, err);
+        status = manifest_go_on(store, err);
     *ret_kept = store_manifest_find(m, job, round);
     if (status == MUSTER_OK && *ret_kept == NULL)
         return error_set(err, MUSTER_E_BUSY,
@@ -366,7 +367,7 @@ bool store_manifest_is_due(const struct store *store)
 
 enum muster_status store_manifest_work(struct store *store, struct muster_error *err)
 {
-    return store_manifest_is_due(store) ? go_on(store, err) : MUSTER_OK;
+    return store_manifest_is_due(store) ? manifest_go_on(store, err) : MUSTER_OK;
 }
 
 void store_manifests_free(struct store *store)

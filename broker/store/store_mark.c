@@ -38,7 +38,7 @@ static enum muster_status store_mark_failed(const struct store *store, const cha
                           strerror(errno));
 }
 
-static enum muster_status read_count(struct store *store, struct muster_error *err)
+static enum muster_status mark_read_count(struct store *store, struct muster_error *err)
 {
     int64_t count = 0;
     enum muster_status status = store_get_int(
@@ -70,7 +70,7 @@ enum muster_status store_mark_open(struct store *store, struct muster_error *err
 {
     char path[PATH_MAX];
     char text[MARK_BYTES + 1] = "";
-    enum muster_status status = read_count(store, err);
+    enum muster_status status = mark_read_count(store, err);
     ssize_t size;
 
     if (status != MUSTER_OK)
@@ -91,7 +91,7 @@ enum muster_status store_mark_open(struct store *store, struct muster_error *err
     return MUSTER_OK;
 }
 
-static bool ends_a_checkpoint(const struct record *row)
+static bool mark_ends_a_checkpoint(const struct record *row)
 {
     return row->kind == RECORD_CHECKPOINT && (row->u.checkpoint.state == CHECKPOINT_FAILED ||
                                               row->u.checkpoint.state == CHECKPOINT_DELETING ||
@@ -110,7 +110,7 @@ enum muster_status store_mark_count(struct store *store, const struct actions *a
         start |= actions->items[i].kind == ACTION_PERSIST &&
                  actions->items[i].record.kind == RECORD_BROKER;
         more |= actions->items[i].kind == ACTION_PERSIST &&
-                ends_a_checkpoint(&actions->items[i].record);
+                mark_ends_a_checkpoint(&actions->items[i].record);
     }
     if (!start && !more)
         return MUSTER_OK;
@@ -122,7 +122,7 @@ enum muster_status store_mark_count(struct store *store, const struct actions *a
     return store_exec(store, sql, err);
 }
 
-static enum muster_status name_is_durable(const struct store *store, struct muster_error *err)
+static enum muster_status mark_name_is_durable(const struct store *store, struct muster_error *err)
 {
     char directory[PATH_MAX];
     enum muster_status status = dirs_parent(store->path, directory, sizeof directory, err);
@@ -145,7 +145,7 @@ enum muster_status store_mark_tell(struct store *store, uint64_t ends, struct mu
     if (pwrite(store->mark_fd, text, MARK_BYTES, 0) != MARK_BYTES || fsync(store->mark_fd) != 0)
         return store_mark_failed(store, "write", err);
     if (store->ends_told == 0)
-        status = name_is_durable(store, err);
+        status = mark_name_is_durable(store, err);
     if (status == MUSTER_OK)
         store->ends_told = ends;
     return status;

@@ -104,7 +104,8 @@ enum muster_status store_real_path(char **path, struct muster_error *err)
 
 /* --- lock ------------------------------------------------------------------------------------- */
 
-static enum muster_status held_by_another(const char *path, int fd, struct muster_error *err)
+static enum muster_status store_open_held_by_another(const char *path, int fd,
+                                                     struct muster_error *err)
 {
     char text[32] = "";
     ssize_t size = pread(fd, text, sizeof text - 1, 0);
@@ -133,7 +134,7 @@ static int open_lock(const char *lock, bool *ret_created)
 
 /* A broker that was refused removes the lock file that it created: a lock on that is worth nothing.
  */
-static bool has_its_name(const char *lock, int fd)
+static bool store_open_has_its_name(const char *lock, int fd)
 {
     struct stat held, named;
 
@@ -142,7 +143,7 @@ static bool has_its_name(const char *lock, int fd)
 }
 
 /* the text is for people and for the next one's message; the lock itself is the kernel's */
-static enum muster_status write_pid(const char *lock, int fd, struct muster_error *err)
+static enum muster_status store_open_write_pid(const char *lock, int fd, struct muster_error *err)
 {
     char space[64] = "", pid[128];
     /* a pid is one of its space (a container's, say), and who reads it may be in another */
@@ -158,7 +159,7 @@ static enum muster_status write_pid(const char *lock, int fd, struct muster_erro
                           lock, strerror(errno));
 }
 
-static bool lock_within(int fd, int64_t wait_ms)
+static bool store_open_lock_within(int fd, int64_t wait_ms)
 {
     const struct timespec pause = {.tv_nsec = LOCK_LOOK_MS * 1000000};
 
@@ -191,16 +192,16 @@ enum muster_status store_lock(const char *path, int64_t wait_ms, int *ret_fd, bo
                                   "cannot open lock file %s: %s; choose a place for the database "
                                   "where files can be made with --db",
                                   lock, strerror(errno));
-        if (!lock_within(fd, wait_ms)) {
+        if (!store_open_lock_within(fd, wait_ms)) {
             status = errno == EWOULDBLOCK
-                         ? held_by_another(path, fd, err)
+                         ? store_open_held_by_another(path, fd, err)
                          : error_set_code(err, MUSTER_E_IO, errno, "cannot lock %s: %s", lock,
                                           strerror(errno));
             close(fd);
             return status;
         }
-    } while (!has_its_name(lock, fd));
-    status = write_pid(lock, fd, err);
+    } while (!store_open_has_its_name(lock, fd));
+    status = store_open_write_pid(lock, fd, err);
     if (status != MUSTER_OK) {
         if (created)
             unlink(lock);
@@ -214,8 +215,8 @@ enum muster_status store_lock(const char *path, int64_t wait_ms, int *ret_fd, bo
 
 /* --- whose file, which version, sound? -------------------------------------------------------- */
 
-static enum muster_status identify(struct store *store, int64_t *ret_version,
-                                   struct muster_error *err)
+static enum muster_status store_open_identify(struct store *store, int64_t *ret_version,
+                                              struct muster_error *err)
 {
     int64_t application = 0;
     int64_t objects = 0;
@@ -237,9 +238,9 @@ static enum muster_status identify(struct store *store, int64_t *ret_version,
                      store->path, application);
 }
 
-/* The result for which a page could not be had, of a row of quick_check: to it that is a damaged
- * page. 0 = none. */
-static int unread_by(const char *row)
+/* The result for which a page could not be had, of a row of store_open_quick_check: to it that is a
+ * damaged page. 0 = none. */
+static int store_open_unread_by(const char *row)
 {
     static const char words[] = "error code=";
     const char *at = strstr(row, words);
@@ -248,10 +249,11 @@ static int unread_by(const char *row)
     return (result & 0xff) == SQLITE_CORRUPT ? SQLITE_OK : (int)result;
 }
 
-/* The return code of quick_check does not tell: its rows do. finding: the first, if it is not well.
+/* The return code of store_open_quick_check does not tell: its rows do. finding: the first, if it
+ * is not well.
  */
-static enum muster_status run_quick_check(struct store *store, char *finding, size_t size,
-                                          struct muster_error *err)
+static enum muster_status store_open_run_quick_check(struct store *store, char *finding,
+                                                     size_t size, struct muster_error *err)
 {
     sqlite3_stmt *statement = NULL;
     int rows = 0;
@@ -270,7 +272,7 @@ static enum muster_status run_quick_check(struct store *store, char *finding, si
         rows++;
         ok = ok && text != NULL && strcmp(text, "ok") == 0;
         if (text != NULL && unread == SQLITE_OK)
-            unread = unread_by(text);
+            unread = store_open_unread_by(text);
     }
     sqlite3_finalize(statement);
     if (result != SQLITE_DONE)
@@ -284,13 +286,13 @@ static enum muster_status run_quick_check(struct store *store, char *finding, si
 }
 
 /* A finding that a second look does not repeat is no damage. */
-static enum muster_status quick_check(struct store *store, struct muster_error *err)
+static enum muster_status store_open_quick_check(struct store *store, struct muster_error *err)
 {
     char finding[256] = "quick_check gave no answer";
-    enum muster_status status = run_quick_check(store, finding, sizeof finding, err);
+    enum muster_status status = store_open_run_quick_check(store, finding, sizeof finding, err);
 
     return status == MUSTER_E_CORRUPT || status == MUSTER_E_IO
-               ? run_quick_check(store, finding, sizeof finding, err)
+               ? store_open_run_quick_check(store, finding, sizeof finding, err)
                : status;
 }
 
@@ -327,7 +329,7 @@ static enum muster_status open_connection(struct store *store, struct muster_err
 
 /* SQLite does not sync what VACUUM INTO writes. Nothing else has this file open, so closing it
  * takes nobody's locks away. */
-static enum muster_status sync_copy(const char *part, struct muster_error *err)
+static enum muster_status store_open_sync_copy(const char *part, struct muster_error *err)
 {
     int fd = open(part, O_RDONLY | O_CLOEXEC);
     int code = fd < 0 || fsync(fd) != 0 ? errno : 0;
@@ -342,10 +344,11 @@ static enum muster_status sync_copy(const char *part, struct muster_error *err)
 }
 
 /* Gives the copy its name, for good. */
-static enum muster_status name_copy(const char *part, const char *target, struct muster_error *err)
+static enum muster_status store_open_name_copy(const char *part, const char *target,
+                                               struct muster_error *err)
 {
     char directory[PATH_MAX];
-    enum muster_status status = sync_copy(part, err);
+    enum muster_status status = store_open_sync_copy(part, err);
 
     if (status == MUSTER_OK)
         status = dirs_parent(target, directory, sizeof directory, err);
@@ -358,7 +361,8 @@ static enum muster_status name_copy(const char *part, const char *target, struct
 }
 
 /* A whole copy beside the file, complete and on the disk before it gets its name. */
-static enum muster_status back_up(struct store *store, int version, struct muster_error *err)
+static enum muster_status store_open_back_up(struct store *store, int version,
+                                             struct muster_error *err)
 {
     char target[PATH_MAX];
     char part[PATH_MAX];
@@ -381,15 +385,17 @@ static enum muster_status back_up(struct store *store, int version, struct muste
         status = store_failed(store, result, "back up before a migration", err);
     sqlite3_finalize(statement);
     if (status == MUSTER_OK)
-        status = name_copy(part, target, err);
+        status = store_open_name_copy(part, target, err);
     if (status != MUSTER_OK)
         unlink(part);
     return status;
 }
 
 /* From first to last in one transaction. */
-static enum muster_status migrate_all(struct store *store, const struct sql_migration *first,
-                                      const struct sql_migration *last, struct muster_error *err)
+static enum muster_status store_open_migrate_all(struct store *store,
+                                                 const struct sql_migration *first,
+                                                 const struct sql_migration *last,
+                                                 struct muster_error *err)
 {
     char close_sql[96];
     enum muster_status status = store_exec(store, "BEGIN IMMEDIATE", err);
@@ -408,8 +414,9 @@ static enum muster_status migrate_all(struct store *store, const struct sql_migr
     return status;
 }
 
-static enum muster_status migrate(struct store *store, const struct sql_migration *migrations,
-                                  int64_t version, struct muster_error *err)
+static enum muster_status store_open_migrate(struct store *store,
+                                             const struct sql_migration *migrations,
+                                             int64_t version, struct muster_error *err)
 {
     const struct sql_migration *last;
     enum muster_status status = MUSTER_OK;
@@ -422,14 +429,14 @@ static enum muster_status migrate(struct store *store, const struct sql_migratio
         last++;
     if (version ==
         0) /* a new file is whole or empty: nothing to lose, and never half of a schema */
-        return migrate_all(store, migrations, last, err);
-    status = back_up(store, migrations->version, err);
+        return store_open_migrate_all(store, migrations, last, err);
+    status = store_open_back_up(store, migrations->version, err);
     for (; migrations <= last && status == MUSTER_OK; migrations++)
-        status = migrate_all(store, migrations, migrations, err);
+        status = store_open_migrate_all(store, migrations, migrations, err);
     return status;
 }
 
-static int64_t newest_version(const struct sql_migration *migrations)
+static int64_t store_open_newest_version(const struct sql_migration *migrations)
 {
     int64_t newest = 0;
 
@@ -447,17 +454,17 @@ enum muster_status store_connect(struct store *store, const struct store_options
     enum muster_status status = open_connection(store, err);
 
     if (status == MUSTER_OK)
-        status = identify(store, &version, err);
-    if (status == MUSTER_OK && version > newest_version(migrations))
+        status = store_open_identify(store, &version, err);
+    if (status == MUSTER_OK && version > store_open_newest_version(migrations))
         status = error_set(err, MUSTER_E_SCHEMA,
                            "database %s has schema version %" PRId64 ", this musterd knows up to "
                            "%" PRId64 "; it was left as it is: use the newer musterd",
-                           store->path, version, newest_version(migrations));
+                           store->path, version, store_open_newest_version(migrations));
     if (status == MUSTER_OK)
-        status = quick_check(store, err);
+        status = store_open_quick_check(store, err);
     if (status == MUSTER_OK)
         status = store_log_begin(store, err);
     if (status == MUSTER_OK)
-        status = migrate(store, migrations, version, err);
+        status = store_open_migrate(store, migrations, version, err);
     return status;
 }

@@ -22,7 +22,7 @@ static const char *store_read_text_of(sqlite3_stmt *statement, int index)
     return text == NULL ? "" : (const char *)text;
 }
 
-static void done_with(sqlite3_stmt *statement)
+static void store_read_done_with(sqlite3_stmt *statement)
 {
     sqlite3_reset(statement);
     sqlite3_clear_bindings(statement);
@@ -37,12 +37,12 @@ uint64_t store_job_seq(struct store *store, const char *job)
     sqlite3_bind_text(store->job_seq, 1, job, -1, SQLITE_STATIC);
     if (sqlite3_step(store->job_seq) == SQLITE_ROW)
         seq = (uint64_t)sqlite3_column_int64(store->job_seq, 0);
-    done_with(store->job_seq);
+    store_read_done_with(store->job_seq);
     return seq;
 }
 
-static int64_t left_now(const struct store *store, sqlite3_stmt *statement, int64_t as_told,
-                        int64_t now_boot_ms)
+static int64_t store_read_left_now(const struct store *store, sqlite3_stmt *statement,
+                                   int64_t as_told, int64_t now_boot_ms)
 {
     int64_t deadline = sqlite3_column_int64(statement, 2);
 
@@ -53,9 +53,9 @@ static int64_t left_now(const struct store *store, sqlite3_stmt *statement, int6
     return deadline > now_boot_ms ? deadline - now_boot_ms : 0;
 }
 
-static enum muster_status hand_out_event(struct store *store, const char *job, int64_t now_boot_ms,
-                                         store_event_fn *event_fn, void *arg,
-                                         struct muster_error *err)
+static enum muster_status store_read_hand_out_event(struct store *store, const char *job,
+                                                    int64_t now_boot_ms, store_event_fn *event_fn,
+                                                    void *arg, struct muster_error *err)
 {
     sqlite3_stmt *statement = store->events;
     const uint8_t *body = sqlite3_column_blob(statement, 3);
@@ -77,7 +77,8 @@ static enum muster_status hand_out_event(struct store *store, const char *job, i
                  (long long)sqlite3_column_int64(statement, 0), job, why.text);
         return store_damaged(store, finding, err);
     }
-    message.u.event.left_ms = left_now(store, statement, message.u.event.left_ms, now_boot_ms);
+    message.u.event.left_ms =
+        store_read_left_now(store, statement, message.u.event.left_ms, now_boot_ms);
     event_fn(arg, &message.u.event);
     return MUSTER_OK;
 }
@@ -98,12 +99,12 @@ enum muster_status store_send_events(struct store *store, const char *job, uint6
             result = SQLITE_DONE; /* what follows a gap helps nobody */
             break;
         }
-        status = hand_out_event(store, job, now_boot_ms, event_fn, arg, err);
+        status = store_read_hand_out_event(store, job, now_boot_ms, event_fn, arg, err);
         next++;
     }
     if (status == MUSTER_OK && result != SQLITE_DONE)
         status = store_failed(store, result, "read events", err);
-    done_with(store->events);
+    store_read_done_with(store->events);
     if (status == MUSTER_OK && next == from_seq)
         status = error_set(err, MUSTER_E_NOT_FOUND,
                            "the journal of job %s has no event %" PRIu64
@@ -114,7 +115,7 @@ enum muster_status store_send_events(struct store *store, const char *job, uint6
 
 /* --- queries ---------------------------------------------------------------------------------- */
 
-static int pack_cell(msgpack_packer *packer, sqlite3_stmt *statement, int index)
+static int store_read_pack_cell(msgpack_packer *packer, sqlite3_stmt *statement, int index)
 {
     size_t size;
 
@@ -132,7 +133,7 @@ static int pack_cell(msgpack_packer *packer, sqlite3_stmt *statement, int index)
 }
 
 /* False: memory is out. */
-static bool pack_row(msgpack_sbuffer *buffer, sqlite3_stmt *statement)
+static bool store_read_pack_row(msgpack_sbuffer *buffer, sqlite3_stmt *statement)
 {
     msgpack_packer packer;
     int columns = sqlite3_column_count(statement);
@@ -140,7 +141,7 @@ static bool pack_row(msgpack_sbuffer *buffer, sqlite3_stmt *statement)
     msgpack_sbuffer_clear(buffer);
     msgpack_packer_init(&packer, buffer, msgpack_sbuffer_write);
     for (int i = 0; i < columns; i++) {
-        if (pack_cell(&packer, statement, i) != 0)
+        if (store_read_pack_cell(&packer, statement, i) != 0)
             return false;
     }
     return true;
@@ -155,7 +156,7 @@ static enum muster_status store_read_collect(struct store *store, sqlite3_stmt *
 
     msgpack_sbuffer_init(&row);
     while (status == MUSTER_OK && (result = sqlite3_step(statement)) == SQLITE_ROW) {
-        if (!pack_row(&row, statement)) {
+        if (!store_read_pack_row(&row, statement)) {
             status = error_set(err, MUSTER_E_NOMEM, "no memory for an answer");
         } else if (row.size == 0 || row.size > sizeof ret_rows->cells) {
             status = error_set(err, MUSTER_E_UNSUPPORTED, "a row is empty or too long to be sent");
@@ -180,21 +181,23 @@ struct query_watch {
     int looks, max;
 };
 
-static int query_look(void *arg)
+static int store_read_query_look(void *arg)
 {
     struct query_watch *watch = arg;
 
     return ++watch->looks > watch->max;
 }
 
-static enum muster_status collect_in_time(struct store *store, const struct store_query *query,
-                                          sqlite3_stmt *statement, struct store_rows *ret_rows,
-                                          struct muster_error *err)
+static enum muster_status store_read_collect_in_time(struct store *store,
+                                                     const struct store_query *query,
+                                                     sqlite3_stmt *statement,
+                                                     struct store_rows *ret_rows,
+                                                     struct muster_error *err)
 {
     struct query_watch watch = {.max = store->query_looks_max};
     enum muster_status status;
 
-    sqlite3_progress_handler(store->db, QUERY_LOOK_STEPS, query_look, &watch);
+    sqlite3_progress_handler(store->db, QUERY_LOOK_STEPS, store_read_query_look, &watch);
     status = store_read_collect(store, statement, ret_rows, err);
     sqlite3_progress_handler(store->db, 0, NULL, NULL);
     if (status != MUSTER_OK && watch.looks > watch.max)
@@ -206,8 +209,8 @@ static enum muster_status collect_in_time(struct store *store, const struct stor
 }
 
 /* sql is one of schema/sql/queries.def's, so its address is its name. */
-static enum muster_status prepare_query(struct store *store, const char *sql,
-                                        struct muster_error *err)
+static enum muster_status store_read_prepare_query(struct store *store, const char *sql,
+                                                   struct muster_error *err)
 {
     enum muster_status status;
 
@@ -231,7 +234,7 @@ enum muster_status store_query(struct store *store, const struct store_query *qu
         return error_set(err, MUSTER_E_NOT_FOUND,
                          "this musterd knows no query %s; use the muster of the same version",
                          query->name);
-    status = prepare_query(store, sql, err);
+    status = store_read_prepare_query(store, sql, err);
     if (status != MUSTER_OK)
         return status;
     statement = store->query;
@@ -243,7 +246,7 @@ enum muster_status store_query(struct store *store, const struct store_query *qu
     ret_rows->rows = 0;
     ret_rows->more = false;
     ret_rows->columns = (uint64_t)sqlite3_column_count(statement);
-    status = collect_in_time(store, query, statement, ret_rows, err);
+    status = store_read_collect_in_time(store, query, statement, ret_rows, err);
     sqlite3_reset(statement); /* a reader that is left open would keep the WAL from being reset */
     sqlite3_clear_bindings(statement);
     return status;

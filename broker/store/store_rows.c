@@ -37,14 +37,14 @@ struct column {
     const struct words *words;
 };
 
-static const char *notice_state_name(unsigned state)
+static const char *rows_notice_state_name(unsigned state)
 {
     static const char *const names[] = {"active", "cancelled", "served"};
 
     return state < 3 ? names[state] : "unknown";
 }
 
-static const char *host_state_name(unsigned state)
+static const char *rows_host_state_name(unsigned state)
 {
     static const char *const names[] = {"", "waiting", "running", "left", "lost"};
 
@@ -62,8 +62,8 @@ static const struct words word_notice = {wire_notice_kind_name, NOTICE_KIND_COUN
 static const struct words word_leave = {wire_leave_why_name, LEAVE_WHY_COUNT};
 static const struct words word_checkpoint = {wire_checkpoint_state_name, CHECKPOINT_STATE_COUNT};
 static const struct words word_event = {wire_event_kind_name, EVENT_KIND_COUNT};
-static const struct words word_notice_state = {notice_state_name, 3};
-static const struct words word_host = {host_state_name, HOST_STATE_COUNT};
+static const struct words word_notice_state = {rows_notice_state_name, 3};
+static const struct words word_host = {rows_host_state_name, HOST_STATE_COUNT};
 
 /* COLUMN(row, field, type): a column named as its field. */
 #define AT(row, field) offsetof(struct record, u.row.field)
@@ -308,41 +308,41 @@ static const char files_gone_sql[] = "DELETE FROM shard_file WHERE job = ?1 AND 
 
 #define SQL_MAX 4096
 
-static void append(char *sql, const char *text)
+static void rows_sql_append(char *sql, const char *text)
 {
     strncat(sql, text, SQL_MAX - 1 - strlen(sql));
 }
 
-static void append_columns(char *sql, const struct table *table)
+static void rows_append_columns(char *sql, const struct table *table)
 {
     for (size_t i = 0; i < table->count; i++) {
-        append(sql, i > 0 ? ", " : "");
-        append(sql, table->columns[i].name);
+        rows_sql_append(sql, i > 0 ? ", " : "");
+        rows_sql_append(sql, table->columns[i].name);
     }
 }
 
 /* INSERT ... ON CONFLICT (key) DO UPDATE; never REPLACE, which would delete a row others refer to.
  * The key, which comes first, is not set: SQLite would read all rows that refer to it, of a job its
  * whole journal. */
-static void write_sql(const struct table *table, char *sql)
+static void rows_write_sql(const struct table *table, char *sql)
 {
     size_t first = 1;
     char set[128];
 
     sql[0] = '\0';
-    append(sql, "INSERT INTO ");
-    append(sql, table->name);
-    append(sql, " (");
-    append_columns(sql, table);
-    append(sql, ") VALUES (?1");
+    rows_sql_append(sql, "INSERT INTO ");
+    rows_sql_append(sql, table->name);
+    rows_sql_append(sql, " (");
+    rows_append_columns(sql, table);
+    rows_sql_append(sql, ") VALUES (?1");
     for (size_t i = 1; i < table->count; i++) {
         snprintf(set, sizeof set, ", ?%zu", i + 1);
-        append(sql, set);
+        rows_sql_append(sql, set);
     }
     snprintf(set, sizeof set, ") ON CONFLICT (%s) DO UPDATE SET ", table->key);
-    append(sql, set);
+    rows_sql_append(sql, set);
     if (table->on_conflict != NULL) {
-        append(sql, table->on_conflict);
+        rows_sql_append(sql, table->on_conflict);
         return;
     }
     for (const char *c = table->key; *c != '\0'; c++)
@@ -350,12 +350,12 @@ static void write_sql(const struct table *table, char *sql)
     for (size_t i = first; i < table->count; i++) {
         snprintf(set, sizeof set, "%s%s = excluded.%s", i > first ? ", " : "",
                  table->columns[i].name, table->columns[i].name);
-        append(sql, set);
+        rows_sql_append(sql, set);
     }
     if (table ==
         &tables[RECORD_GENERATION]) /* one that was found on disk knows less than what is here */
-        append(sql, " WHERE excluded.end_text <> '" FOUND_ON_DISK
-                    "' OR generation.end_text = '" FOUND_ON_DISK "'");
+        rows_sql_append(sql, " WHERE excluded.end_text <> '" FOUND_ON_DISK
+                             "' OR generation.end_text = '" FOUND_ON_DISK "'");
 }
 
 enum muster_status store_rows_prepare(struct store *store, struct muster_error *err)
@@ -373,7 +373,7 @@ enum muster_status store_rows_prepare(struct store *store, struct muster_error *
     for (size_t kind = 0; kind < RECORD_KIND_COUNT && status == MUSTER_OK; kind++) {
         if (tables[kind].name == NULL || tables[kind].key == NULL)
             continue;
-        write_sql(&tables[kind], sql);
+        rows_write_sql(&tables[kind], sql);
         status = store_prepare(store, sql, &store->writes[kind], err);
     }
     return status;
@@ -386,8 +386,8 @@ static int store_rows_bind_text(sqlite3_stmt *statement, int parameter, const ch
     return sqlite3_bind_text(statement, parameter, text == NULL ? "" : text, -1, SQLITE_STATIC);
 }
 
-static int bind_word(sqlite3_stmt *statement, int parameter, const struct words *words,
-                     uint64_t value)
+static int rows_bind_word(sqlite3_stmt *statement, int parameter, const struct words *words,
+                          uint64_t value)
 {
     const bool none = value == 0 && words != &word_notice_state;
 
@@ -396,8 +396,8 @@ static int bind_word(sqlite3_stmt *statement, int parameter, const struct words 
     return store_rows_bind_text(statement, parameter, none ? "" : words->name((unsigned)value));
 }
 
-static int bind_body(struct store *store, sqlite3_stmt *statement, int parameter,
-                     const struct wire_event *event)
+static int rows_bind_body(struct store *store, sqlite3_stmt *statement, int parameter,
+                          const struct wire_event *event)
 {
     const struct wire_msg message = {.type = WIRE_EVENT, .u.event = *event};
     size_t size = wire_encode(&message, store->body, sizeof store->body);
@@ -409,8 +409,8 @@ static int bind_body(struct store *store, sqlite3_stmt *statement, int parameter
 
 #define FIELD(type, row, column) (*(type const *)((const char *)(row) + (column)->offset))
 
-static int bind_column(struct store *store, sqlite3_stmt *statement, int parameter,
-                       const struct column *column, const struct record *row)
+static int rows_bind_column(struct store *store, sqlite3_stmt *statement, int parameter,
+                            const struct column *column, const struct record *row)
 {
     switch (column->type) {
     case COLUMN_U64:
@@ -425,18 +425,18 @@ static int bind_column(struct store *store, sqlite3_stmt *statement, int paramet
     case COLUMN_TEXT:
         return store_rows_bind_text(statement, parameter, FIELD(const char *, row, column));
     case COLUMN_WORD:
-        return bind_word(statement, parameter, column->words, FIELD(unsigned, row, column));
+        return rows_bind_word(statement, parameter, column->words, FIELD(unsigned, row, column));
     case COLUMN_WORD64:
-        return bind_word(statement, parameter, column->words, FIELD(uint64_t, row, column));
+        return rows_bind_word(statement, parameter, column->words, FIELD(uint64_t, row, column));
     case COLUMN_BOOT_ID:
         return store_rows_bind_text(statement, parameter, store->boot_id);
     case COLUMN_BODY:
-        return bind_body(store, statement, parameter, &row->u.event.body);
+        return rows_bind_body(store, statement, parameter, &row->u.event.body);
     }
     return SQLITE_MISUSE;
 }
 
-static int bind_broker(sqlite3_stmt *statement, const struct record_broker *row)
+static int rows_bind_broker(sqlite3_stmt *statement, const struct record_broker *row)
 {
     char epoch[24], database[24];
     int result;
@@ -448,13 +448,13 @@ static int bind_broker(sqlite3_stmt *statement, const struct record_broker *row)
                                : sqlite3_bind_text(statement, 2, database, -1, SQLITE_TRANSIENT);
 }
 
-static int bind_row(struct store *store, sqlite3_stmt *statement, const struct record *row)
+static int rows_bind_row(struct store *store, sqlite3_stmt *statement, const struct record *row)
 {
     const struct table *table = &tables[row->kind];
     int result;
 
     if (row->kind == RECORD_BROKER)
-        return bind_broker(statement, &row->u.broker);
+        return rows_bind_broker(statement, &row->u.broker);
     if (row->kind == RECORD_SHARDS_GONE) {
         result = store_rows_bind_text(statement, 1, row->u.shards_gone.job);
         return result != SQLITE_OK
@@ -464,7 +464,7 @@ static int bind_row(struct store *store, sqlite3_stmt *statement, const struct r
     if (row->kind == RECORD_UNPIN)
         table = &tables[RECORD_PIN]; /* its key is the first columns */
     for (size_t i = 0; i < table->count && !(row->kind == RECORD_UNPIN && i == 3); i++) {
-        result = bind_column(store, statement, (int)i + 1, &table->columns[i], row);
+        result = rows_bind_column(store, statement, (int)i + 1, &table->columns[i], row);
         if (result != SQLITE_OK)
             return result;
     }
@@ -476,15 +476,15 @@ static const char *row_name(const struct record *row)
     return tables[row->kind].name != NULL ? tables[row->kind].name : "broker, unpin or shards gone";
 }
 
-static enum muster_status write_by(struct store *store, sqlite3_stmt *statement,
-                                   const struct record *row, struct muster_error *err)
+static enum muster_status rows_write_by(struct store *store, sqlite3_stmt *statement,
+                                        const struct record *row, struct muster_error *err)
 {
     char doing[64];
     int result;
     bool changed;
 
     snprintf(doing, sizeof doing, "write a %s row", row_name(row));
-    result = bind_row(store, statement, row);
+    result = rows_bind_row(store, statement, row);
     if (result != SQLITE_OK)
         return error_set(err, MUSTER_E_FAULT,
                          "the core wants a %s row written that cannot be stored: %s; this is a bug "
@@ -514,15 +514,15 @@ enum muster_status store_row_write(struct store *store, const struct record *row
                          (int)row->kind);
     if (store_task_is(row->kind))
         return store_task_write(store, row, err);
-    status = write_by(store, store->writes[row->kind], row, err);
+    status = rows_write_by(store, store->writes[row->kind], row, err);
     if (status == MUSTER_OK && row->kind == RECORD_SHARDS_GONE)
-        status = write_by(store, store->files_gone, row, err);
+        status = rows_write_by(store, store->files_gone, row, err);
     return status;
 }
 
 /* --- reading ---------------------------------------------------------------------------------- */
 
-static bool word_value(const struct words *words, const char *text, unsigned *ret_value)
+static bool rows_word_value(const struct words *words, const char *text, unsigned *ret_value)
 {
     if (*text == '\0') {
         *ret_value = 0;
@@ -537,7 +537,7 @@ static bool word_value(const struct words *words, const char *text, unsigned *re
     return false;
 }
 
-static const char *column_text(sqlite3_stmt *statement, int index)
+static const char *rows_column_text(sqlite3_stmt *statement, int index)
 {
     const unsigned char *text = sqlite3_column_text(statement, index);
 
@@ -547,8 +547,8 @@ static const char *column_text(sqlite3_stmt *statement, int index)
 #define SET(type, row, column, value) (*(type *)((char *)(row) + (column)->offset) = (value))
 
 /* False: the column holds what no row of ours may hold. */
-static bool read_column(const struct store *store, sqlite3_stmt *statement, int index,
-                        const struct column *column, bool *other_boot, struct record *row)
+static bool rows_read_column(const struct store *store, sqlite3_stmt *statement, int index,
+                             const struct column *column, bool *other_boot, struct record *row)
 {
     const int64_t number = sqlite3_column_int64(statement, index);
     unsigned word;
@@ -567,15 +567,15 @@ static bool read_column(const struct store *store, sqlite3_stmt *statement, int 
         SET(bool, row, column, number != 0);
         return true;
     case COLUMN_TEXT:
-        SET(const char *, row, column, column_text(statement, index));
+        SET(const char *, row, column, rows_column_text(statement, index));
         return true;
     case COLUMN_WORD:
-        if (!word_value(column->words, column_text(statement, index), &word))
+        if (!rows_word_value(column->words, rows_column_text(statement, index), &word))
             return false;
         SET(unsigned, row, column, word);
         return true;
     case COLUMN_BOOT_ID:
-        *other_boot = strcmp(column_text(statement, index), store->boot_id) != 0;
+        *other_boot = strcmp(rows_column_text(statement, index), store->boot_id) != 0;
         SET(bool, row, column, *other_boot);
         return true;
     case COLUMN_BOOT_MS:
@@ -588,18 +588,18 @@ static bool read_column(const struct store *store, sqlite3_stmt *statement, int 
     return false;
 }
 
-static enum muster_status read_row(const struct store *store, sqlite3_stmt *statement,
-                                   const struct table *table, struct record *row,
-                                   struct muster_error *err)
+static enum muster_status rows_read_row(const struct store *store, sqlite3_stmt *statement,
+                                        const struct table *table, struct record *row,
+                                        struct muster_error *err)
 {
     bool other_boot = false;
     char finding[160];
 
     for (size_t i = 0; i < table->count; i++) {
-        if (read_column(store, statement, (int)i, &table->columns[i], &other_boot, row))
+        if (rows_read_column(store, statement, (int)i, &table->columns[i], &other_boot, row))
             continue;
         snprintf(finding, sizeof finding, "table %s, column %s holds \"%.64s\"", table->name,
-                 table->columns[i].name, column_text(statement, (int)i));
+                 table->columns[i].name, rows_column_text(statement, (int)i));
         return store_damaged(store, finding, err);
     }
     return MUSTER_OK;
@@ -616,12 +616,12 @@ enum muster_status store_rows_load(struct store *store, enum record_kind kind, c
     char sql[SQL_MAX] = "SELECT ";
     int result = SQLITE_DONE;
 
-    append_columns(sql, table);
+    rows_append_columns(sql, table);
     if (kind != RECORD_HISTORY) { /* which is no table */
-        append(sql, " FROM ");
-        append(sql, table->name);
+        rows_sql_append(sql, " FROM ");
+        rows_sql_append(sql, table->name);
     }
-    append(sql, rest);
+    rows_sql_append(sql, rest);
     status = store_prepare(store, sql, &statement, err);
     if (status != MUSTER_OK)
         return status;
@@ -630,7 +630,7 @@ enum muster_status store_rows_load(struct store *store, enum record_kind kind, c
     if (sqlite3_bind_parameter_count(statement) >= 2)
         sqlite3_bind_int64(statement, 2, (int64_t)generation);
     while (status == MUSTER_OK && (result = sqlite3_step(statement)) == SQLITE_ROW) {
-        status = read_row(store, statement, table, &row, err);
+        status = rows_read_row(store, statement, table, &row, err);
         if (status == MUSTER_OK)
             row_fn(arg, &row);
     }

@@ -22,7 +22,7 @@ enum muster_status store_damaged(const struct store *store, const char *finding,
 
 /* errno of the last failed write to the -wal file. sqlite3_system_errno() does not know those of a
  * COMMIT. */
-static int wal_errno(sqlite3 *db)
+static int sql_wal_errno(sqlite3 *db)
 {
     sqlite3_file *wal = NULL;
     int code = 0;
@@ -37,7 +37,7 @@ static int wal_errno(sqlite3 *db)
 /* A write that was refused for want of room. SQLite calls ENOSPC "full", but a quota or a file size
  * limit a mere IOERR_WRITE. A frame that was not written whole has no valid checksum, so even
  * during COMMIT such a transaction is surely not in the file; a failed sync leaves that open. */
-static bool out_of_room(struct store *store, int result)
+static bool sql_out_of_room(struct store *store, int result)
 {
     int code;
 
@@ -45,7 +45,7 @@ static bool out_of_room(struct store *store, int result)
         return true;
     if (result != SQLITE_IOERR_WRITE)
         return false;
-    code = wal_errno(store->db);
+    code = sql_wal_errno(store->db);
     return code == ENOSPC || code == EDQUOT || code == EFBIG;
 }
 
@@ -55,7 +55,7 @@ enum muster_status store_failed(struct store *store, int result, const char *doi
     const char *why = store->db != NULL ? sqlite3_errmsg(store->db) : sqlite3_errstr(result);
     int code = store->db != NULL ? sqlite3_system_errno(store->db) : 0;
 
-    if (store->db != NULL && out_of_room(store, result))
+    if (store->db != NULL && sql_out_of_room(store, result))
         return error_set_code(err, MUSTER_E_STORAGE, code,
                               "cannot %s: no room for database %s (%s); free disk space", doing,
                               store->path, why);

@@ -80,7 +80,7 @@ static int64_t store_tasks_id_of(uint64_t queue, uint64_t number)
     return (int64_t)(queue << 40 | number);
 }
 
-static void bind_number(sqlite3_stmt *statement, int index, uint64_t number)
+static void tasks_bind_number(sqlite3_stmt *statement, int index, uint64_t number)
 {
     sqlite3_bind_int64(statement, index, (int64_t)number);
 }
@@ -90,7 +90,7 @@ static void store_tasks_bind_text(sqlite3_stmt *statement, int index, const char
     sqlite3_bind_text(statement, index, text == NULL ? "" : text, -1, SQLITE_STATIC);
 }
 
-static void bind_bytes(sqlite3_stmt *statement, int index, struct wire_bytes bytes)
+static void tasks_bind_bytes(sqlite3_stmt *statement, int index, struct wire_bytes bytes)
 {
     if (bytes.size == 0)
         sqlite3_bind_zeroblob(statement, index, 0);
@@ -113,58 +113,59 @@ static enum muster_status store_tasks_run(struct store *store, enum store_task w
     return status;
 }
 
-static enum muster_status write_queue(struct store *store, const struct record_task_queue *row,
-                                      struct muster_error *err)
+static enum muster_status tasks_write_queue(struct store *store,
+                                            const struct record_task_queue *row,
+                                            struct muster_error *err)
 {
     sqlite3_stmt *s = store->tasks[STORE_TASK_QUEUE];
 
-    bind_number(s, 1, row->queue);
+    tasks_bind_number(s, 1, row->queue);
     store_tasks_bind_text(s, 2, row->job);
     store_tasks_bind_text(s, 3, row->name);
-    bind_number(s, 4, row->coordinator);
-    bind_number(s, 5, row->taken);
-    bind_number(s, 6, row->ended);
-    bind_number(s, 7, row->released);
-    bind_number(s, 8, row->max_queued);
-    bind_number(s, 9, row->max_attempts);
-    bind_number(s, 10, row->error_pending);
-    bind_number(s, 11, row->error_number);
-    bind_number(s, 12, row->error_status);
+    tasks_bind_number(s, 4, row->coordinator);
+    tasks_bind_number(s, 5, row->taken);
+    tasks_bind_number(s, 6, row->ended);
+    tasks_bind_number(s, 7, row->released);
+    tasks_bind_number(s, 8, row->max_queued);
+    tasks_bind_number(s, 9, row->max_attempts);
+    tasks_bind_number(s, 10, row->error_pending);
+    tasks_bind_number(s, 11, row->error_number);
+    tasks_bind_number(s, 12, row->error_status);
     sqlite3_bind_int64(s, 13, row->error_code);
     store_tasks_bind_text(s, 14, row->error_text);
-    bind_number(s, 15, row->raised);
-    bind_number(s, 16, row->cancelled_to);
+    tasks_bind_number(s, 15, row->raised);
+    tasks_bind_number(s, 16, row->cancelled_to);
     sqlite3_bind_int64(s, 17, row->created_unix_ms);
-    bind_number(s, 18, row->told);
+    tasks_bind_number(s, 18, row->told);
     return store_tasks_run(store, STORE_TASK_QUEUE, err);
 }
 
-static void bind_task(sqlite3_stmt *s, const struct record_task *row)
+static void tasks_bind_task(sqlite3_stmt *s, const struct record_task *row)
 {
     sqlite3_bind_int64(s, 1, store_tasks_id_of(row->queue, row->number));
-    bind_number(s, 2, row->timeout_ms);
+    tasks_bind_number(s, 2, row->timeout_ms);
     sqlite3_bind_int64(s, 3, row->unix_ms);
     store_tasks_bind_text(s, 4, row->fn);
-    bind_bytes(s, 5, row->uses);
-    bind_bytes(s, 6, row->args);
+    tasks_bind_bytes(s, 5, row->uses);
+    tasks_bind_bytes(s, 6, row->args);
 }
 
 /* Where it is now, from parameter `first` on. */
-static void bind_state(sqlite3_stmt *s, int first, const struct record_task *row)
+static void tasks_bind_state(sqlite3_stmt *s, int first, const struct record_task *row)
 {
     store_tasks_bind_text(s, first, wire_task_state_name(row->state));
-    bind_number(s, first + 1, row->attempt);
-    bind_number(s, first + 2, row->losses);
-    bind_number(s, first + 3, row->worker);
-    bind_number(s, first + 4, row->worker_index);
+    tasks_bind_number(s, first + 1, row->attempt);
+    tasks_bind_number(s, first + 2, row->losses);
+    tasks_bind_number(s, first + 3, row->worker);
+    tasks_bind_number(s, first + 4, row->worker_index);
     sqlite3_bind_int64(s, first + 5, row->unix_ms);
-    bind_number(s, first + 6, row->excused);
+    tasks_bind_number(s, first + 6, row->excused);
 }
 
-static enum muster_status write_task(struct store *store, const struct record_task *row,
-                                     struct muster_error *err)
+static enum muster_status tasks_write_task(struct store *store, const struct record_task *row,
+                                           struct muster_error *err)
 {
-    bind_task(store->tasks[STORE_TASK_ADD], row);
+    tasks_bind_task(store->tasks[STORE_TASK_ADD], row);
     return store_tasks_run(store, STORE_TASK_ADD, err);
 }
 
@@ -191,45 +192,45 @@ enum muster_status store_task_write_given(struct store *store, const struct reco
 {
     sqlite3_stmt *s = store->tasks[STORE_TASK_ADD_GIVEN];
 
-    bind_task(s, &row->u.task);
-    bind_state(s, 7, &given->u.task);
+    tasks_bind_task(s, &row->u.task);
+    tasks_bind_state(s, 7, &given->u.task);
     return store_tasks_run(store, STORE_TASK_ADD_GIVEN, err);
 }
 
-static enum muster_status write_state(struct store *store, const struct record_task *row,
-                                      struct muster_error *err)
+static enum muster_status tasks_write_state(struct store *store, const struct record_task *row,
+                                            struct muster_error *err)
 {
     sqlite3_stmt *s = store->tasks[STORE_TASK_STATE];
 
     sqlite3_bind_int64(s, 1, store_tasks_id_of(row->queue, row->number));
-    bind_state(s, 2, row);
+    tasks_bind_state(s, 2, row);
     return store_tasks_run(store, STORE_TASK_STATE, err);
 }
 
-static enum muster_status write_end(struct store *store, const struct record_task *row,
-                                    struct muster_error *err)
+static enum muster_status tasks_write_end(struct store *store, const struct record_task *row,
+                                          struct muster_error *err)
 {
     sqlite3_stmt *s = store->tasks[STORE_TASK_END];
     enum muster_status status;
 
     sqlite3_bind_int64(s, 1, store_tasks_id_of(row->queue, row->number));
     store_tasks_bind_text(s, 2, wire_task_state_name(row->state));
-    bind_number(s, 3, row->attempt);
-    bind_number(s, 4, row->losses);
-    bind_number(s, 5, row->worker);
+    tasks_bind_number(s, 3, row->attempt);
+    tasks_bind_number(s, 4, row->losses);
+    tasks_bind_number(s, 5, row->worker);
     sqlite3_bind_int64(s, 6, row->unix_ms);
-    bind_number(s, 7, row->status);
+    tasks_bind_number(s, 7, row->status);
     sqlite3_bind_int64(s, 8, row->code);
     store_tasks_bind_text(s, 9, row->text);
-    bind_bytes(s, 10, row->result);
-    bind_number(s, 11, row->bytes);
-    bind_number(s, 12, row->excused);
+    tasks_bind_bytes(s, 10, row->result);
+    tasks_bind_number(s, 11, row->bytes);
+    tasks_bind_number(s, 12, row->excused);
     status = store_tasks_run(store, STORE_TASK_END, err);
     if (status != MUSTER_OK || row->attempt < 2) /* nobody else can have left parts of a result */
         return status;
     s = store->tasks[STORE_TASK_PARTS_OTHER];
     sqlite3_bind_int64(s, 1, store_tasks_id_of(row->queue, row->number));
-    bind_number(s, 2, row->attempt);
+    tasks_bind_number(s, 2, row->attempt);
     return store_tasks_run(store, STORE_TASK_PARTS_OTHER, err);
 }
 
@@ -243,53 +244,55 @@ static enum muster_status store_tasks_write_text(struct store *store, const stru
     return store_tasks_run(store, STORE_TASK_TEXT, err);
 }
 
-static enum muster_status write_part(struct store *store, const struct record_task_part *row,
-                                     struct muster_error *err)
+static enum muster_status tasks_write_part(struct store *store, const struct record_task_part *row,
+                                           struct muster_error *err)
 {
     sqlite3_stmt *s = store->tasks[STORE_TASK_PART];
 
     sqlite3_bind_int64(s, 1, store_tasks_id_of(row->queue, row->number));
-    bind_number(s, 2, row->attempt);
-    bind_number(s, 3, row->offset);
-    bind_bytes(s, 4, row->bytes);
+    tasks_bind_number(s, 2, row->attempt);
+    tasks_bind_number(s, 3, row->offset);
+    tasks_bind_bytes(s, 4, row->bytes);
     return store_tasks_run(store, STORE_TASK_PART, err);
 }
 
-static enum muster_status write_resource(struct store *store,
-                                         const struct record_task_resource *row,
-                                         struct muster_error *err)
+static enum muster_status tasks_write_resource(struct store *store,
+                                               const struct record_task_resource *row,
+                                               struct muster_error *err)
 {
     sqlite3_stmt *s = store->tasks[STORE_TASK_RESOURCE];
 
-    bind_number(s, 1, row->queue);
-    bind_number(s, 2, row->number);
+    tasks_bind_number(s, 1, row->queue);
+    tasks_bind_number(s, 2, row->number);
     store_tasks_bind_text(s, 3, row->fn);
-    bind_bytes(s, 4, row->args);
+    tasks_bind_bytes(s, 4, row->args);
     return store_tasks_run(store, STORE_TASK_RESOURCE, err);
 }
 
 static const char *const worker_states[] = {"live", "left", "lost"};
 
-static enum muster_status write_worker(struct store *store, const struct record_task_worker *row,
-                                       struct muster_error *err)
+static enum muster_status tasks_write_worker(struct store *store,
+                                             const struct record_task_worker *row,
+                                             struct muster_error *err)
 {
     sqlite3_stmt *s = store->tasks[STORE_TASK_WORKER];
 
     store_tasks_bind_text(s, 1, row->job);
-    bind_number(s, 2, row->index);
-    bind_number(s, 3, row->incarnation);
-    bind_number(s, 4, row->node);
+    tasks_bind_number(s, 2, row->index);
+    tasks_bind_number(s, 3, row->incarnation);
+    tasks_bind_number(s, 4, row->node);
     store_tasks_bind_text(s, 5, row->host);
-    bind_number(s, 6, row->pid);
-    bind_number(s, 7, row->slots);
-    bind_number(s, 8, row->takes);
+    tasks_bind_number(s, 6, row->pid);
+    tasks_bind_number(s, 7, row->slots);
+    tasks_bind_number(s, 8, row->takes);
     store_tasks_bind_text(s, 9, worker_states[row->state]);
     sqlite3_bind_int64(s, 10, row->unix_ms);
     return store_tasks_run(store, STORE_TASK_WORKER, err);
 }
 
-static enum muster_status write_cancel(struct store *store, const struct record_task_range *row,
-                                       struct muster_error *err)
+static enum muster_status tasks_write_cancel(struct store *store,
+                                             const struct record_task_range *row,
+                                             struct muster_error *err)
 {
     sqlite3_stmt *s = store->tasks[STORE_TASK_CANCEL];
 
@@ -300,14 +303,14 @@ static enum muster_status write_cancel(struct store *store, const struct record_
     return store_tasks_run(store, STORE_TASK_CANCEL, err);
 }
 
-static enum muster_status write_drop(struct store *store, const struct record_task_range *row,
-                                     struct muster_error *err)
+static enum muster_status tasks_write_drop(struct store *store, const struct record_task_range *row,
+                                           struct muster_error *err)
 {
     static const enum store_task which[] = {STORE_TASK_DROP_RESOURCES, STORE_TASK_DROP_QUEUE};
     enum muster_status status = MUSTER_OK;
 
     for (size_t i = 0; i < sizeof which / sizeof *which && status == MUSTER_OK; i++) {
-        bind_number(store->tasks[which[i]], 1, row->queue);
+        tasks_bind_number(store->tasks[which[i]], 1, row->queue);
         status = store_tasks_run(store, which[i], err);
     }
     return status == MUSTER_OK ? store_tidy_range(store, row->queue, row->from, row->to, false, err)
@@ -326,27 +329,27 @@ enum muster_status store_task_write(struct store *store, const struct record *ro
 
     switch (row->kind) {
     case RECORD_TASK_QUEUE:
-        return write_queue(store, &row->u.task_queue, err);
+        return tasks_write_queue(store, &row->u.task_queue, err);
     case RECORD_TASK:
-        return write_task(store, &row->u.task, err);
+        return tasks_write_task(store, &row->u.task, err);
     case RECORD_TASK_STATE:
-        return write_state(store, &row->u.task, err);
+        return tasks_write_state(store, &row->u.task, err);
     case RECORD_TASK_END:
-        return write_end(store, &row->u.task, err);
+        return tasks_write_end(store, &row->u.task, err);
     case RECORD_TASK_TEXT:
         return store_tasks_write_text(store, &row->u.task, err);
     case RECORD_TASK_PART:
-        return write_part(store, &row->u.task_part, err);
+        return tasks_write_part(store, &row->u.task_part, err);
     case RECORD_TASK_CANCEL:
-        return write_cancel(store, range, err);
+        return tasks_write_cancel(store, range, err);
     case RECORD_TASK_RELEASE:
         return store_tidy_range(store, range->queue, range->from, range->to, true, err);
     case RECORD_TASK_QUEUE_DROP:
-        return write_drop(store, range, err);
+        return tasks_write_drop(store, range, err);
     case RECORD_TASK_RESOURCE:
-        return write_resource(store, &row->u.task_resource, err);
+        return tasks_write_resource(store, &row->u.task_resource, err);
     case RECORD_TASK_WORKER:
-        return write_worker(store, &row->u.task_worker, err);
+        return tasks_write_worker(store, &row->u.task_worker, err);
     default:
         return error_set(err, MUSTER_E_FAULT, "row kind %d is none of tasks", (int)row->kind);
     }
@@ -385,7 +388,7 @@ static bool store_tasks_state_of(const char *word, enum wire_task_state *ret_sta
 
 typedef bool read_fn(sqlite3_stmt *statement, struct record *row);
 
-static bool read_queue(sqlite3_stmt *s, struct record *row)
+static bool tasks_read_queue(sqlite3_stmt *s, struct record *row)
 {
     row->u.task_queue = (struct record_task_queue){
         .queue = store_tasks_number_of(s, 0),
@@ -415,7 +418,7 @@ static bool read_queue(sqlite3_stmt *s, struct record *row)
            row->u.task_queue.max_attempts <= UINT8_MAX;
 }
 
-static bool read_garbage(sqlite3_stmt *s, struct record *row)
+static bool tasks_read_garbage(sqlite3_stmt *s, struct record *row)
 {
     row->u.task_range = (struct record_task_range){.queue = store_tasks_number_of(s, 0),
                                                    .from = store_tasks_number_of(s, 1),
@@ -424,7 +427,7 @@ static bool read_garbage(sqlite3_stmt *s, struct record *row)
            row->u.task_range.from <= TASK_NUMBER_MAX && row->u.task_range.to <= TASK_NUMBER_MAX;
 }
 
-static bool read_resource(sqlite3_stmt *s, struct record *row)
+static bool tasks_read_resource(sqlite3_stmt *s, struct record *row)
 {
     row->u.task_resource = (struct record_task_resource){.queue = store_tasks_number_of(s, 0),
                                                          .number = store_tasks_number_of(s, 1),
@@ -435,7 +438,7 @@ static bool read_resource(sqlite3_stmt *s, struct record *row)
            row->u.task_resource.number <= TASK_RESOURCES_MAX;
 }
 
-static bool read_worker(sqlite3_stmt *s, struct record *row)
+static bool tasks_read_worker(sqlite3_stmt *s, struct record *row)
 {
     row->u.task_worker = (struct record_task_worker){.job = store_tasks_text_of(s, 0),
                                                      .index = store_tasks_number_of(s, 1),
@@ -451,7 +454,7 @@ static bool read_worker(sqlite3_stmt *s, struct record *row)
            strlen(row->u.task_worker.host) <= HOST_MAX;
 }
 
-static bool read_task(sqlite3_stmt *s, struct record *row)
+static bool tasks_read_task(sqlite3_stmt *s, struct record *row)
 {
     uint64_t id = store_tasks_number_of(s, 0);
     struct record_task *task = &row->u.task;
@@ -475,9 +478,9 @@ static bool read_task(sqlite3_stmt *s, struct record *row)
            task->args.size <= TASK_ARGS_MAX && task->uses.size <= (size_t)TASK_USES_MAX * 4;
 }
 
-static enum muster_status load_kind(struct store *store, enum record_kind kind, const char *sql,
-                                    read_fn *read, store_row_fn *row_fn, void *arg,
-                                    struct muster_error *err)
+static enum muster_status tasks_load_kind(struct store *store, enum record_kind kind,
+                                          const char *sql, read_fn *read, store_row_fn *row_fn,
+                                          void *arg, struct muster_error *err)
 {
     struct record row = {.kind = kind};
     sqlite3_stmt *statement = NULL;
@@ -512,21 +515,22 @@ enum muster_status store_tasks_load(struct store *store, store_row_fn *row_fn, v
          "SELECT queue, job, name, coordinator, taken, ended, released, max_queued, max_attempts,"
          " error_pending, error_number, error_status, error_code, error_text, raised, cancelled_to,"
          " created_unix_ms, told FROM task_queue ORDER BY queue",
-         read_queue},
+         tasks_read_queue},
         {RECORD_TASK_QUEUE_DROP,
          "SELECT queue, first, last FROM task_garbage"
          " WHERE queue NOT IN (SELECT queue FROM task_queue)",
-         read_garbage},
+         tasks_read_garbage},
         {RECORD_TASK_RESOURCE,
-         "SELECT queue, number, fn, args FROM task_resource ORDER BY queue, number", read_resource},
+         "SELECT queue, number, fn, args FROM task_resource ORDER BY queue, number",
+         tasks_read_resource},
         {RECORD_TASK_WORKER,
          "SELECT job, worker_index, incarnation, node, host, pid, slots, takes, unix_ms"
          " FROM task_worker WHERE state = 'live' ORDER BY job, worker_index",
-         read_worker},
+         tasks_read_worker},
         {RECORD_TASK,
          "SELECT id, state, attempt, losses, worker, worker_index, timeout_ms, leased_unix_ms, fn,"
          " uses, args, text, excused FROM task WHERE state IN ('queued', 'leased') ORDER BY id",
-         read_task},
+         tasks_read_task},
     };
     int64_t garbage = 0;
     enum muster_status status =
@@ -534,13 +538,14 @@ enum muster_status store_tasks_load(struct store *store, store_row_fn *row_fn, v
 
     store->untidy = garbage > 0;
     for (size_t i = 0; i < sizeof parts / sizeof *parts && status == MUSTER_OK; i++)
-        status = load_kind(store, parts[i].kind, parts[i].sql, parts[i].read, row_fn, arg, err);
+        status =
+            tasks_load_kind(store, parts[i].kind, parts[i].sql, parts[i].read, row_fn, arg, err);
     return status;
 }
 
 /* --- what goes out ---------------------------------------------------------------------------- */
 
-static bool add_ended(struct store *store, sqlite3_stmt *s, struct wire_ended_entry *entry)
+static bool tasks_add_ended(struct store *store, sqlite3_stmt *s, struct wire_ended_entry *entry)
 {
     struct wire_bytes result = store_tasks_bytes_of(s, 7);
     enum wire_task_state state = TASK_NONE;
@@ -580,7 +585,7 @@ enum muster_status store_task_page(struct store *store, struct wire_tasks_page *
     sqlite3_bind_int64(s, 1, store_tasks_id_of(page->queue, page->from));
     sqlite3_bind_int64(s, 2, store_tasks_id_of(page->queue, last));
     sqlite3_bind_int64(s, 3, TASKS_FRAME_MAX + 1);
-    bind_number(s, 4, page->queue);
+    tasks_bind_number(s, 4, page->queue);
     while (items != NULL && (result = sqlite3_step(s)) == SQLITE_ROW) {
         bytes += TASK_ENTRY_BYTES + (size_t)sqlite3_column_bytes(s, 5) +
                  (size_t)sqlite3_column_bytes(s, 7);
@@ -590,7 +595,7 @@ enum muster_status store_task_page(struct store *store, struct wire_tasks_page *
             result = SQLITE_DONE;
             break;
         }
-        if (!add_ended(store, s, &items[count]))
+        if (!tasks_add_ended(store, s, &items[count]))
             break;
         count++;
     }
@@ -607,17 +612,17 @@ enum muster_status store_task_page(struct store *store, struct wire_tasks_page *
 
 /* Of a result that came in parts: the one that holds the offset. Parts are of equal length but the
  * last, and askers go on where the last answer ended, so offsets meet. */
-static enum muster_status result_part(struct store *store, int64_t id, uint64_t attempt,
-                                      uint64_t offset, struct wire_result_chunk *ret_chunk,
-                                      struct muster_error *err)
+static enum muster_status tasks_result_part(struct store *store, int64_t id, uint64_t attempt,
+                                            uint64_t offset, struct wire_result_chunk *ret_chunk,
+                                            struct muster_error *err)
 {
     sqlite3_stmt *s = store->tasks[STORE_TASK_RESULT_PART];
     enum muster_status status = MUSTER_OK;
     int result;
 
     sqlite3_bind_int64(s, 1, id);
-    bind_number(s, 2, attempt);
-    bind_number(s, 3, offset);
+    tasks_bind_number(s, 2, attempt);
+    tasks_bind_number(s, 3, offset);
     result = sqlite3_step(s);
     if (result == SQLITE_ROW) {
         struct wire_bytes part = store_tasks_bytes_of(s, 0);
@@ -639,9 +644,9 @@ static enum muster_status result_part(struct store *store, int64_t id, uint64_t 
     return status;
 }
 
-static enum muster_status result_inline(struct store *store, struct wire_bytes result,
-                                        uint64_t offset, struct wire_result_chunk *ret_chunk,
-                                        struct muster_error *err)
+static enum muster_status tasks_result_inline(struct store *store, struct wire_bytes result,
+                                              uint64_t offset, struct wire_result_chunk *ret_chunk,
+                                              struct muster_error *err)
 {
     uint8_t *copy = arena_alloc(&store->arena, result.size + 1);
 
@@ -679,7 +684,7 @@ enum muster_status store_task_result(struct store *store, const struct wire_resu
         if (bytes.data == NULL && bytes.size == 0 && sqlite3_errcode(store->db) == SQLITE_NOMEM)
             status = store_failed(store, SQLITE_NOMEM, "read a result", err);
         else if (!in_parts && bytes.data != NULL)
-            status = result_inline(store, bytes, asked->offset, ret_chunk, err);
+            status = tasks_result_inline(store, bytes, asked->offset, ret_chunk, err);
     } else if (result == SQLITE_ROW || result == SQLITE_DONE) {
         status =
             error_set(err, MUSTER_E_NOT_FOUND, "task %" PRIu64 " has no result", asked->number);
@@ -689,6 +694,6 @@ enum muster_status store_task_result(struct store *store, const struct wire_resu
     sqlite3_reset(s);
     sqlite3_clear_bindings(s);
     if (status == MUSTER_OK && in_parts && asked->offset < ret_chunk->total)
-        status = result_part(store, id, attempt, asked->offset, ret_chunk, err);
+        status = tasks_result_part(store, id, attempt, asked->offset, ret_chunk, err);
     return status;
 }

@@ -3,11 +3,11 @@
 #
 # Words of a module are those of its file's name, its folder's name, and the first word of each function that the file
 # gives to others. `round_decide.c` of the folder `rounds` may begin with `round` or `decide`; an s at the end counts
-# for nothing. The rule holds for FOLDERS and what is below them.
+# for nothing. The rule holds for FOLDERS and what is below them: all but the examples and what cffi compiles.
 set -euo pipefail
 cd "${1:-${SOURCE_DIR:-$(dirname "$0")/../..}}"
 
-FOLDERS=(broker/core fenced node schema)
+FOLDERS=(broker fenced node schema)
 
 mapfile -t files < <(find "${FOLDERS[@]}" -name '*.c' | LC_ALL=C sort)
 awk '
