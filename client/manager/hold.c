@@ -30,7 +30,7 @@ struct hold {
     bool stop;
 };
 
-static enum muster_status pin(struct hold *hold, int64_t lease_ms, struct muster_error *err)
+static enum muster_status hold_pin(struct hold *hold, int64_t lease_ms, struct muster_error *err)
 {
     struct wire_msg order = {
         .type = WIRE_PIN,
@@ -41,7 +41,7 @@ static enum muster_status pin(struct hold *hold, int64_t lease_ms, struct muster
     return query_link_order(hold->link, &order, &value, err);
 }
 
-static void unpin(struct hold *hold)
+static void hold_unpin(struct hold *hold)
 {
     struct wire_msg order = {.type = WIRE_UNPIN,
                              .up.job = hold->job,
@@ -67,14 +67,14 @@ static bool hold_pause_ms(struct hold *hold, int64_t ms)
 
 /* A broker that is away, or that starts again, leaves a lease that fell meanwhile a few seconds: so
  * it is asked again soon. */
-static void *prolong(void *arg)
+static void *hold_prolong(void *arg)
 {
     struct hold *hold = arg;
     int64_t due_ms = hold->lease_ms / 3;
 
     while (hold_pause_ms(hold, due_ms)) {
         struct muster_error why = {.status = MUSTER_OK};
-        enum muster_status status = pin(hold, hold->lease_ms, &why);
+        enum muster_status status = hold_pin(hold, hold->lease_ms, &why);
 
         if (status == MUSTER_E_NOT_FOUND)
             break; /* deleted nevertheless: whoever reads it finds out */
@@ -130,7 +130,7 @@ enum muster_status hold_begin(const struct hold_wish *wish, struct hold **ret_ho
     status = query_link_open(wish->broker, wish->timeout_ms, &hold->link, err);
     if (status == MUSTER_OK) {
         query_link_set_over(hold->link, wish->over, wish->over_arg);
-        status = pin(hold, wish->lease_ms, err);
+        status = hold_pin(hold, wish->lease_ms, err);
     }
     if (status != MUSTER_OK) {
         hold_free(hold);
@@ -140,9 +140,9 @@ enum muster_status hold_begin(const struct hold_wish *wish, struct hold **ret_ho
                         NULL); /* the thread that prolongs the lease is not broken off */
     query_link_set_timeout(hold->link,
                            wish->timeout_ms < PROLONG_WAIT_MS ? wish->timeout_ms : PROLONG_WAIT_MS);
-    hold->started = thread_start(&hold->thread, prolong, hold) == 0;
+    hold->started = thread_start(&hold->thread, hold_prolong, hold) == 0;
     if (!hold->started)
-        (void)pin(hold, LEASE_ALONE_FACTOR * wish->lease_ms, NULL);
+        (void)hold_pin(hold, LEASE_ALONE_FACTOR * wish->lease_ms, NULL);
     *ret_hold = hold;
     return MUSTER_OK;
 }
@@ -160,6 +160,6 @@ void hold_end(struct hold **hold)
     pthread_mutex_unlock(&h->mutex);
     if (h->started)
         pthread_join(h->thread, NULL); /* PROLONG_WAIT_MS at most */
-    unpin(h);
+    hold_unpin(h);
     hold_free(h);
 }

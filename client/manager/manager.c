@@ -52,12 +52,13 @@ enum muster_status manager_need_node(const struct muster_manager *manager, const
 
 /* --- options ---------------------------------------------------------------------------------- */
 
-static enum muster_status contradiction(struct muster_error *err, const char *text)
+static enum muster_status manager_contradiction(struct muster_error *err, const char *text)
 {
     return error_set(err, MUSTER_E_ARGUMENT, "muster_manager_open: %s", text);
 }
 
-static enum muster_status check_timeout(const char *name, int64_t ms, struct muster_error *err)
+static enum muster_status manager_check_timeout(const char *name, int64_t ms,
+                                                struct muster_error *err)
 {
     if (ms >= 0 && ms <= INT_MAX)
         return MUSTER_OK;
@@ -66,8 +67,8 @@ static enum muster_status check_timeout(const char *name, int64_t ms, struct mus
                      (long long)ms, INT_MAX);
 }
 
-static enum muster_status check_options(const struct muster_manager_options *o,
-                                        struct muster_error *err)
+static enum muster_status manager_check_options(const struct muster_manager_options *o,
+                                                struct muster_error *err)
 {
     enum muster_status status;
 
@@ -80,44 +81,47 @@ static enum muster_status check_options(const struct muster_manager_options *o,
                          "muster_manager_open: name_prefix is \"%.60s\"; use at most %d letters, "
                          "digits, _ and -, not ending with a digit",
                          o->name_prefix, DIR_PREFIX_MAX);
-    status = check_timeout("save_timeout_ms", o->save_timeout_ms, err);
+    status = manager_check_timeout("save_timeout_ms", o->save_timeout_ms, err);
     if (status == MUSTER_OK)
-        status = check_timeout("query_timeout_ms", o->query_timeout_ms, err);
+        status = manager_check_timeout("query_timeout_ms", o->query_timeout_ms, err);
     if (status == MUSTER_OK)
-        status = check_timeout("directory_timeout_ms", o->directory_timeout_ms, err);
+        status = manager_check_timeout("directory_timeout_ms", o->directory_timeout_ms, err);
     if (status != MUSTER_OK)
         return status;
     if (o->node == NULL && o->policies != NULL)
-        return contradiction(err,
-                             "policies are given without a node; a read-only manager saves and "
-                             "deletes nothing");
+        return manager_contradiction(
+            err, "policies are given without a node; a read-only manager saves and "
+                 "deletes nothing");
     if (o->node == NULL && o->checkpoint_dir == NULL && o->job == NULL)
-        return contradiction(err, "neither a node to save with nor a checkpoint_dir or a job to "
-                                  "read is given");
+        return manager_contradiction(err,
+                                     "neither a node to save with nor a checkpoint_dir or a job to "
+                                     "read is given");
     if (o->node == NULL && o->broker != NULL && o->job == NULL)
-        return contradiction(err, "a broker is given without a job; which one is to be read?");
+        return manager_contradiction(err,
+                                     "a broker is given without a job; which one is to be read?");
     if (o->node != NULL && (o->broker != NULL || o->job != NULL || o->checkpoint_dir != NULL ||
                             o->state != NULL || o->restore_fn != NULL || o->interrupted_fn != NULL))
-        return contradiction(err, "broker, job, checkpoint_dir, state, restore_fn and "
-                                  "interrupted_fn are for a read-only manager; with a node they "
-                                  "stand in its options");
+        return manager_contradiction(err,
+                                     "broker, job, checkpoint_dir, state, restore_fn and "
+                                     "interrupted_fn are for a read-only manager; with a node they "
+                                     "stand in its options");
     if (o->node != NULL && (o->node->save_every_steps != 0 || o->node->restore_later))
-        return contradiction(err,
-                             "the node's save_every_steps and restore_later are the manager's; "
-                             "use a policy, and muster_manager_restore");
+        return manager_contradiction(
+            err, "the node's save_every_steps and restore_later are the manager's; "
+                 "use a policy, and muster_manager_restore");
     if (o->node != NULL && o->node->role > MUSTER_ROLE_WORKER)
-        return contradiction(err,
-                             "the node's role takes no part in steps; a manager with a node is for "
-                             "a chief and workers, one that only reads has no node");
+        return manager_contradiction(
+            err, "the node's role takes no part in steps; a manager with a node is for "
+                 "a chief and workers, one that only reads has no node");
     if (o->state != NULL && o->restore_fn != NULL)
-        return contradiction(err,
-                             "both state and restore_fn are given; a checkpoint is restored by "
-                             "one of them");
+        return manager_contradiction(
+            err, "both state and restore_fn are given; a checkpoint is restored by "
+                 "one of them");
     return MUSTER_OK;
 }
 
-static enum muster_status keep_text(struct muster_manager *manager, const char **text,
-                                    struct muster_error *err)
+static enum muster_status manager_keep_text(struct muster_manager *manager, const char **text,
+                                            struct muster_error *err)
 {
     if (*text == NULL)
         return MUSTER_OK;
@@ -138,9 +142,9 @@ static bool manager_is_interrupted(void *arg)
 }
 
 /* The options of the node, checked now: a wrong one is told here, not at the restore. */
-static enum muster_status take_node(struct muster_manager *manager,
-                                    const struct muster_node_options *options,
-                                    struct muster_error *err)
+static enum muster_status manager_take_node(struct muster_manager *manager,
+                                            const struct muster_node_options *options,
+                                            struct muster_error *err)
 {
     struct muster_node_options *own = &manager->node_options;
     struct muster_node *probe = calloc(1, sizeof *probe);
@@ -167,7 +171,7 @@ static enum muster_status take_node(struct muster_manager *manager,
         manager->behind = own->save_behind;
         own->restore_fallback |= manager->fallback;
         manager->rank = probe->rank;
-        status = keep_text(manager, &own->termination.sources, err);
+        status = manager_keep_text(manager, &own->termination.sources, err);
     }
     free(probe);
     manager->source = (struct manager_source){.broker = manager->broker,
@@ -179,9 +183,9 @@ static enum muster_status take_node(struct muster_manager *manager,
 }
 
 /* The job that makes it may start after its reader. */
-static enum muster_status await_directory(struct muster_manager *manager,
-                                          const struct muster_manager_options *options,
-                                          struct muster_error *err)
+static enum muster_status manager_await_directory(struct muster_manager *manager,
+                                                  const struct muster_manager_options *options,
+                                                  struct muster_error *err)
 {
     const struct timespec pause = {.tv_nsec = DIRECTORY_LOOK_MS * 1000000L};
     int64_t until_ms = clock_ms(CLOCK_MONOTONIC) + options->directory_timeout_ms;
@@ -200,9 +204,9 @@ static enum muster_status await_directory(struct muster_manager *manager,
     return MUSTER_OK;
 }
 
-static enum muster_status take_reader(struct muster_manager *manager,
-                                      const struct muster_manager_options *options,
-                                      struct muster_error *err)
+static enum muster_status manager_take_reader(struct muster_manager *manager,
+                                              const struct muster_manager_options *options,
+                                              struct muster_error *err)
 {
     const char *broker = options->broker;
     char endpoint[ENDPOINT_MAX + 1];
@@ -213,8 +217,9 @@ static enum muster_status take_reader(struct muster_manager *manager,
         if (broker == NULL || broker[0] == '\0')
             broker = query_place_broker(endpoint) ? endpoint : NULL;
         if (broker == NULL)
-            return contradiction(err, "a job is given, no broker runs on this host, and neither "
-                                      "option broker nor MUSTER_BROKER names one elsewhere");
+            return manager_contradiction(err,
+                                         "a job is given, no broker runs on this host, and neither "
+                                         "option broker nor MUSTER_BROKER names one elsewhere");
     }
     manager->read_only = true;
     manager->state = options->state;
@@ -227,13 +232,13 @@ static enum muster_status take_reader(struct muster_manager *manager,
                                               .interrupted = manager_is_interrupted,
                                               .interrupted_arg = manager,
                                               .readable_only = true};
-    status = keep_text(manager, &manager->source.broker, err);
+    status = manager_keep_text(manager, &manager->source.broker, err);
     if (status == MUSTER_OK)
-        status = keep_text(manager, &manager->source.job, err);
+        status = manager_keep_text(manager, &manager->source.job, err);
     if (status == MUSTER_OK)
-        status = keep_text(manager, &manager->source.directory, err);
+        status = manager_keep_text(manager, &manager->source.directory, err);
     if (status == MUSTER_OK && broker == NULL)
-        status = await_directory(manager, options, err);
+        status = manager_await_directory(manager, options, err);
     return status;
 }
 
@@ -244,8 +249,8 @@ struct given {
     struct muster_policies policies;
 };
 
-static enum muster_status take_given(const struct muster_manager_options *options,
-                                     struct given *ret_given, struct muster_error *err)
+static enum muster_status manager_take_given(const struct muster_manager_options *options,
+                                             struct given *ret_given, struct muster_error *err)
 {
     struct muster_manager_options *own = &ret_given->options;
     enum muster_status status = manager_options_take(options, own, err);
@@ -261,11 +266,11 @@ static enum muster_status take_given(const struct muster_manager_options *option
     return status;
 }
 
-static enum muster_status take_options(struct muster_manager *manager,
-                                       const struct muster_manager_options *options,
-                                       struct muster_error *err)
+static enum muster_status manager_take_options(struct muster_manager *manager,
+                                               const struct muster_manager_options *options,
+                                               struct muster_error *err)
 {
-    enum muster_status status = check_options(options, err);
+    enum muster_status status = manager_check_options(options, err);
 
     if (status == MUSTER_OK)
         status = step_rules_take(options->policies, &manager->rules, err);
@@ -280,8 +285,8 @@ static enum muster_status take_options(struct muster_manager *manager,
     manager->names = (struct dir_names){.padding = options->name_digits, .offset = -1};
     if (options->name_prefix != NULL)
         memcpy(manager->names.prefix, options->name_prefix, strlen(options->name_prefix) + 1);
-    status = options->node != NULL ? take_node(manager, options->node, err)
-                                   : take_reader(manager, options, err);
+    status = options->node != NULL ? manager_take_node(manager, options->node, err)
+                                   : manager_take_reader(manager, options, err);
     manager->source.timeout_ms =
         options->query_timeout_ms > 0 ? (int)options->query_timeout_ms : MANAGER_QUERY_TIMEOUT_MS;
     if (options->node != NULL && manager->node_options.connect_timeout_ms > 0 &&
@@ -320,9 +325,9 @@ enum muster_status muster_manager_open(const struct muster_manager_options *opti
     manager->pid = getpid();
     manager->passed = manager->latest = manager->failed = manager->asked = manager->given =
         manager->wished = -1;
-    status = take_given(options, &given, ret_error);
+    status = manager_take_given(options, &given, ret_error);
     if (status == MUSTER_OK)
-        status = take_options(manager, &given.options, ret_error);
+        status = manager_take_options(manager, &given.options, ret_error);
     if (status == MUSTER_OK)
         *ret_manager = manager;
     else
@@ -332,7 +337,7 @@ enum muster_status muster_manager_open(const struct muster_manager_options *opti
 
 /* The job is done saving: what no policy wants goes, the newest too. Returned is what cannot be
  * deleted; what the next launch has yet to do is only room on the disk. */
-static enum muster_status sweep_last(struct muster_manager *m, struct muster_error *err)
+static enum muster_status manager_sweep_last(struct muster_manager *m, struct muster_error *err)
 {
     struct member_view view = {.mode = VIEW_OPEN};
     struct muster_error why;
@@ -348,7 +353,7 @@ static enum muster_status sweep_last(struct muster_manager *m, struct muster_err
 }
 
 /* Pins fall with their lease; sooner is kinder. */
-static void unpin_all(struct muster_manager *m)
+static void manager_unpin_all(struct muster_manager *m)
 {
     struct wire_msg message = {.type = WIRE_UNPIN, .u.unpin = {.id = m->pin_id}};
 
@@ -357,8 +362,8 @@ static void unpin_all(struct muster_manager *m)
 }
 
 /* *ret_saves: how the last saves went. How the leaving went is told before that. */
-static enum muster_status leave_job(struct muster_manager *m, int code,
-                                    enum muster_status *ret_saves, struct muster_error *err)
+static enum muster_status manager_leave_job(struct muster_manager *m, int code,
+                                            enum muster_status *ret_saves, struct muster_error *err)
 {
     struct muster_error saves_why, why;
     enum muster_status left;
@@ -368,7 +373,7 @@ static enum muster_status leave_job(struct muster_manager *m, int code,
         node_log(m->node, 1, "%s", saves_why.text);
     /* a launch that comes after a failed save begins from the newest there is */
     else if (code == 0 && !m->keeps_newest && m->failed <= m->latest)
-        *ret_saves = sweep_last(m, &saves_why);
+        *ret_saves = manager_sweep_last(m, &saves_why);
     left = muster_node_close(&m->node, code, &why);
     error_pass(err, *ret_saves, &saves_why);
     return error_pass(err, left, &why);
@@ -391,9 +396,9 @@ enum muster_status muster_manager_close(muster_manager_t **manager, int code,
         return MUSTER_OK;
     m->closing = true;
     if (!m->source.broken_off) /* who broke a question off waits for no other */
-        unpin_all(m);
+        manager_unpin_all(m);
     if (m->node != NULL)
-        left = leave_job(m, code, &status, ret_error);
+        left = manager_leave_job(m, code, &status, ret_error);
     *manager = NULL; /* not before: a save that is written behind finds the node by it */
     manager_free(m);
     return left != MUSTER_OK ? left : status;

@@ -15,7 +15,8 @@ void alone_pace_saved(struct alone_pace *pace, int64_t began_ms, int64_t took_ms
     pace->saves_ms += took_ms > 0 ? took_ms : 1; /* one that costs nothing would be made for ever */
 }
 
-static bool rule_is_due(const struct alone_pace *pace, const struct save_rule *rule, int64_t now_ms)
+static bool alone_rule_is_due(const struct alone_pace *pace, const struct save_rule *rule,
+                              int64_t now_ms)
 {
     int64_t since_ms = now_ms - pace->began_ms;
     int64_t cost_ms = pace->saves > 0 ? (pace->saves_ms + pace->saves - 1) / pace->saves : -1;
@@ -39,7 +40,7 @@ bool alone_pace_due(const struct alone_pace *pace, const struct save_policies *r
                     int64_t now_ms)
 {
     for (size_t i = 0; i < rules->count; i++)
-        if (rule_is_due(pace, &rules->rules[i], now_ms))
+        if (alone_rule_is_due(pace, &rules->rules[i], now_ms))
             return true;
     return false;
 }

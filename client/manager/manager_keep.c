@@ -33,8 +33,9 @@ static enum muster_status manager_keep_wrong(struct muster_error *err, size_t in
 }
 
 /* Steps become counts of steps done: step k is k + 1. */
-static enum muster_status take_keep(struct keep_policies *to, const struct muster_keep_policy *p,
-                                    size_t index, struct muster_error *err)
+static enum muster_status manager_keep_take_rules(struct keep_policies *to,
+                                                  const struct muster_keep_policy *p, size_t index,
+                                                  struct muster_error *err)
 {
     static const enum keep_kind kinds[MUSTER_KEEP_KIND_COUNT] = {
         [MUSTER_KEEP_LATEST] = KEEP_LATEST,
@@ -73,7 +74,7 @@ static enum muster_status take_keep(struct keep_policies *to, const struct muste
     return MUSTER_OK;
 }
 
-static void take_save(struct save_policies *to, const struct muster_save_policy *p)
+static void manager_keep_take_save(struct save_policies *to, const struct muster_save_policy *p)
 {
     struct save_rule rule = {.kind = SAVE_RULE_NONE, .number = p->number};
 
@@ -92,15 +93,15 @@ static void take_save(struct save_policies *to, const struct muster_save_policy 
         to->rules[to->count++] = rule;
 }
 
-static enum muster_status take_all(const struct muster_policies *policies, struct keep_rules *rules,
-                                   struct muster_error *err)
+static enum muster_status manager_keep_take_all(const struct muster_policies *policies,
+                                                struct keep_rules *rules, struct muster_error *err)
 {
     enum muster_status status = MUSTER_OK;
 
     for (size_t i = 0; i < policies->keep_count && status == MUSTER_OK; i++)
-        status = take_keep(&rules->keep, &policies->keep[i], i, err);
+        status = manager_keep_take_rules(&rules->keep, &policies->keep[i], i, err);
     for (size_t i = 0; i < policies->save_count; i++)
-        take_save(&rules->save, &policies->save[i]);
+        manager_keep_take_save(&rules->save, &policies->save[i]);
     if (status == MUSTER_OK && policies->trash != NULL) {
         if (!policy_trash_ok(policies->trash) || strlen(policies->trash) > FILE_PATH_MAX)
             return error_set(err, MUSTER_E_ARGUMENT,
@@ -128,7 +129,7 @@ enum muster_status manager_keep_take(const struct muster_policies *policies,
     rules = calloc(1, sizeof *rules);
     if (rules == NULL)
         return error_set(err, MUSTER_E_NOMEM, "no memory for the policies; free some");
-    status = take_all(policies, rules, err);
+    status = manager_keep_take_all(policies, rules, err);
     if (status != MUSTER_OK || (rules->keep_text[0] == '\0' && rules->save_text[0] == '\0')) {
         free(rules);
         return status;
@@ -139,7 +140,7 @@ enum muster_status manager_keep_take(const struct muster_policies *policies,
 
 /* --- with a broker ---------------------------------------------------------------------------- */
 
-static bool has_to_tell(const struct muster_manager *manager)
+static bool manager_keep_has_to_tell(const struct muster_manager *manager)
 {
     return manager->keep != NULL && manager->rank == 0 && manager->node->agent != NULL;
 }
@@ -162,14 +163,15 @@ static enum muster_status manager_keep_told(struct muster_manager *manager, int6
 
 enum muster_status manager_keep_tell(struct muster_manager *manager, struct muster_error *err)
 {
-    return has_to_tell(manager) ? manager_keep_told(manager, TELL_MS, err) : MUSTER_OK;
+    return manager_keep_has_to_tell(manager) ? manager_keep_told(manager, TELL_MS, err) : MUSTER_OK;
 }
 
 void manager_keep_tell_again(struct muster_manager *manager)
 {
     struct muster_error why;
 
-    if (!has_to_tell(manager) || manager->told_start == agent_broker_start(manager->node->agent) ||
+    if (!manager_keep_has_to_tell(manager) ||
+        manager->told_start == agent_broker_start(manager->node->agent) ||
         clock_ms(CLOCK_MONOTONIC) < manager->tell_again_ms)
         return;
     if (manager_keep_told(manager, FREEZE_MS, &why) == MUSTER_OK)
@@ -203,8 +205,8 @@ enum muster_status manager_keep_delete_alone(struct muster_manager *manager,
     return dir_delete_checkpoint(&deletion, err);
 }
 
-static enum muster_status sweep_alone(struct muster_manager *manager, bool final,
-                                      struct muster_error *err)
+static enum muster_status manager_keep_sweep_alone(struct muster_manager *manager, bool final,
+                                                   struct muster_error *err)
 {
     enum muster_status status = manager_read_list(manager, err);
     const struct manager_list *list = &manager->list;
@@ -249,7 +251,7 @@ enum muster_status manager_keep_sweep(struct muster_manager *manager, bool final
                            err); /* what was asked for goes */
     }
     if (manager->node->local != NULL)
-        return sweep_alone(manager, final, err);
+        return manager_keep_sweep_alone(manager, final, err);
     if (!final || manager->rank != 0)
         return MUSTER_OK;
     agent_wait_in_place(manager->node->agent, MANIFEST_WAIT_MS); /* before that nothing goes */

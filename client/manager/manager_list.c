@@ -69,8 +69,9 @@ static enum muster_status manager_list_no_memory(struct muster_error *err)
 
 /* The directory was moved, or is mounted at another place, since the broker wrote down its path.
  * The checkpoint is the one of that name in the given directory, if it is of that round. */
-static const char *place_of(const struct manager_source *source,
-                            const struct muster_checkpoint_row *row, char moved[FS_PATH_MAX])
+static const char *manager_list_place_of(const struct manager_source *source,
+                                         const struct muster_checkpoint_row *row,
+                                         char moved[FS_PATH_MAX])
 {
     const char *name = strrchr(row->path, '/');
 
@@ -81,9 +82,10 @@ static const char *place_of(const struct manager_source *source,
     return moved;
 }
 
-static enum muster_status take_row(struct manager_list *list, const struct manager_source *source,
-                                   const struct muster_checkpoint_row *row,
-                                   struct muster_error *err)
+static enum muster_status manager_list_take_row(struct manager_list *list,
+                                                const struct manager_source *source,
+                                                const struct muster_checkpoint_row *row,
+                                                struct muster_error *err)
 {
     struct muster_checkpoint_info *info;
     char moved[FS_PATH_MAX], found[FS_PATH_MAX];
@@ -114,7 +116,8 @@ static enum muster_status take_row(struct manager_list *list, const struct manag
         .checkpoint = (uint64_t)row->checkpoint,
         .generation = (uint64_t)row->generation,
         .step = row->step - 1,
-        .path = arena_strdup(&list->arena, is_named ? found : place_of(source, row, moved)),
+        .path = arena_strdup(&list->arena,
+                             is_named ? found : manager_list_place_of(source, row, moved)),
         .epoch = row->epoch,
         .step_in_epoch = row->step_in_epoch,
         .data_position = row->data_position,
@@ -128,8 +131,10 @@ static enum muster_status take_row(struct manager_list *list, const struct manag
     return MUSTER_OK;
 }
 
-static enum muster_status take_rows(struct manager_list *list, const struct manager_source *source,
-                                    const muster_rows_t *rows, struct muster_error *err)
+static enum muster_status manager_list_take_rows(struct manager_list *list,
+                                                 const struct manager_source *source,
+                                                 const muster_rows_t *rows,
+                                                 struct muster_error *err)
 {
     size_t count = muster_rows_count(rows);
     const struct muster_checkpoint_row *all = muster_rows_checkpoints(rows);
@@ -140,13 +145,14 @@ static enum muster_status take_rows(struct manager_list *list, const struct mana
     if (list->items == NULL || list->unlisted == NULL)
         return manager_list_no_memory(err);
     for (size_t i = 0; i < count && status == MUSTER_OK; i++)
-        status = take_row(list, source, &all[i], err);
+        status = manager_list_take_row(list, source, &all[i], err);
     return status;
 }
 
 /* All pages of an answer. *ret_rows is owned, also on failure; NULL: no memory. */
-static enum muster_status ask_all(struct manager_source *source, struct question question,
-                                  muster_rows_t **ret_rows, struct muster_error *err)
+static enum muster_status manager_list_ask_all(struct manager_source *source,
+                                               struct question question, muster_rows_t **ret_rows,
+                                               struct muster_error *err)
 {
     enum muster_status status;
     bool more = true;
@@ -163,16 +169,17 @@ static enum muster_status ask_all(struct manager_source *source, struct question
     return manager_source_told(source, status, err);
 }
 
-static enum muster_status ask_broker(struct manager_list *list, struct manager_source *source,
-                                     const char *query, struct muster_error *err)
+static enum muster_status manager_list_ask_broker(struct manager_list *list,
+                                                  struct manager_source *source, const char *query,
+                                                  struct muster_error *err)
 {
     muster_rows_t *rows = NULL;
     const struct question question = {
         .query = query, .text_arg = "", .keyed = strcmp(query, "checkpoints") == 0};
-    enum muster_status status = ask_all(source, question, &rows, err);
+    enum muster_status status = manager_list_ask_all(source, question, &rows, err);
 
     if (status == MUSTER_OK)
-        status = take_rows(list, source, rows, err);
+        status = manager_list_take_rows(list, source, rows, err);
     muster_rows_destroy(&rows);
     return status;
 }
@@ -182,7 +189,7 @@ enum muster_status manager_source_restore_failed(struct manager_source *source, 
                                                  struct muster_error *err)
 {
     muster_rows_t *rows = NULL;
-    enum muster_status status = ask_all(
+    enum muster_status status = manager_list_ask_all(
         source, (struct question){.query = "events", .text_arg = "restore failed", .keyed = true},
         &rows, err);
     const struct muster_event_row *events = muster_rows_events(rows);
@@ -197,7 +204,7 @@ enum muster_status manager_source_restore_failed(struct manager_source *source, 
 
 /* --- of a directory --------------------------------------------------------------------------- */
 
-static int by_age(const void *a, const void *b)
+static int manager_list_by_age(const void *a, const void *b)
 {
     const struct muster_checkpoint_info *x = a, *y = b;
 
@@ -208,7 +215,8 @@ static int by_age(const void *a, const void *b)
     return (x->checkpoint > y->checkpoint) - (x->checkpoint < y->checkpoint);
 }
 
-static struct muster_checkpoint_info info_of(const struct dir_list *found, size_t index)
+static struct muster_checkpoint_info manager_list_info_of(const struct dir_list *found,
+                                                          size_t index)
 {
     const struct dir_item *item = &found->items[index];
     const struct counts_item *launch = &found->launches[index];
@@ -226,14 +234,14 @@ static struct muster_checkpoint_info info_of(const struct dir_list *found, size_
 }
 
 /* False: no memory. */
-static bool take_found(struct manager_list *list, const struct dir_list *found)
+static bool manager_list_take_found(struct manager_list *list, const struct dir_list *found)
 {
     list->items = arena_alloc(&list->arena, (found->count + 1) * sizeof *list->items);
     list->unlisted = arena_alloc(&list->arena, (found->count + 1) * sizeof *list->unlisted);
     if (list->items == NULL || list->unlisted == NULL)
         return false;
     for (size_t i = 0; i < found->count; i++) {
-        const struct muster_checkpoint_info info = info_of(found, i);
+        const struct muster_checkpoint_info info = manager_list_info_of(found, i);
 
         if (found->launches[i].counts)
             list->items[list->count++] = info;
@@ -255,28 +263,29 @@ static enum muster_status manager_list_read_directory(struct manager_list *list,
 
     if (status != MUSTER_OK)
         return status;
-    ok = take_found(list, &found);
+    ok = manager_list_take_found(list, &found);
     dir_list_free(&found);
     return ok ? MUSTER_OK : manager_list_no_memory(err);
 }
 
 /* --- both ------------------------------------------------------------------------------------- */
 
-static enum muster_status read_list(struct manager_list *list, struct manager_source *source,
-                                    const char *query, struct muster_error *err)
+static enum muster_status manager_list_read_all(struct manager_list *list,
+                                                struct manager_source *source, const char *query,
+                                                struct muster_error *err)
 {
     enum muster_status status;
     size_t kept = 0;
 
     manager_list_free(list);
-    status = source->broker != NULL ? ask_broker(list, source, query, err)
+    status = source->broker != NULL ? manager_list_ask_broker(list, source, query, err)
                                     : manager_list_read_directory(list, source, err);
     if (status != MUSTER_OK) {
         manager_list_free(list);
         return status;
     }
     if (list->count > 1)
-        qsort(list->items, list->count, sizeof *list->items, by_age);
+        qsort(list->items, list->count, sizeof *list->items, manager_list_by_age);
     for (size_t i = 0; i < list->count; i++) { /* of one step the latest made counts */
         if (kept > 0 && list->items[kept - 1].step == list->items[i].step)
             kept--;
@@ -289,17 +298,18 @@ static enum muster_status read_list(struct manager_list *list, struct manager_so
 enum muster_status manager_list_read(struct manager_list *list, struct manager_source *source,
                                      struct muster_error *err)
 {
-    return read_list(list, source, "checkpoints", err);
+    return manager_list_read_all(list, source, "checkpoints", err);
 }
 
 enum muster_status manager_list_read_newest(struct manager_list *list,
                                             struct manager_source *source, struct muster_error *err)
 {
-    enum muster_status status = read_list(list, source, "latest", err);
+    enum muster_status status = manager_list_read_all(list, source, "latest", err);
 
     /* the newest cannot be read yet: the one before it can */
-    return status == MUSTER_OK && list->hidden > 0 ? read_list(list, source, "checkpoints", err)
-                                                   : status;
+    return status == MUSTER_OK && list->hidden > 0
+               ? manager_list_read_all(list, source, "checkpoints", err)
+               : status;
 }
 
 const struct muster_checkpoint_info *manager_list_find(const struct manager_list *list,

@@ -17,15 +17,15 @@ void manager_outcome_add(struct muster_manager *m, uint64_t round, int64_t step)
     m->pending[m->pending_count++] = (struct manager_pending){round, step};
 }
 
-static void settle(struct muster_manager *m, size_t index)
+static void manager_outcome_settle(struct muster_manager *m, size_t index)
 {
     m->pending_count--;
     memmove(m->pending + index, m->pending + index + 1,
             (m->pending_count - index) * sizeof *m->pending);
 }
 
-static enum muster_status failed_save(const struct member_outcome *outcome,
-                                      struct muster_error *err)
+static enum muster_status manager_outcome_failed_save(const struct member_outcome *outcome,
+                                                      struct muster_error *err)
 {
     enum muster_status status = outcome->code > 0 && outcome->code < MUSTER_STATUS_COUNT
                                     ? (enum muster_status)outcome->code
@@ -41,9 +41,11 @@ static enum muster_status failed_save(const struct member_outcome *outcome,
     return status;
 }
 
-static enum muster_status await_one(struct muster_manager *m, const struct manager_pending *save,
-                                    struct agent_outcome_wait *wait,
-                                    struct member_outcome *ret_outcome, struct muster_error *err)
+static enum muster_status manager_outcome_await_one(struct muster_manager *m,
+                                                    const struct manager_pending *save,
+                                                    struct agent_outcome_wait *wait,
+                                                    struct member_outcome *ret_outcome,
+                                                    struct muster_error *err)
 {
     struct agent *agent = m->node->agent;
     enum muster_status status = agent_wait_outcome(agent, save->round, wait, ret_outcome, err);
@@ -65,26 +67,27 @@ static enum muster_status await_one(struct muster_manager *m, const struct manag
                      agent_why_waits(agent));
 }
 
-static enum muster_status await_all(struct muster_manager *m, size_t first, size_t count,
-                                    struct agent_outcome_wait *wait, bool *ret_failed,
-                                    struct muster_error *err)
+static enum muster_status manager_outcome_await_all(struct muster_manager *m, size_t first,
+                                                    size_t count, struct agent_outcome_wait *wait,
+                                                    bool *ret_failed, struct muster_error *err)
 {
     enum muster_status told = MUSTER_OK, late = MUSTER_OK;
     struct muster_error late_why = {.status = MUSTER_OK}, why;
 
     for (; count > 0 && m->node->agent != NULL && late != MUSTER_E_INTERRUPTED; count--) {
         struct member_outcome outcome;
-        enum muster_status status = await_one(m, &m->pending[first], wait, &outcome, &why);
+        enum muster_status status =
+            manager_outcome_await_one(m, &m->pending[first], wait, &outcome, &why);
 
         if (status == MUSTER_OK && outcome.state == OUTCOME_COMMITTED) {
             if (outcome.step - 1 > m->latest)
                 m->latest = outcome.step - 1;
-            settle(m, first);
+            manager_outcome_settle(m, first);
         } else if (status == MUSTER_OK && told == MUSTER_OK) {
-            told = failed_save(&outcome, err);
+            told = manager_outcome_failed_save(&outcome, err);
             if (outcome.step - 1 > m->failed)
                 m->failed = outcome.step - 1;
-            settle(m, first);
+            manager_outcome_settle(m, first);
         } else { /* its time is over, or another was told of: the next call tells of it */
             if (late == MUSTER_OK && status != MUSTER_OK) {
                 late = status;
@@ -104,7 +107,7 @@ enum muster_status manager_outcome_await(struct muster_manager *m, size_t first,
     struct agent_outcome_wait wait = {.until_ms = until_ms};
     bool failed;
 
-    return await_all(m, first, count, &wait, &failed, err);
+    return manager_outcome_await_all(m, first, count, &wait, &failed, err);
 }
 
 /* The first one is returned, the others are in the log. */
@@ -136,7 +139,8 @@ enum muster_status manager_outcome_end(struct muster_manager *m, struct muster_e
                          (long long)m->pending[m->pending_count - 1].step);
     while (failed) { /* then another one may have, too */
         struct muster_error why;
-        enum muster_status status = await_all(m, 0, m->pending_count, &wait, &failed, &why);
+        enum muster_status status =
+            manager_outcome_await_all(m, 0, m->pending_count, &wait, &failed, &why);
 
         if (status != MUSTER_OK)
             manager_outcome_tell(m, &why, &told, err);

@@ -21,8 +21,9 @@ static enum muster_status manager_policy_wrong(struct muster_error *err, struct 
                      rule.index, what);
 }
 
-static enum muster_status check_number(struct rule rule, int64_t number, int64_t least,
-                                       const char *unit, struct muster_error *err)
+static enum muster_status manager_policy_check_number(struct rule rule, int64_t number,
+                                                      int64_t least, const char *unit,
+                                                      struct muster_error *err)
 {
     if (number >= least && number <= POLICY_NUMBER_MAX)
         return MUSTER_OK;
@@ -32,8 +33,8 @@ static enum muster_status check_number(struct rule rule, int64_t number, int64_t
                      number > 0 ? ", below 2^62" : "");
 }
 
-static enum muster_status check_steps(struct rule rule, const int64_t *steps, size_t count,
-                                      struct muster_error *err)
+static enum muster_status manager_policy_check_steps(struct rule rule, const int64_t *steps,
+                                                     size_t count, struct muster_error *err)
 {
     if (steps == NULL || count == 0)
         return manager_policy_wrong(err, rule,
@@ -54,7 +55,7 @@ static enum muster_status check_steps(struct rule rule, const int64_t *steps, si
 }
 
 /* The name of an option that is given and would count for nothing; NULL: none. */
-static const char *unused_by_save(const struct muster_save_policy *p)
+static const char *manager_policy_unused_by_save(const struct muster_save_policy *p)
 {
     bool numbered = p->kind == MUSTER_SAVE_EVERY_STEPS || p->kind == MUSTER_SAVE_PERIOD_MS ||
                     p->kind == MUSTER_SAVE_CONTINUOUS_MS;
@@ -68,22 +69,23 @@ static const char *unused_by_save(const struct muster_save_policy *p)
     return !numbered && p->number != 0 ? "has a number, which its kind does not use" : NULL;
 }
 
-static enum muster_status check_save(struct rule rule, const struct muster_save_policy *p,
-                                     struct muster_error *err)
+static enum muster_status manager_policy_check_save(struct rule rule,
+                                                    const struct muster_save_policy *p,
+                                                    struct muster_error *err)
 {
     if (p->kind <= MUSTER_SAVE_NONE || p->kind >= MUSTER_SAVE_KIND_COUNT)
         return manager_policy_wrong(err, rule, "has a kind that does not exist");
-    if (unused_by_save(p) != NULL)
-        return manager_policy_wrong(err, rule, unused_by_save(p));
+    if (manager_policy_unused_by_save(p) != NULL)
+        return manager_policy_wrong(err, rule, manager_policy_unused_by_save(p));
     switch (p->kind) {
     case MUSTER_SAVE_EVERY_STEPS:
-        return check_number(rule, p->number, 1, "steps", err);
+        return manager_policy_check_number(rule, p->number, 1, "steps", err);
     case MUSTER_SAVE_STEPS:
-        return check_steps(rule, p->steps, p->steps_count, err);
+        return manager_policy_check_steps(rule, p->steps, p->steps_count, err);
     case MUSTER_SAVE_PERIOD_MS:
-        return check_number(rule, p->number, 1, "milliseconds", err);
+        return manager_policy_check_number(rule, p->number, 1, "milliseconds", err);
     case MUSTER_SAVE_CONTINUOUS_MS:
-        return check_number(rule, p->number, 0, "milliseconds", err);
+        return manager_policy_check_number(rule, p->number, 0, "milliseconds", err);
     case MUSTER_SAVE_OVERHEAD:
         if (p->share > 0 && p->share < 1)
             return MUSTER_OK;
@@ -100,7 +102,7 @@ static enum muster_status check_save(struct rule rule, const struct muster_save_
     }
 }
 
-static const char *unused_by_keep(const struct muster_keep_policy *p)
+static const char *manager_policy_unused_by_keep(const struct muster_keep_policy *p)
 {
     if (p->kind != MUSTER_KEEP_STEPS && (p->steps != NULL || p->steps_count > 0))
         return "has steps, but its kind is not MUSTER_KEEP_STEPS";
@@ -118,38 +120,39 @@ static const char *unused_by_keep(const struct muster_keep_policy *p)
                : NULL;
 }
 
-static enum muster_status check_keep(struct rule rule, const struct muster_keep_policy *p,
-                                     struct muster_error *err)
+static enum muster_status manager_policy_check_keep(struct rule rule,
+                                                    const struct muster_keep_policy *p,
+                                                    struct muster_error *err)
 {
     if (p->kind <= MUSTER_KEEP_NONE || p->kind >= MUSTER_KEEP_KIND_COUNT)
         return manager_policy_wrong(err, rule, "has a kind that does not exist");
-    if (unused_by_keep(p) != NULL)
-        return manager_policy_wrong(err, rule, unused_by_keep(p));
+    if (manager_policy_unused_by_keep(p) != NULL)
+        return manager_policy_wrong(err, rule, manager_policy_unused_by_keep(p));
     switch (p->kind) {
     case MUSTER_KEEP_BEST:
         if (p->metric == NULL || p->metric[0] == '\0')
             return manager_policy_wrong(err, rule, "keeps the best, but names no metric");
-        return check_number(rule, p->number, 0, "checkpoints", err);
+        return manager_policy_check_number(rule, p->number, 0, "checkpoints", err);
     case MUSTER_KEEP_LATEST:
-        return check_number(rule, p->number, 0, "checkpoints", err);
+        return manager_policy_check_number(rule, p->number, 0, "checkpoints", err);
     case MUSTER_KEEP_EVERY_STEPS:
     case MUSTER_KEEP_EVERY_STEPS_CLOSEST:
         if (p->max_to_keep < 0 || p->max_to_keep > POLICY_NUMBER_MAX)
             return manager_policy_wrong(
                 err, rule, "has a max_to_keep that is no count; give 1 or more, or 0 for all");
-        return check_number(rule, p->number, 1, "steps", err);
+        return manager_policy_check_number(rule, p->number, 1, "steps", err);
     case MUSTER_KEEP_EVERY_STEPS_NEAR:
-        return check_number(rule, p->number, 1, "steps", err);
+        return manager_policy_check_number(rule, p->number, 1, "steps", err);
     case MUSTER_KEEP_EVERY_MS:
     case MUSTER_KEEP_LAST_MS:
-        return check_number(rule, p->number, 1, "milliseconds", err);
+        return manager_policy_check_number(rule, p->number, 1, "milliseconds", err);
     default:
-        return check_steps(rule, p->steps, p->steps_count, err);
+        return manager_policy_check_steps(rule, p->steps, p->steps_count, err);
     }
 }
 
-static enum muster_status check_lists(const struct muster_policies *policies,
-                                      struct muster_error *err)
+static enum muster_status manager_policy_check_lists(const struct muster_policies *policies,
+                                                     struct muster_error *err)
 {
     enum muster_status status;
 
@@ -165,7 +168,7 @@ static enum muster_status check_lists(const struct muster_policies *policies,
                          "muster_manager_open: policies.%s is NULL, and its count is not 0",
                          policies->save == NULL && policies->save_count > 0 ? "save" : "keep");
     for (size_t i = 0; i < policies->keep_count; i++) {
-        status = check_keep((struct rule){"keep", i}, &policies->keep[i], err);
+        status = manager_policy_check_keep((struct rule){"keep", i}, &policies->keep[i], err);
         if (status != MUSTER_OK)
             return status;
     }
@@ -213,9 +216,9 @@ enum muster_status step_rules_take(const struct muster_policies *policies,
     memset(ret_rules, 0, sizeof *ret_rules);
     if (policies == NULL)
         return MUSTER_OK;
-    status = check_lists(policies, err);
+    status = manager_policy_check_lists(policies, err);
     for (size_t i = 0; i < policies->save_count && status == MUSTER_OK; i++) {
-        status = check_save((struct rule){"save", i}, &policies->save[i], err);
+        status = manager_policy_check_save((struct rule){"save", i}, &policies->save[i], err);
         if (status == MUSTER_OK)
             status = manager_policy_take(ret_rules, &policies->save[i], i, err);
     }

@@ -77,7 +77,7 @@ enum muster_status manager_give(struct muster_manager *manager,
     return MUSTER_OK;
 }
 
-static bool is_on_its_way(const struct muster_manager *m)
+static bool manager_read_is_on_its_way(const struct muster_manager *m)
 {
     return m->node != NULL && m->node->agent != NULL && m->list.unplaced > m->unplaced &&
            m->list.unplaced_generation == muster_node_generation(m->node);
@@ -91,17 +91,18 @@ enum muster_status manager_read_placed(struct muster_manager *m, struct muster_e
     if (m->node != NULL && m->node->agent != NULL)
         agent_wait_in_place(m->node->agent, MANIFEST_WAIT_MS);
     status = manager_read_list(m, err);
-    while (status == MUSTER_OK && is_on_its_way(m) && clock_ms(CLOCK_MONOTONIC) < until_ms) {
+    while (status == MUSTER_OK && manager_read_is_on_its_way(m) &&
+           clock_ms(CLOCK_MONOTONIC) < until_ms) {
         manager_read_pause_ms(
             TRY_MS); /* a rank that took no part in its round hears nothing of it */
         status = manager_read_list(m, err);
     }
-    if (is_on_its_way(m)) /* a full disk: it is not waited for again */
+    if (manager_read_is_on_its_way(m)) /* a full disk: it is not waited for again */
         m->unplaced = m->list.unplaced;
     return status;
 }
 
-static enum muster_status no_metric(const char *call, struct muster_error *err)
+static enum muster_status manager_read_no_metric(const char *call, struct muster_error *err)
 {
     return error_set(err, MUSTER_E_ARGUMENT,
                      "%s: the metric's name is missing or no name: use "
@@ -120,7 +121,7 @@ enum muster_status muster_manager_best_step(muster_manager_t *manager, const cha
     if (manager_is_gone(manager))
         return manager_refuse(manager, "muster_manager_best_step", ret_error);
     if (metric == NULL || !metric_name_ok(metric))
-        return no_metric("muster_manager_best_step", ret_error);
+        return manager_read_no_metric("muster_manager_best_step", ret_error);
     status = manager_read_list(manager, ret_error);
     if (status != MUSTER_OK)
         return status;
@@ -152,7 +153,7 @@ enum muster_status muster_manager_metrics(muster_manager_t *manager, int64_t ste
     if (manager_is_gone(manager))
         return manager_refuse(manager, "muster_manager_metrics", ret_error);
     if (metric == NULL || !metric_name_ok(metric))
-        return no_metric("muster_manager_metrics", ret_error);
+        return manager_read_no_metric("muster_manager_metrics", ret_error);
     status = manager_find(manager, step, &info, ret_error);
     if (status != MUSTER_OK)
         return status;
@@ -278,13 +279,14 @@ enum muster_status manager_order(struct muster_manager *manager, struct wire_msg
     return manager_source_told(source, status, err);
 }
 
-static bool is_alone(const struct muster_manager *manager)
+static bool manager_read_is_alone(const struct muster_manager *manager)
 {
     return manager->source.broker == NULL ||
            (manager->node != NULL && manager->node->local != NULL);
 }
 
-static enum muster_status name_the_pins(struct muster_manager *manager, struct muster_error *err)
+static enum muster_status manager_read_name_the_pins(struct muster_manager *manager,
+                                                     struct muster_error *err)
 {
     uint64_t number = 0;
     enum muster_status status = MUSTER_OK;
@@ -296,8 +298,9 @@ static enum muster_status name_the_pins(struct muster_manager *manager, struct m
     return status;
 }
 
-static enum muster_status pin_once(struct muster_manager *manager, int64_t step, int64_t lease_ms,
-                                   int64_t *ret_step, struct muster_error *err)
+static enum muster_status manager_read_pin_once(struct muster_manager *manager, int64_t step,
+                                                int64_t lease_ms, int64_t *ret_step,
+                                                struct muster_error *err)
 {
     struct wire_msg message = {.type = WIRE_PIN};
     const struct muster_checkpoint_info *info = NULL;
@@ -325,16 +328,16 @@ enum muster_status muster_manager_pin(muster_manager_t *manager, int64_t step, i
         return error_set(ret_error, MUSTER_E_ARGUMENT,
                          "muster_manager_pin: lease_ms is %lld; give 1 or more",
                          (long long)lease_ms);
-    if (is_alone(manager))
+    if (manager_read_is_alone(manager))
         return error_set(ret_error, MUSTER_E_UNSUPPORTED,
                          "muster_manager_pin: only a broker can hold a checkpoint for a reader; "
                          "give broker and job");
-    status = name_the_pins(manager, ret_error);
+    status = manager_read_name_the_pins(manager, ret_error);
     if (status == MUSTER_OK)
-        status = pin_once(manager, step, lease_ms, ret_step, ret_error);
+        status = manager_read_pin_once(manager, step, lease_ms, ret_step, ret_error);
     while (status == MUSTER_E_NOT_FOUND && step == MUSTER_STEP_LATEST &&
            manager_try_again(manager, &tries))
-        status = pin_once(manager, step, lease_ms, ret_step, ret_error);
+        status = manager_read_pin_once(manager, step, lease_ms, ret_step, ret_error);
     return status;
 }
 
@@ -373,11 +376,11 @@ enum muster_status muster_manager_delete(muster_manager_t *manager, int64_t step
         status = manager_find(manager, step, &info, ret_error);
     if (status != MUSTER_OK)
         return status;
-    if (is_alone(manager) && info == manager_list_newest(&manager->list))
+    if (manager_read_is_alone(manager) && info == manager_list_newest(&manager->list))
         return error_set(ret_error, MUSTER_E_BUSY,
                          "muster_manager_delete: step %lld stays: it is the newest",
                          (long long)step);
-    if (is_alone(manager))
+    if (manager_read_is_alone(manager))
         return manager_keep_delete_alone(manager, info, ret_error);
     message.u.drop = (struct wire_drop){.checkpoint = info->checkpoint};
     manager->deletes = true;

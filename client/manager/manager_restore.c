@@ -45,7 +45,8 @@ enum muster_status manager_not_found(const struct muster_manager *m, int64_t ste
 /* --- the job's -------------------------------------------------------------------------------- */
 
 /* All ranks have restored, and this one begins its first step. */
-static enum muster_status begin_steps(struct muster_manager *m, struct muster_error *err)
+static enum muster_status manager_restore_begin_steps(struct muster_manager *m,
+                                                      struct muster_error *err)
 {
     enum muster_status status = MUSTER_OK;
     struct agent_resume resume;
@@ -72,7 +73,7 @@ static enum muster_status manager_restore_join(struct muster_manager *m, int64_t
 
 /* Told in the log. Another rank may have been the one that could not, and before this one looked
  * what is the newest: so the job's journal is asked. */
-static bool fell_back(struct muster_manager *m)
+static bool manager_restore_fell_back(struct muster_manager *m)
 {
     char text[MUSTER_ERROR_TEXT_MAX] = "";
     const struct muster_checkpoint_info *newest;
@@ -94,7 +95,8 @@ static bool fell_back(struct muster_manager *m)
 }
 
 /* As long as a node waits for its broker. */
-static enum muster_status await_list(struct muster_manager *m, struct muster_error *err)
+static enum muster_status manager_restore_await_list(struct muster_manager *m,
+                                                     struct muster_error *err)
 {
     int64_t until_ms = clock_ms(CLOCK_MONOTONIC) + (m->node_options.connect_timeout_ms > 0
                                                         ? m->node_options.connect_timeout_ms
@@ -108,7 +110,7 @@ static enum muster_status await_list(struct muster_manager *m, struct muster_err
 }
 
 /* Saves by time count from the newest checkpoint, also in another life. */
-static void begin_alone(struct muster_manager *m)
+static void manager_restore_begin_alone(struct muster_manager *m)
 {
     const struct muster_checkpoint_info *newest = NULL;
 
@@ -124,7 +126,8 @@ static void begin_alone(struct muster_manager *m)
 static enum muster_status restore_job(struct muster_manager *m, int64_t step,
                                       struct muster_restored *ret, struct muster_error *err)
 {
-    enum muster_status status = step != MUSTER_STEP_LATEST ? await_list(m, err) : MUSTER_OK;
+    enum muster_status status =
+        step != MUSTER_STEP_LATEST ? manager_restore_await_list(m, err) : MUSTER_OK;
 
     if (status != MUSTER_OK)
         return status;
@@ -132,7 +135,7 @@ static enum muster_status restore_job(struct muster_manager *m, int64_t step,
         return manager_not_found(m, step, err);
     status = manager_restore_join(m, step, err);
     if (status == MUSTER_OK)
-        status = begin_steps(m, err);
+        status = manager_restore_begin_steps(m, err);
     if (status == MUSTER_OK)
         status = manager_keep_tell(m, err);
     if (status != MUSTER_OK) {
@@ -140,13 +143,13 @@ static enum muster_status restore_job(struct muster_manager *m, int64_t step,
         return status;
     }
     m->restored = true;
-    begin_alone(m);
+    manager_restore_begin_alone(m);
     m->latest = m->passed = muster_node_resumed_step(m->node) - 1;
     m->fresh = m->passed < 0;
     if (m->fresh)
         return manager_not_found(m, MUSTER_STEP_LATEST, err);
     if (step == MUSTER_STEP_LATEST)
-        ret->fell_back = fell_back(m);
+        ret->fell_back = manager_restore_fell_back(m);
     ret->step = m->latest;
     ret->checkpoint = m->node->resumed_checkpoint;
     muster_node_position(m->node, &ret->epoch, &ret->step_in_epoch, &ret->data_position);
@@ -216,9 +219,10 @@ static enum muster_status manager_restore_read_one(struct muster_manager *m,
     60000 /* prolonged while it is read: a reader that dies holds it for a minute */
 
 /* Nobody deletes it meanwhile. One that is gone already is told by the broker. */
-static enum muster_status read_held(struct muster_manager *m,
-                                    const struct muster_checkpoint_info *info,
-                                    struct muster_restored *ret, struct muster_error *err)
+static enum muster_status manager_restore_read_held(struct muster_manager *m,
+                                                    const struct muster_checkpoint_info *info,
+                                                    struct muster_restored *ret,
+                                                    struct muster_error *err)
 {
     const struct hold_wish wish = {.broker = m->source.broker,
                                    .job = m->source.job,
@@ -258,12 +262,12 @@ static enum muster_status restore_reader(struct muster_manager *m, int64_t step,
         at--;
     if (at == 0)
         return manager_not_found(m, step, err);
-    status = read_held(m, &m->list.items[at - 1], ret, err);
+    status = manager_restore_read_held(m, &m->list.items[at - 1], ret, err);
     while (status != MUSTER_OK && status != MUSTER_E_INTERRUPTED && m->fallback &&
            step == MUSTER_STEP_LATEST && at > 1) {
         at--;
         ret->fell_back = true;
-        status = read_held(m, &m->list.items[at - 1], ret, err);
+        status = manager_restore_read_held(m, &m->list.items[at - 1], ret, err);
     }
     return status;
 }

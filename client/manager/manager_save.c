@@ -18,8 +18,8 @@
 /* --- which step ------------------------------------------------------------------------------- */
 
 /* Is it committed? On record, not by what this process remembers. */
-static enum muster_status exists(struct muster_manager *m, int64_t step, bool *ret_exists,
-                                 struct muster_error *err)
+static enum muster_status manager_save_exists(struct muster_manager *m, int64_t step,
+                                              bool *ret_exists, struct muster_error *err)
 {
     enum muster_status status = manager_read_list(m, err);
 
@@ -28,11 +28,11 @@ static enum muster_status exists(struct muster_manager *m, int64_t step, bool *r
     return status;
 }
 
-static enum muster_status refuse_passed(struct muster_manager *m, const char *call, int64_t step,
-                                        struct muster_error *err)
+static enum muster_status manager_save_refuse_passed(struct muster_manager *m, const char *call,
+                                                     int64_t step, struct muster_error *err)
 {
     bool there = false;
-    enum muster_status status = exists(m, step, &there, err);
+    enum muster_status status = manager_save_exists(m, step, &there, err);
 
     if (status != MUSTER_OK)
         return status;
@@ -47,8 +47,9 @@ static enum muster_status refuse_passed(struct muster_manager *m, const char *ca
 }
 
 /* MUSTER_OK: it is the next one, or the last one once more (then *ret_again). */
-static enum muster_status check_step(struct muster_manager *m, const char *call, int64_t step,
-                                     bool *ret_again, struct muster_error *err)
+static enum muster_status manager_save_check_step(struct muster_manager *m, const char *call,
+                                                  int64_t step, bool *ret_again,
+                                                  struct muster_error *err)
 {
     if (step < 0 || step > INT64_MAX / 4)
         return error_set(err, MUSTER_E_ARGUMENT, "%s: step is %lld; steps are 0 to 2^61 - 1", call,
@@ -57,7 +58,7 @@ static enum muster_status check_step(struct muster_manager *m, const char *call,
     if (step == m->passed + 1 || *ret_again || (m->fresh && step > m->passed))
         return MUSTER_OK;
     if (step < m->passed)
-        return refuse_passed(m, call, step, err);
+        return manager_save_refuse_passed(m, call, step, err);
     return error_set(err, MUSTER_E_ARGUMENT,
                      "%s: step %lld comes after %lld, some are left out; call it after every step, "
                      "with a policy that says which are saved",
@@ -66,9 +67,9 @@ static enum muster_status check_step(struct muster_manager *m, const char *call,
 
 /* --- the boundary ----------------------------------------------------------------------------- */
 
-static enum muster_status end_step(struct muster_manager *m, int64_t step,
-                                   const struct agent_end *end, bool *ret_saves,
-                                   struct muster_error *err)
+static enum muster_status manager_save_end_step(struct muster_manager *m, int64_t step,
+                                                const struct agent_end *end, bool *ret_saves,
+                                                struct muster_error *err)
 {
     struct agent_ended ended;
     int64_t began_ms = clock_ms(CLOCK_MONOTONIC);
@@ -117,7 +118,7 @@ static enum muster_status manager_save_check_request(const struct muster_manager
 }
 
 /* As one JSON object. */
-static bool is_named_before(const struct muster_save_request *r, size_t index)
+static bool manager_save_is_named_before(const struct muster_save_request *r, size_t index)
 {
     for (size_t i = 0; i < index; i++)
         if (strcmp(r->metrics[i].name, r->metrics[index].name) == 0)
@@ -125,10 +126,10 @@ static bool is_named_before(const struct muster_save_request *r, size_t index)
     return false;
 }
 
-static enum muster_status metrics_text(const struct muster_manager *m,
-                                       const struct muster_save_request *r,
-                                       char ret_text[METRICS_BYTES_MAX + 1],
-                                       struct muster_error *err)
+static enum muster_status manager_save_metrics_text(const struct muster_manager *m,
+                                                    const struct muster_save_request *r,
+                                                    char ret_text[METRICS_BYTES_MAX + 1],
+                                                    struct muster_error *err)
 {
     char number[METRIC_NUMBER_SIZE];
     size_t used = 0;
@@ -146,7 +147,7 @@ static enum muster_status metrics_text(const struct muster_manager *m,
                              "muster_manager_save: metrics[%zu] has no name of 1 to %d letters, "
                              "digits and . _ - /",
                              i, METRIC_NAME_MAX);
-        if (is_named_before(r, i))
+        if (manager_save_is_named_before(r, i))
             return error_set(err, MUSTER_E_ARGUMENT,
                              "muster_manager_save: metrics[%zu] is a second \"%s\"; give each once",
                              i, metric->name);
@@ -169,7 +170,7 @@ static enum muster_status metrics_text(const struct muster_manager *m,
 
 /* A round that the broker opens now: its step is the first that all ranks can still save, this one
  * or one of the next. Where it cannot open one the wish stands, and is told again. */
-static void tell_wish(struct muster_manager *m, int64_t step)
+static void manager_save_tell_wish(struct muster_manager *m, int64_t step)
 {
     const struct wire_msg wish = {.type = WIRE_SAVE_WISH, .u.save_wish = {.step = step + 1}};
     struct muster_error why = {.text = "the broker opens no round now: earlier saves are being "
@@ -197,7 +198,7 @@ static void tell_wish(struct muster_manager *m, int64_t step)
 }
 
 /* The chief's own functions are asked. True: this step is to be saved, by a process alone. */
-static bool ask_functions(struct muster_manager *m, int64_t step)
+static bool manager_save_ask_functions(struct muster_manager *m, int64_t step)
 {
     if (m->rank != 0 || m->rules.functions_count == 0)
         return false;
@@ -206,17 +207,17 @@ static bool ask_functions(struct muster_manager *m, int64_t step)
     if (step_rules_ask(&m->rules, step) && m->wished < 0)
         m->wished = step;
     if (m->wished >= 0)
-        tell_wish(m, step);
+        manager_save_tell_wish(m, step);
     return false;
 }
 
-static bool policies_want(struct muster_manager *m, int64_t step)
+static bool manager_save_policies_want(struct muster_manager *m, int64_t step)
 {
     bool first =
         m->fresh || (m->node->local != NULL && m->latest < 0); /* with a broker that knows */
 
     manager_keep_tell_again(m);
-    return step_rules_want(&m->rules, step, first) || ask_functions(m, step) ||
+    return step_rules_want(&m->rules, step, first) || manager_save_ask_functions(m, step) ||
            manager_keep_alone_due(m);
 }
 
@@ -234,11 +235,11 @@ static enum muster_status save_again(struct muster_manager *m, int64_t step, boo
     if (manager_outcome_is_open(m, step))
         return error_set(err, MUSTER_E_EXISTS,
                          "muster_manager_save: step %lld is being saved already", (long long)step);
-    status = exists(m, step, &there, err);
+    status = manager_save_exists(m, step, &there, err);
     if (status != MUSTER_OK)
         return status;
     if (there)
-        return refuse_passed(m, "muster_manager_save", step, err);
+        return manager_save_refuse_passed(m, "muster_manager_save", step, err);
     if (!force || m->node->agent == NULL || agent_unbegin(m->node->agent))
         return MUSTER_OK;
     return error_set(err, MUSTER_E_BUSY,
@@ -248,7 +249,7 @@ static enum muster_status save_again(struct muster_manager *m, int64_t step, boo
 }
 
 /* The state that is saved at the step that ends here; NULL: the node's own. */
-static void give_state(struct muster_manager *m, const muster_state_t *state)
+static void manager_save_give_state(struct muster_manager *m, const muster_state_t *state)
 {
     if (m->node->agent != NULL)
         agent_give_state(m->node->agent, state);
@@ -258,15 +259,16 @@ static void give_state(struct muster_manager *m, const muster_state_t *state)
 
 /* Metrics and metadata of the state, for the save that writes it: this call, or a round that meets
  * it here. */
-static enum muster_status tell_facts(struct muster_manager *m, const struct muster_save_request *r,
-                                     struct muster_error *err)
+static enum muster_status manager_save_tell_facts(struct muster_manager *m,
+                                                  const struct muster_save_request *r,
+                                                  struct muster_error *err)
 {
     char metrics[METRICS_BYTES_MAX + 1] = "";
-    enum muster_status status = metrics_text(m, r, metrics, err);
+    enum muster_status status = manager_save_metrics_text(m, r, metrics, err);
 
     if (status != MUSTER_OK)
         return status;
-    give_state(m, r->state);
+    manager_save_give_state(m, r->state);
     muster_node_set_position(m->node, r->epoch, r->step_in_epoch, r->data_position);
     if (m->node->agent != NULL)
         return agent_set_facts(m->node->agent, metrics, r->custom_metadata, err);
@@ -276,8 +278,8 @@ static enum muster_status tell_facts(struct muster_manager *m, const struct must
 /* The state at this step is captured, here or by those who save it for all. Without save_behind it
  * is committed, or not, before this returns. A save before it that was under way still: its failure
  * is told now, to every rank alike. */
-static enum muster_status finish_save(struct muster_manager *m, bool *ret_saved,
-                                      struct muster_error *err)
+static enum muster_status manager_save_finish(struct muster_manager *m, bool *ret_saved,
+                                              struct muster_error *err)
 {
     bool own = m->pending_count > 0 && m->pending[m->pending_count - 1].step == m->passed;
     size_t before = m->pending_count - own;
@@ -304,18 +306,18 @@ static enum muster_status save_here(struct muster_manager *m, int64_t step,
     const struct agent_end end = {
         .done = step + 1, .want = want, .awaits = !m->behind, .call_arg = r->call_arg};
     bool saves = false, was_asked = m->asked == step;
-    enum muster_status status = tell_facts(m, r, err);
+    enum muster_status status = manager_save_tell_facts(m, r, err);
 
     if (status != MUSTER_OK)
         return status;
-    status = end_step(m, step, &end, &saves, err);
+    status = manager_save_end_step(m, step, &end, &saves, err);
     *ret_saved = saves && status == MUSTER_PREEMPTED;
     if (status != MUSTER_OK && status != MUSTER_PREEMPTED)
         m->failed = step;
     if (status != MUSTER_OK)
         return status;
     if (saves)
-        return finish_save(m, ret_saved, err);
+        return manager_save_finish(m, ret_saved, err);
     if (was_asked || r->force)
         m->failed = step;
     if (was_asked || r->force)
@@ -343,18 +345,18 @@ enum muster_status muster_manager_save(muster_manager_t *manager, int64_t step,
     if (status == MUSTER_OK)
         status = manager_save_check_request(manager, r, &why);
     if (status == MUSTER_OK)
-        status = check_step(manager, "muster_manager_save", step, &again, &why);
+        status = manager_save_check_step(manager, "muster_manager_save", step, &again, &why);
     if (status == MUSTER_OK && again)
         status = save_again(manager, step, r->force, &why);
     if (status != MUSTER_OK)
         return error_pass(ret_error, status, &why);
     if (again && !r->force && manager->asked != step) /* what goes with the step, once more */
-        status = tell_facts(manager, r, &why);
-    want = r->force || (!again && policies_want(manager, step));
+        status = manager_save_tell_facts(manager, r, &why);
+    want = r->force || (!again && manager_save_policies_want(manager, step));
     if (manager->asked == step &&
         manager->latest >= step) { /* others saved it before this rank asked */
         manager->asked = -1;
-        status = finish_save(manager, &saved, &why);
+        status = manager_save_finish(manager, &saved, &why);
     } else if (!again || r->force || manager->asked == step)
         status = save_here(manager, step, r, want || manager->asked == step, &saved, &why);
     if (ret_saved != NULL)
@@ -377,15 +379,15 @@ static enum muster_status manager_save_ask(struct muster_manager *manager, const
     *ret_saves = false;
     if (step >= 0 && step < manager->passed) /* at or below the latest, or passed */
         return MUSTER_OK;
-    status = check_step(manager, call, step, &again, err);
+    status = manager_save_check_step(manager, call, step, &again, err);
     if (status != MUSTER_OK)
         return status;
     *ret_saves = manager->asked == step;
     if (again)
         return MUSTER_OK;
-    end.want = policies_want(manager, step) || force;
-    give_state(manager, NULL); /* that of the step before is not borrowed any more */
-    return end_step(manager, step, &end, ret_saves, err);
+    end.want = manager_save_policies_want(manager, step) || force;
+    manager_save_give_state(manager, NULL); /* that of the step before is not borrowed any more */
+    return manager_save_end_step(manager, step, &end, ret_saves, err);
 }
 
 enum muster_status muster_manager_should_save(muster_manager_t *manager, int64_t step,

@@ -19,13 +19,13 @@
 
 /* --- refusals --------------------------------------------------------------------------------- */
 
-static enum muster_status null_node(const char *call, struct muster_error *err)
+static enum muster_status node_null(const char *call, struct muster_error *err)
 {
     return error_set(err, MUSTER_E_ARGUMENT, "%s: node is NULL; open one with muster_node_open",
                      call);
 }
 
-static enum muster_status forked(const char *call, struct muster_error *err)
+static enum muster_status node_forked(const char *call, struct muster_error *err)
 {
     return error_set(err, MUSTER_E_FORKED, "%s: this process was forked from the node's; %s", call,
                      muster_status_advice(MUSTER_E_FORKED));
@@ -42,9 +42,9 @@ static COLD enum muster_status node_refuse(const struct muster_node *node, const
                                            struct muster_error *err)
 {
     if (node == NULL)
-        return null_node(call, err);
+        return node_null(call, err);
     if (gate_forked(node->gate))
-        return forked(call, err);
+        return node_forked(call, err);
     if (node->hold_depth > 0)
         return error_set(err, MUSTER_E_ARGUMENT,
                          "%s: called between muster_node_hold and release; release first", call);
@@ -57,7 +57,7 @@ static COLD enum muster_status node_refuse(const struct muster_node *node, const
 
 /* --- the exit policy -------------------------------------------------------------------------- */
 
-static bool must_leave(struct muster_node *node, enum muster_status status)
+static bool node_must_leave(struct muster_node *node, enum muster_status status)
 {
     struct member_view view;
 
@@ -70,7 +70,7 @@ static bool must_leave(struct muster_node *node, enum muster_status status)
     return view.leave_restart;
 }
 
-static void tell_words_alone(struct muster_node *node)
+static void node_tell_words_alone(struct muster_node *node)
 {
     char words[LOCAL_SAYS_SIZE + 64];
 
@@ -97,7 +97,7 @@ void node_leave_process(struct muster_node *node)
             supervised_says(&node->supervised, view.end.text);
         agent_drain(node->agent);
     }
-    tell_words_alone(node);
+    node_tell_words_alone(node);
     supervised_leaves(&node->supervised);
     const char *why = node->local != NULL        ? "" /* it has said that */
                       : view.end.text[0] != '\0' ? view.end.text
@@ -121,8 +121,8 @@ void node_note_interrupt(struct muster_node *node, enum muster_status status)
 
 /* --- boundaries ------------------------------------------------------------------------------- */
 
-static COLD enum muster_status slow_boundary(struct muster_node *node, bool begin, void *call_arg,
-                                             struct muster_error *err)
+static COLD enum muster_status node_slow_boundary(struct muster_node *node, bool begin,
+                                                  void *call_arg, struct muster_error *err)
 {
     struct muster_error why;
     enum muster_status status;
@@ -140,21 +140,21 @@ static COLD enum muster_status slow_boundary(struct muster_node *node, bool begi
     if (err != NULL)
         *err = why;
     node_note_interrupt(node, status);
-    if (must_leave(node, status))
+    if (node_must_leave(node, status))
         node_leave_process(node);
     else
         node_tell_error(node, &why);
     return status;
 }
 
-static enum muster_status boundary(struct muster_node *node, void *call_arg,
-                                   struct muster_error *err)
+static enum muster_status node_boundary(struct muster_node *node, void *call_arg,
+                                        struct muster_error *err)
 {
-    return gate_begin(node->gate) ? MUSTER_OK : slow_boundary(node, true, call_arg, err);
+    return gate_begin(node->gate) ? MUSTER_OK : node_slow_boundary(node, true, call_arg, err);
 }
 
-static COLD enum muster_status step_failed(struct muster_node *node, int code,
-                                           struct muster_error *err)
+static COLD enum muster_status node_step_failed(struct muster_node *node, int code,
+                                                struct muster_error *err)
 {
     struct muster_error why = {.status = MUSTER_OK};
     enum muster_status status = node->agent != NULL ? agent_step_failed(node->agent, code, &why)
@@ -162,7 +162,7 @@ static COLD enum muster_status step_failed(struct muster_node *node, int code,
 
     if (err != NULL)
         *err = why;
-    if (must_leave(node, status))
+    if (node_must_leave(node, status))
         node_leave_process(node);
     else
         node_tell_error(node, &why);
@@ -179,17 +179,17 @@ enum muster_status muster_node_run(muster_node_t *node, muster_step_fn *step_fn,
         return node_refuse(node, "muster_node_run", ret_error);
     if (UNLIKELY(step_fn == NULL))
         return error_set(ret_error, MUSTER_E_ARGUMENT, "muster_node_run: step_fn is NULL");
-    status = boundary(node, arg, ret_error);
+    status = node_boundary(node, arg, ret_error);
     if (UNLIKELY(status != MUSTER_OK))
         return status;
     code = step_fn(arg);
     if (UNLIKELY(code != 0))
-        return step_failed(node, code, ret_error);
+        return node_step_failed(node, code, ret_error);
     gate_finish(node->gate);
     return MUSTER_OK;
 }
 
-static void count_step(struct muster_node *node)
+static void node_count_step(struct muster_node *node)
 {
     if (gate_begun(node->gate) > gate_done(node->gate))
         gate_finish(node->gate); /* the boundary before it has begun it */
@@ -201,12 +201,13 @@ static void count_step(struct muster_node *node)
 
 /* The step that ends here failed: muster_node_fail said so. It is not counted, and no other begins.
  */
-static COLD enum muster_status after_failure(struct muster_node *node, struct muster_error *err)
+static COLD enum muster_status node_after_failure(struct muster_node *node,
+                                                  struct muster_error *err)
 {
     enum muster_status status = node->agent != NULL ? agent_after_failure(node->agent, err)
                                                     : local_after_failure(node->local, err);
 
-    if (must_leave(node, status))
+    if (node_must_leave(node, status))
         node_leave_process(node);
     return status;
 }
@@ -217,21 +218,23 @@ enum muster_status muster_node_save_if_preempted(muster_node_t *node, void *arg,
     if (UNLIKELY(node_refused(node, false)))
         return node_refuse(node, "muster_node_save_if_preempted", ret_error);
     if (UNLIKELY(!node->restored))
-        return slow_boundary(node, true, arg, ret_error);
+        return node_slow_boundary(node, true, arg, ret_error);
     if (UNLIKELY(atomic_load_explicit(&node->failed, memory_order_relaxed)))
-        return after_failure(node, ret_error);
-    count_step(node);
-    return boundary(node, arg, ret_error);
+        return node_after_failure(node, ret_error);
+    node_count_step(node);
+    return node_boundary(node, arg, ret_error);
 }
 
-static enum muster_status end_step_slowly(struct muster_node *node, const struct agent_end *end,
-                                          struct agent_ended *ret_ended, struct muster_error *err)
+static enum muster_status node_end_step_slowly(struct muster_node *node,
+                                               const struct agent_end *end,
+                                               struct agent_ended *ret_ended,
+                                               struct muster_error *err)
 {
     const struct local_end alone = {end->done, end->want, end->ask, end->call_arg};
     enum muster_status status;
 
     if (atomic_load_explicit(&node->failed, memory_order_relaxed))
-        return after_failure(node, err);
+        return node_after_failure(node, err);
     if (node->agent != NULL)
         status = agent_end_step(node->agent, end, ret_ended, err);
     else
@@ -239,7 +242,7 @@ static enum muster_status end_step_slowly(struct muster_node *node, const struct
     if (status == MUSTER_OK)
         return MUSTER_OK;
     node_note_interrupt(node, status);
-    if (must_leave(node, status))
+    if (node_must_leave(node, status))
         node_leave_process(node);
     else if (status != MUSTER_E_SAVE)
         node_tell_error(node, err);
@@ -263,7 +266,7 @@ enum muster_status node_end_step(struct muster_node *node, const struct agent_en
         if (gate_begin(node->gate))
             return MUSTER_OK;
     }
-    status = end_step_slowly(node, end, ret_ended, &why);
+    status = node_end_step_slowly(node, end, ret_ended, &why);
     if (status != MUSTER_OK && err != NULL)
         *err = why;
     return status;
@@ -275,7 +278,7 @@ enum muster_status muster_node_scope_enter(muster_node_t *node, struct muster_er
 
     if (node_refused(node, false))
         return node_refuse(node, "muster_node_scope_enter", ret_error);
-    status = boundary(node, NULL, ret_error);
+    status = node_boundary(node, NULL, ret_error);
     node->scope_open = status == MUSTER_OK;
     return status;
 }
@@ -287,11 +290,11 @@ enum muster_status muster_node_scope_leave(muster_node_t *node, int code,
         return node_refuse(node, "muster_node_scope_leave", ret_error);
     node->scope_open = false;
     if (code != 0)
-        return step_failed(node, code, ret_error);
+        return node_step_failed(node, code, ret_error);
     gate_finish(node->gate);
     if (!gate_is_closed(node->gate))
         return MUSTER_OK;
-    return slow_boundary(node, false, NULL, ret_error);
+    return node_slow_boundary(node, false, NULL, ret_error);
 }
 
 enum muster_status muster_node_restore(muster_node_t *node, struct muster_error *ret_error)
@@ -307,7 +310,7 @@ enum muster_status muster_node_restore(muster_node_t *node, struct muster_error 
     if (ret_error != NULL)
         *ret_error = why;
     node_note_interrupt(node, status);
-    if (must_leave(node, status))
+    if (node_must_leave(node, status))
         node_leave_process(node);
     else
         node_tell_error(node, &why);
@@ -367,14 +370,14 @@ uint64_t muster_node_generation(const muster_node_t *node)
     return view.generation;
 }
 
-static int64_t left_until(int64_t boot_ms)
+static int64_t node_left_until(int64_t boot_ms)
 {
     int64_t left = boot_ms - clock_ms(CLOCK_BOOTTIME);
 
     return boot_ms == 0 ? -1 : left > 0 ? left : 0;
 }
 
-static struct muster_announced announced_of(const struct muster_node *node)
+static struct muster_announced node_announced_of(const struct muster_node *node)
 {
     struct muster_announced announced = {.rank = -1, .left_ms = -1, .save_ms = -1};
     struct member_view view;
@@ -384,7 +387,7 @@ static struct muster_announced announced_of(const struct muster_node *node)
         return announced;
     if (node->agent == NULL) {
         announced.kind = (enum muster_notice_kind)local_announced(node->local, &deadline);
-        announced.left_ms = left_until(deadline);
+        announced.left_ms = node_left_until(deadline);
         announced.rank = announced.kind == MUSTER_NOTICE_NONE ? -1 : node->rank;
         return announced;
     }
@@ -395,15 +398,15 @@ static struct muster_announced announced_of(const struct muster_node *node)
                          ? (enum muster_notice_kind)view.announced.kind
                          : MUSTER_NOTICE_USER; /* of a newer muster's */
     announced.rank = (int)view.announced.rank;
-    announced.left_ms = left_until(view.announced.deadline_boot_ms);
-    announced.save_ms = left_until(view.announced.save_boot_ms);
+    announced.left_ms = node_left_until(view.announced.deadline_boot_ms);
+    announced.save_ms = node_left_until(view.announced.save_boot_ms);
     return announced;
 }
 
 bool muster_node_announced(const muster_node_t *node, struct muster_announced *ret_announced,
                            size_t struct_size)
 {
-    const struct muster_announced announced = announced_of(node);
+    const struct muster_announced announced = node_announced_of(node);
 
     sized_give(ret_announced, struct_size, &announced, sizeof announced);
     return announced.kind != MUSTER_NOTICE_NONE;
@@ -479,10 +482,10 @@ enum muster_status muster_node_fail_suspecting(muster_node_t *node, int code, co
         status = agent_wait_end(node->agent, wait_ms > 0 ? wait_ms : SUSPECT_MS, ret_error);
     if (status == MUSTER_OK) {
         muster_node_fail(node, code, text);
-        return after_failure(node, ret_error);
+        return node_after_failure(node, ret_error);
     }
     node_note_interrupt(node, status);
-    if (must_leave(node, status))
+    if (node_must_leave(node, status))
         node_leave_process(node);
     return status;
 }
@@ -498,9 +501,9 @@ enum muster_status muster_node_wait_until_finished(muster_node_t *node, int64_t 
     const char *call = "muster_node_wait_until_finished";
 
     if (node == NULL)
-        return null_node(call, ret_error);
+        return node_null(call, ret_error);
     if (gate_forked(node->gate))
-        return forked(call, ret_error);
+        return node_forked(call, ret_error);
     if (timeout_ms < 0)
         return error_set(ret_error, MUSTER_E_ARGUMENT, "%s: timeout_ms is negative", call);
     if (node->agent == NULL)
@@ -568,14 +571,14 @@ static bool node_has_finished(const struct muster_node *node, int code)
 
 /* Is it to leave with the restart code? A termination for which nothing was saved does not ask a
  * program that has finished to begin again from an older checkpoint. */
-static bool is_preempted(const struct member_view *view, bool finished)
+static bool node_is_preempted(const struct member_view *view, bool finished)
 {
     return view->leave_restart && !(finished && view->end.code == MUSTER_E_NOT_SAVED);
 }
 
-static enum wire_leave_why why_leaving(const struct member_view *view, bool finished)
+static enum wire_leave_why node_why_leaving(const struct member_view *view, bool finished)
 {
-    if (is_preempted(view, finished))
+    if (node_is_preempted(view, finished))
         return LEAVE_PREEMPTED;
     if (view->mode != VIEW_END || view->leave_restart)
         return finished ? LEAVE_FINISHED : LEAVE_FAILED;
@@ -583,7 +586,8 @@ static enum wire_leave_why why_leaving(const struct member_view *view, bool fini
 }
 
 /* A job may finish with saves that failed: nobody else tells of them then. */
-static void tell_supervisor(struct muster_node *node, const struct member_view *view, bool leaves)
+static void node_tell_supervisor(struct muster_node *node, const struct member_view *view,
+                                 bool leaves)
 {
     char text[sizeof view->save_failed + 64];
 
@@ -597,23 +601,23 @@ static void tell_supervisor(struct muster_node *node, const struct member_view *
 }
 
 /* Returns MUSTER_OK or MUSTER_PREEMPTED. */
-static enum muster_status close_with_broker(struct muster_node *node, int code,
-                                            struct muster_error *err)
+static enum muster_status node_close_with_broker(struct muster_node *node, int code,
+                                                 struct muster_error *err)
 {
     bool finished = node_has_finished(node, code);
     struct member_view view;
 
     agent_view(node->agent, &view);
-    if (is_preempted(&view, finished))
+    if (node_is_preempted(&view, finished))
         code = node->options.termination.restart_code;
-    enum wire_leave_why why = why_leaving(&view, finished);
+    enum wire_leave_why why = node_why_leaving(&view, finished);
     agent_leave(node->agent, why, code);
     agent_view(node->agent, &view);
-    tell_supervisor(node, &view, is_preempted(&view, finished));
-    if (why == LEAVE_FINISHED && !is_preempted(&view, finished))
+    node_tell_supervisor(node, &view, node_is_preempted(&view, finished));
+    if (why == LEAVE_FINISHED && !node_is_preempted(&view, finished))
         supervised_finished(&node->supervised);
     supervised_leaves(&node->supervised);
-    if (!is_preempted(&view, finished))
+    if (!node_is_preempted(&view, finished))
         return MUSTER_OK;
     if (err != NULL)
         *err = view.end;
@@ -621,7 +625,8 @@ static enum muster_status close_with_broker(struct muster_node *node, int code,
 }
 
 /* A boundary too: with a notice it saves what is newer than the last save. */
-static enum muster_status close_alone(struct muster_node *node, int code, struct muster_error *err)
+static enum muster_status node_close_alone(struct muster_node *node, int code,
+                                           struct muster_error *err)
 {
     struct muster_error why;
 
@@ -646,15 +651,15 @@ enum muster_status muster_node_close(muster_node_t **node, int code, struct must
      * gone already */
     if (n->closing != 0 ? n->closing != getpid() : gate_forked(n->gate)) {
         *node = NULL;
-        return forked("muster_node_close", ret_error);
+        return node_forked("muster_node_close", ret_error);
     }
     if (n->closing != 0) /* by an atexit handler of a process that leaves in here */
         return MUSTER_OK;
     n->closing = getpid();
-    status =
-        n->agent != NULL ? close_with_broker(n, code, ret_error) : close_alone(n, code, ret_error);
+    status = n->agent != NULL ? node_close_with_broker(n, code, ret_error)
+                              : node_close_alone(n, code, ret_error);
     if (n->local != NULL) {
-        tell_words_alone(n);
+        node_tell_words_alone(n);
         if (status == MUSTER_OK && node_has_finished(n, code))
             supervised_finished(&n->supervised);
         supervised_leaves(&n->supervised);

@@ -40,7 +40,7 @@ struct muster_events {
 
 /* --- the queue -------------------------------------------------------------------------------- */
 
-static void init_changed(struct muster_events *events)
+static void node_events_init_changed(struct muster_events *events)
 {
     pthread_condattr_t attributes;
 
@@ -66,7 +66,7 @@ enum muster_status muster_events_create(unsigned kinds, muster_events_t **ret_ev
     events->last = &events->first;
     events->holders = 1;
     pthread_mutex_init(&events->mutex, NULL);
-    init_changed(events);
+    node_events_init_changed(events);
     *ret_events = events;
     return MUSTER_OK;
 }
@@ -189,7 +189,7 @@ static uint64_t events_take_lost(struct muster_events *events, unsigned kinds)
     return lost;
 }
 
-static struct timespec after_ms(int64_t timeout_ms)
+static struct timespec node_events_after_ms(int64_t timeout_ms)
 {
     struct timespec until;
 
@@ -220,7 +220,7 @@ enum muster_status muster_events_next(muster_events_t *events, unsigned kinds, i
     if (events_are_gone(events))
         return error_set(ret_error, MUSTER_E_FORKED,
                          "muster_events_next: the queue is the parent's; make one in this process");
-    until = after_ms(timeout_ms);
+    until = node_events_after_ms(timeout_ms);
     pthread_mutex_lock(&events->mutex);
     while ((entry = events_take(events, kinds)) == NULL && !events->ended && code == 0)
         code = pthread_cond_timedwait(&events->changed, &events->mutex, &until);
@@ -271,7 +271,8 @@ void node_events_error(const struct muster_error *error, void *arg)
         node->options.on_error(&shown, node->options.arg);
 }
 
-static bool is_news(const struct member_announced *now, const struct member_announced *before)
+static bool node_events_is_news(const struct member_announced *now,
+                                const struct member_announced *before)
 {
     int64_t moved = now->deadline_boot_ms - before->deadline_boot_ms;
 
@@ -280,13 +281,13 @@ static bool is_news(const struct member_announced *now, const struct member_anno
             (now->rank != before->rank || moved > DEADLINE_MOVED_MS || moved < -DEADLINE_MOVED_MS));
 }
 
-static void tell_announced(struct muster_node *node, const struct member_announced *now,
-                           struct member_announced *before)
+static void node_events_tell_announced(struct muster_node *node, const struct member_announced *now,
+                                       struct member_announced *before)
 {
     struct muster_event event = empty;
     int64_t left = now->deadline_boot_ms - clock_ms(CLOCK_BOOTTIME);
 
-    if (!is_news(now, before))
+    if (!node_events_is_news(now, before))
         return;
     *before = *now;
     event.kind = MUSTER_EVENT_NOTICE;
@@ -306,7 +307,7 @@ void node_events_announced(enum wire_notice_kind kind, int64_t deadline_boot_ms,
     const struct member_announced now = {
         .kind = kind, .rank = node->rank, .deadline_boot_ms = deadline_boot_ms};
 
-    tell_announced(node, &now, &node->seen.alone);
+    node_events_tell_announced(node, &now, &node->seen.alone);
 }
 
 void node_events_committed(int64_t done, void *arg)
@@ -319,7 +320,7 @@ void node_events_committed(int64_t done, void *arg)
     events_put(node->options.events, &event);
 }
 
-static bool was_seen(const struct node_seen *seen, int64_t done)
+static bool node_events_was_seen(const struct node_seen *seen, int64_t done)
 {
     for (size_t i = 0; i < MEMBER_COMMITS_MAX; i++)
         if (seen->committed[i] == done)
@@ -331,9 +332,9 @@ void node_events_view(const struct member_view *view, void *arg)
 {
     struct muster_node *node = arg;
 
-    tell_announced(node, &view->announced, &node->seen.announced);
+    node_events_tell_announced(node, &view->announced, &node->seen.announced);
     for (size_t i = 0; i < MEMBER_COMMITS_MAX; i++)
-        if (!was_seen(&node->seen, view->committed[i]))
+        if (!node_events_was_seen(&node->seen, view->committed[i]))
             node_events_committed(view->committed[i], node);
     memcpy(node->seen.committed, view->committed, sizeof view->committed);
 }

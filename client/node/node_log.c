@@ -60,7 +60,7 @@ static void node_log_write_line(const char *line, size_t size)
 }
 
 /* One write of one line: the ranks of a host share their stderr. */
-static void print_line(const struct muster_node *node, int level, const char *text)
+static void node_log_print_line(const struct muster_node *node, int level, const char *text)
 {
     char line[MUSTER_ERROR_TEXT_MAX + 64];
     int used;
@@ -76,7 +76,7 @@ static void print_line(const struct muster_node *node, int level, const char *te
     node_log_write_line(line, (size_t)used + 1);
 }
 
-static void tell_line(const struct muster_node *node, int level, const char *text)
+static void node_log_tell_line(const struct muster_node *node, int level, const char *text)
 {
     if (level < 0 || level > node->log_level || level > LEVEL_ALL)
         return;
@@ -85,12 +85,12 @@ static void tell_line(const struct muster_node *node, int level, const char *tex
     if (node->options.log != NULL)
         node->options.log(level, text, node->options.arg);
     else if (!events_keeps(node->options.events, MUSTER_EVENT_LOG))
-        print_line(node, level, text);
+        node_log_print_line(node, level, text);
 }
 
 void node_log_line(int level, const char *text, void *node)
 {
-    tell_line(node, level, text);
+    node_log_tell_line(node, level, text);
 }
 
 bool node_logs(const struct muster_node *node)
@@ -106,5 +106,5 @@ void node_log(const struct muster_node *node, int level, const char *format, ...
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    tell_line(node, level, text);
+    node_log_tell_line(node, level, text);
 }

@@ -40,7 +40,7 @@ struct asking {
 
 /* --- the broker ------------------------------------------------------------------------------- */
 
-static bool is_decided(const char *state)
+static bool node_lost_is_decided(const char *state)
 {
     return strcmp(state, "committed") == 0 || strcmp(state, "superseded") == 0 ||
            strcmp(state, "deleting") == 0 || strcmp(state, "deleted") == 0;
@@ -56,7 +56,7 @@ bool node_is_over(const void *arg)
 }
 
 /* Its numbers begin again with each database; the step is another's then. */
-static bool is_known(const struct newest *newest, const muster_rows_t *rows)
+static bool node_lost_is_known(const struct newest *newest, const muster_rows_t *rows)
 {
     if (muster_rows_count(rows) != 1)
         return false;
@@ -64,7 +64,7 @@ static bool is_known(const struct newest *newest, const muster_rows_t *rows)
         const struct muster_checkpoint_row *row = muster_rows_checkpoints(rows);
 
         return row->generation == (int64_t)newest->generation && row->step == newest->step &&
-               is_decided(row->state);
+               node_lost_is_decided(row->state);
     }
     const struct muster_round_row *row = muster_rows_rounds(rows);
 
@@ -93,12 +93,12 @@ static enum muster_status node_lost_ask_once(struct asking *asking, const struct
         status = query_link_page(asking->link, &question, rows, &more, err);
     }
     if (status == MUSTER_OK)
-        *ret_known = is_known(newest, rows);
+        *ret_known = node_lost_is_known(newest, rows);
     muster_rows_destroy(&rows);
     return status;
 }
 
-static bool is_away(enum muster_status status)
+static bool node_lost_is_away(enum muster_status status)
 {
     return status == MUSTER_E_BROKER || status == MUSTER_E_STORAGE || status == MUSTER_E_BUSY;
 }
@@ -113,7 +113,7 @@ static enum muster_status node_lost_ask(struct asking *asking, const struct newe
 
     for (;;) {
         status = node_lost_ask_once(asking, newest, ret_known, err);
-        if (!is_away(status))
+        if (!node_lost_is_away(status))
             return status;
         asking->over = node_is_over(asking->node);
         if (asking->over)
@@ -126,7 +126,7 @@ static enum muster_status node_lost_ask(struct asking *asking, const struct newe
 
 /* --- what is there ---------------------------------------------------------------------------- */
 
-static struct newest whole_item(const struct dir_list *list, size_t at)
+static struct newest node_lost_whole_item(const struct dir_list *list, size_t at)
 {
     return (struct newest){.path = list->items[at].path,
                            .generation = list->launches[at].generation,
@@ -137,14 +137,14 @@ static struct newest whole_item(const struct dir_list *list, size_t at)
 }
 
 /* Item `at` of the list, of which the damaged are the last, if it counts. */
-static struct newest candidate(const struct muster_node *node, const struct dir_list *list,
-                               size_t at)
+static struct newest node_lost_candidate(const struct muster_node *node,
+                                         const struct dir_list *list, size_t at)
 {
     struct newest none = {.step = -1};
     int64_t step;
 
     if (at < list->count)
-        return list->launches[at].counts ? whole_item(list, at) : none;
+        return list->launches[at].counts ? node_lost_whole_item(list, at) : none;
     const struct dir_damaged *damaged = &list->damaged[at - list->count];
     if (damaged->generation == UINT64_MAX ||
         !dir_list_counts(list, damaged, node->job, &node->wish.names, &step))
@@ -156,9 +156,10 @@ static struct newest candidate(const struct muster_node *node, const struct dir_
 }
 
 /* Of those after more steps than `above`, whole or damaged, that the broker does not know. */
-static enum muster_status find_newest(const struct muster_node *node, const struct dir_list *list,
-                                      int64_t above, struct newest *ret_newest, bool *ret_over,
-                                      struct muster_error *err)
+static enum muster_status node_lost_find_newest(const struct muster_node *node,
+                                                const struct dir_list *list, int64_t above,
+                                                struct newest *ret_newest, bool *ret_over,
+                                                struct muster_error *err)
 {
     struct asking asking = {.node = node,
                             .over_fn = node_is_over,
@@ -167,7 +168,7 @@ static enum muster_status find_newest(const struct muster_node *node, const stru
 
     *ret_newest = (struct newest){.step = above};
     for (size_t i = 0; status == MUSTER_OK && i < list->count + list->damaged_count; i++) {
-        struct newest item = candidate(node, list, i);
+        struct newest item = node_lost_candidate(node, list, i);
         bool known = false;
 
         if (item.step <= ret_newest->step)
@@ -205,7 +206,7 @@ static enum muster_status node_lost_refuse(const struct muster_node *node,
 }
 
 /* Its manifest was made from the broker's database, which is an older copy now. */
-static bool is_of_broker(const struct muster_node *node, uint64_t database)
+static bool node_lost_is_of_broker(const struct muster_node *node, uint64_t database)
 {
     struct member_view view;
 
@@ -240,8 +241,8 @@ enum muster_status node_check_lost(const struct muster_node *node, int64_t resum
     status = dir_list_read_above(node->checkpoint_dir, node->job, &node->wish.names, above, &arena,
                                  &list, err);
     if (status == MUSTER_OK) {
-        status = find_newest(node, &list, above, &newest, ret_over, err);
-        *ret_imports = status == MUSTER_OK && is_of_broker(node, newest.database);
+        status = node_lost_find_newest(node, &list, above, &newest, ret_over, err);
+        *ret_imports = status == MUSTER_OK && node_lost_is_of_broker(node, newest.database);
         if (status == MUSTER_OK && newest.path != NULL)
             status = *ret_imports ? node_lost_imports(node, &newest, err)
                                   : node_lost_refuse(node, &newest, resume, err);
@@ -264,15 +265,15 @@ struct importing {
     struct muster_error why; /* of that one */
 };
 
-static bool is_interrupted(const void *arg)
+static bool node_lost_is_interrupted(const void *arg)
 {
     const struct muster_node *node = arg;
 
     return agent_is_interrupted(node->agent);
 }
 
-static enum muster_status import_once(struct importing *importing, const struct newest *item,
-                                      struct muster_error *err)
+static enum muster_status node_lost_import_once(struct importing *importing,
+                                                const struct newest *item, struct muster_error *err)
 {
     const char *job = importing->asking.node->job;
     char *text = NULL;
@@ -294,14 +295,14 @@ static enum muster_status import_once(struct importing *importing, const struct 
 }
 
 /* False: there is no use in going on. */
-static bool import_one(struct importing *importing, const struct newest *item)
+static bool node_lost_import_one(struct importing *importing, const struct newest *item)
 {
     const struct timespec pause = {.tv_nsec = AGAIN_MS * 1000000L};
     struct muster_error why;
     enum muster_status status;
 
-    while (is_away(status = import_once(importing, item, &why))) {
-        if (importing->over || is_interrupted(importing->asking.node) ||
+    while (node_lost_is_away(status = node_lost_import_once(importing, item, &why))) {
+        if (importing->over || node_lost_is_interrupted(importing->asking.node) ||
             clock_ms(CLOCK_MONOTONIC) >= importing->asking.until_ms)
             return false;
         nanosleep(&pause, NULL);
@@ -313,7 +314,8 @@ static bool import_one(struct importing *importing, const struct newest *item)
     return status != MUSTER_E_NOMEM;
 }
 
-static enum muster_status import_result(const struct importing *importing, struct muster_error *err)
+static enum muster_status node_lost_import_result(const struct importing *importing,
+                                                  struct muster_error *err)
 {
     const struct muster_node *node = importing->asking.node;
 
@@ -333,7 +335,7 @@ enum muster_status node_import(const struct muster_node *node, struct muster_err
 {
     struct importing importing = {
         .asking = {.node = node,
-                   .over_fn = is_interrupted,
+                   .over_fn = node_lost_is_interrupted,
                    .until_ms = clock_ms(CLOCK_MONOTONIC) + node->options.join_timeout_ms},
         .imported = -1,
         .refused = -1};
@@ -348,12 +350,13 @@ enum muster_status node_import(const struct muster_node *node, struct muster_err
         return error_set(err, MUSTER_E_RESTORE, "nothing was imported: %s", importing.why.text);
     }
     for (size_t i = 0; goes_on && i < list.count; i++) {
-        const struct newest item = whole_item(&list, i);
+        const struct newest item = node_lost_whole_item(&list, i);
 
-        goes_on = !is_of_broker(node, item.database) || import_one(&importing, &item);
+        goes_on =
+            !node_lost_is_of_broker(node, item.database) || node_lost_import_one(&importing, &item);
     }
     query_link_close(&importing.asking.link);
     dir_list_free(&list);
     arena_free(&arena);
-    return import_result(&importing, err);
+    return node_lost_import_result(&importing, err);
 }

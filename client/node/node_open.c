@@ -50,8 +50,9 @@ void node_tell_error(struct muster_node *node, const struct muster_error *error)
 
 /* --- callbacks: from the node's form to the user's -------------------------------------------- */
 
-static struct muster_save_context save_context(const struct muster_node *node,
-                                               const struct save_order *order, const char *dir)
+static struct muster_save_context node_open_save_context(const struct muster_node *node,
+                                                         const struct save_order *order,
+                                                         const char *dir)
 {
     return (struct muster_save_context){.struct_size = sizeof(struct muster_save_context),
                                         .directory = dir,
@@ -65,30 +66,31 @@ static struct muster_save_context save_context(const struct muster_node *node,
                                         .snapshot = order->snapshot};
 }
 
-static int call_save_fn(const struct save_order *order, const char *dir, void *arg)
+static int node_open_call_save_fn(const struct save_order *order, const char *dir, void *arg)
 {
     const struct muster_node *node = arg;
-    const struct muster_save_context context = save_context(node, order, dir);
+    const struct muster_save_context context = node_open_save_context(node, order, dir);
 
     return node->options.termination.save_fn(&context);
 }
 
-static int call_snapshot_fn(const struct save_order *order, void **ret_snapshot, void *arg)
+static int node_open_call_snapshot_fn(const struct save_order *order, void **ret_snapshot,
+                                      void *arg)
 {
     const struct muster_node *node = arg;
-    const struct muster_save_context context = save_context(node, order, NULL);
+    const struct muster_save_context context = node_open_save_context(node, order, NULL);
 
     return node->options.snapshot_fn(&context, ret_snapshot);
 }
 
-static int call_state_check_fn(void *arg)
+static int node_open_call_state_check_fn(void *arg)
 {
     const struct muster_node *node = arg;
 
     return node->options.state_check_fn(node->options.arg);
 }
 
-static void take_save_error(char ret_text[SAVE_WHY_SIZE], void *arg)
+static void node_open_take_save_error(char ret_text[SAVE_WHY_SIZE], void *arg)
 {
     struct muster_node *node = arg;
 
@@ -96,7 +98,7 @@ static void take_save_error(char ret_text[SAVE_WHY_SIZE], void *arg)
     node->save_error[0] = '\0';
 }
 
-static void call_release_fn(void *snapshot, void *arg)
+static void node_open_call_release_fn(void *snapshot, void *arg)
 {
     const struct muster_node *node = arg;
 
@@ -119,7 +121,7 @@ static int node_open_call_restore_fn(void *arg, const struct shard_found *found)
     return node->options.termination.restore_fn(&context);
 }
 
-static struct save_target save_target(struct muster_node *node)
+static struct save_target node_open_save_target(struct muster_node *node)
 {
     return (struct save_target){
         .root = node->checkpoint_dir,
@@ -130,11 +132,11 @@ static struct save_target save_target(struct muster_node *node)
         .incarnation = node->incarnation,
         .names = node->wish.names,
         .state = node->options.state,
-        .check = node->options.state_check_fn != NULL ? call_state_check_fn : NULL,
-        .hook = node->options.termination.save_fn != NULL ? call_save_fn : NULL,
-        .take = node->options.snapshot_fn != NULL ? call_snapshot_fn : NULL,
-        .release = node->options.snapshot_release_fn != NULL ? call_release_fn : NULL,
-        .why = take_save_error,
+        .check = node->options.state_check_fn != NULL ? node_open_call_state_check_fn : NULL,
+        .hook = node->options.termination.save_fn != NULL ? node_open_call_save_fn : NULL,
+        .take = node->options.snapshot_fn != NULL ? node_open_call_snapshot_fn : NULL,
+        .release = node->options.snapshot_release_fn != NULL ? node_open_call_release_fn : NULL,
+        .why = node_open_take_save_error,
         .hook_arg = node};
 }
 
@@ -156,7 +158,8 @@ static enum muster_status node_open_is_gone(const struct muster_node *node, cons
 
 /* The directory was moved, or is mounted at another place, since the broker wrote down its path.
  * The checkpoint is the one of that name in this job's directory, if it proves to be this one */
-static bool is_moved(const struct muster_node *node, const char *path, char ret_path[FS_PATH_MAX])
+static bool node_open_is_moved(const struct muster_node *node, const char *path,
+                               char ret_path[FS_PATH_MAX])
 {
     const char *name = strrchr(path, '/');
 
@@ -167,7 +170,7 @@ static bool is_moved(const struct muster_node *node, const char *path, char ret_
 
 /* Whether an older checkpoint may be whole where this is not. A program that does not fit, or
  * fails, is none of the checkpoint's faults: going back would give up work for it. */
-static bool is_damage(enum muster_status status, const char *path)
+static bool node_open_is_damage(enum muster_status status, const char *path)
 {
     char manifest[FS_PATH_MAX];
 
@@ -178,7 +181,7 @@ static bool is_damage(enum muster_status status, const char *path)
 }
 
 /* The advice about a damaged one where nothing older is taken. */
-static const char *advice(const struct muster_node *node)
+static const char *node_open_advice(const struct muster_node *node)
 {
     return node->options.restore_fallback
                ? ""
@@ -233,7 +236,7 @@ static enum muster_status node_open_read_checkpoint(struct muster_node *node, co
 
     request.ret_left = left;
     request.interrupt = &interrupt;
-    if (is_moved(node, path, moved)) {
+    if (node_open_is_moved(node, path, moved)) {
         node_log(node, 2, "checkpoint %.300s was moved, to %.300s", path, moved);
         request.checkpoint_path = path = moved;
     }
@@ -247,19 +250,19 @@ static enum muster_status node_open_read_checkpoint(struct muster_node *node, co
     status = node_open_check_state(node, &request, &why);
     if (status == MUSTER_OK)
         status = shard_restore(&request, &manifest, &why);
-    *ret_damage = is_damage(status, path);
+    *ret_damage = node_open_is_damage(status, path);
     if (status == MUSTER_E_INTERRUPTED)
         return error_pass(err, status, &why);
     if (status == MUSTER_E_NOT_FOUND && node->agent != NULL) /* damage has other codes */
         return node_open_is_gone(node, path, err);
     if (status == MUSTER_E_RESTORE && request.restore_fn != NULL)
-        take_save_error(own, node);
+        node_open_take_save_error(own, node);
     if (status != MUSTER_OK)
         return error_set_code(err, MUSTER_E_RESTORE, why.code,
                               "checkpoint %.300s was not restored at rank %d (%s): %s%s%.500s%s",
                               path, node->rank, muster_status_name(status), own,
                               own[0] != '\0' ? "; " : "", why.text,
-                              *ret_damage ? advice(node) : "");
+                              *ret_damage ? node_open_advice(node) : "");
     if (left[0] != '\0' && (node->rank == 0 || node->layout == LAYOUT_SHARDED))
         node_log(node, 1,
                  "rank %d: the checkpoint %.300s has a tensor \"%s\", or more, that this program's "
@@ -273,7 +276,7 @@ static enum muster_status node_open_read_checkpoint(struct muster_node *node, co
     return MUSTER_OK;
 }
 
-static void resumed(struct muster_node *node, int64_t step, const char *path)
+static void node_open_resumed(struct muster_node *node, int64_t step, const char *path)
 {
     node->resumed_step = step;
     node->restored = true;
@@ -285,8 +288,9 @@ static void resumed(struct muster_node *node, int64_t step, const char *path)
 }
 
 /* The checkpoint that is offered is not the one that was asked for. MUSTER_OK: it is. */
-static enum muster_status check_wish(const struct muster_node *node,
-                                     const struct agent_resume *resume, struct muster_error *err)
+static enum muster_status node_open_check_wish(const struct muster_node *node,
+                                               const struct agent_resume *resume,
+                                               struct muster_error *err)
 {
     long long wish = node->wish.resume_done + node->wish.names.offset; /* as its user counts */
     long long step = resume->step + node->wish.names.offset;
@@ -322,10 +326,10 @@ struct offer {
     bool imports;            /* the broker does not know of newer ones: this process tells it */
 };
 
-static enum muster_status take_offer(struct muster_node *node, struct offer *offer)
+static enum muster_status node_open_take_offer(struct muster_node *node, struct offer *offer)
 {
     const struct agent_resume *resume = &offer->resume;
-    enum muster_status status = check_wish(node, resume, &offer->why);
+    enum muster_status status = node_open_check_wish(node, resume, &offer->why);
 
     offer->declined = status != MUSTER_OK;
     offer->unwished = status == MUSTER_E_NOT_FOUND;
@@ -340,8 +344,9 @@ static enum muster_status take_offer(struct muster_node *node, struct offer *off
 }
 
 /* *ret_again: another rank could not restore it, and all take an older one. */
-static enum muster_status tell_restored(struct muster_node *node, const struct offer *offer,
-                                        bool *ret_again, struct muster_error *err)
+static enum muster_status node_open_tell_restored(struct muster_node *node,
+                                                  const struct offer *offer, bool *ret_again,
+                                                  struct muster_error *err)
 {
     const struct agent_resume *resume = &offer->resume;
     bool waits = node->options.restore_fallback || node->wish.resume_done >= 0, settled = true;
@@ -351,12 +356,12 @@ static enum muster_status tell_restored(struct muster_node *node, const struct o
         status = agent_wait_started(node->agent, resume->checkpoint, &settled, err);
     *ret_again = status == MUSTER_OK && !settled;
     if (status == MUSTER_OK && settled)
-        resumed(node, resume->step, resume->path);
+        node_open_resumed(node, resume->step, resume->path);
     return status;
 }
 
-static enum muster_status tell_unread(struct muster_node *node, struct offer *offer,
-                                      struct muster_error *err)
+static enum muster_status node_open_tell_unread(struct muster_node *node, struct offer *offer,
+                                                struct muster_error *err)
 {
     bool final = !offer->declined && !offer->damage;
 
@@ -367,7 +372,8 @@ static enum muster_status tell_unread(struct muster_node *node, struct offer *of
                                 offer->why.text, final, offer->imports, err);
 }
 
-static enum muster_status restore_with_broker(struct muster_node *node, struct muster_error *err)
+static enum muster_status node_open_restore_with_broker(struct muster_node *node,
+                                                        struct muster_error *err)
 {
     struct offer offer = {.damage = true};
     uint64_t failed = UINT64_MAX;
@@ -387,13 +393,13 @@ static enum muster_status restore_with_broker(struct muster_node *node, struct m
             return error_pass(err, offer.why.status, &offer.why);
         if (status != MUSTER_OK) /* the broker's word: nothing older is left */
             return status;
-        status = take_offer(node, &offer);
+        status = node_open_take_offer(node, &offer);
         if (offer.over)
             return error_pass(err, status, &offer.why);
         if (offer.unwished || status == MUSTER_E_INTERRUPTED) /* no fault of the checkpoint's */
             return error_pass(err, offer.why.status, &offer.why);
-        status = status == MUSTER_OK ? tell_restored(node, &offer, &again, err)
-                                     : tell_unread(node, &offer, err);
+        status = status == MUSTER_OK ? node_open_tell_restored(node, &offer, &again, err)
+                                     : node_open_tell_unread(node, &offer, err);
         if (status != MUSTER_OK)
             return status;
         failed = offer.resume.checkpoint;
@@ -401,7 +407,8 @@ static enum muster_status restore_with_broker(struct muster_node *node, struct m
     return MUSTER_OK;
 }
 
-static enum muster_status restore_alone(struct muster_node *node, struct muster_error *err)
+static enum muster_status node_open_restore_alone(struct muster_node *node,
+                                                  struct muster_error *err)
 {
     struct local_resume resume;
     struct muster_error why = {.status = MUSTER_OK};
@@ -420,7 +427,7 @@ static enum muster_status restore_alone(struct muster_node *node, struct muster_
             *err = why;
             return status;
         }
-        status = check_wish(node, &(struct agent_resume){.step = resume.step}, &why);
+        status = node_open_check_wish(node, &(struct agent_resume){.step = resume.step}, &why);
         if (status != MUSTER_OK) { /* an older one would be forgotten with the next start */
             if (err != NULL)
                 *err = why;
@@ -434,7 +441,7 @@ static enum muster_status restore_alone(struct muster_node *node, struct muster_
     if (status != MUSTER_OK)
         return status;
     local_restored(node->local, resume.step);
-    resumed(node, resume.step, resume.path);
+    node_open_resumed(node, resume.step, resume.path);
     return MUSTER_OK;
 }
 
@@ -452,7 +459,8 @@ enum muster_status node_restore(struct muster_node *node, struct muster_error *e
 
     if (node->restored)
         return MUSTER_OK;
-    status = node->local != NULL ? restore_alone(node, err) : restore_with_broker(node, err);
+    status = node->local != NULL ? node_open_restore_alone(node, err)
+                                 : node_open_restore_with_broker(node, err);
     if (status == MUSTER_OK)
         node_clear_left(node);
     if (status == MUSTER_E_RESTORE && node->agent != NULL)
@@ -464,7 +472,8 @@ enum muster_status node_restore(struct muster_node *node, struct muster_error *e
 
 /* The directory is made, proved to be writable and claimed for the job; from here on its path is
  * absolute, so that all ranks name it alike wherever they were started. */
-static enum muster_status prepare_directory(struct muster_node *node, struct muster_error *err)
+static enum muster_status node_open_prepare_directory(struct muster_node *node,
+                                                      struct muster_error *err)
 {
     char absolute[PATH_MAX];
     enum muster_status status = dir_prepare(node->checkpoint_dir, node->job, &node->made, err);
@@ -482,14 +491,14 @@ static enum muster_status prepare_directory(struct muster_node *node, struct mus
     return fs_random_u64(&node->incarnation, err);
 }
 
-static void tell_ending(const struct muster_error *error, void *node)
+static void node_open_tell_ending(const struct muster_error *error, void *node)
 {
     node_tell_error(node, error);
 }
 
 /* It may just have been let in. After an interrupt it does not wait for an answer that hardly
  * comes. */
-static bool says_goodbye(const struct muster_node *node, enum muster_status status)
+static bool node_open_says_goodbye(const struct muster_node *node, enum muster_status status)
 {
     struct member_view view;
 
@@ -523,7 +532,7 @@ static enum muster_status open_agent(struct muster_node *node, struct muster_err
                    .exit_allowed = o->termination.on_preempted == MUSTER_PREEMPTED_EXIT,
                    .restart_code = o->termination.restart_code},
         .broker = node->broker,
-        .save = save_target(node),
+        .save = node_open_save_target(node),
         .hooks = {.watch = o->termination.termination_watcher_fn,
                   .on_error = o->on_error != NULL || o->events != NULL ? node_events_error : NULL,
                   .seen = o->events != NULL ? node_events_view : NULL,
@@ -537,7 +546,7 @@ static enum muster_status open_agent(struct muster_node *node, struct muster_err
         .sources = &node->sources,
         .save_every_steps = o->save_every_steps,
         .save_behind = o->save_behind,
-        .ending = tell_ending,
+        .ending = node_open_tell_ending,
         .ending_arg = node,
         .supervised = &node->supervised,
     };
@@ -554,7 +563,7 @@ static enum muster_status open_agent(struct muster_node *node, struct muster_err
     if (status == MUSTER_E_BROKER && o->offline_ok && node->world_size == 1)
         return status; /* it hears what ends this process until somebody else does */
     if (status != MUSTER_OK) {
-        if (says_goodbye(node, status))
+        if (node_open_says_goodbye(node, status))
             agent_leave(node->agent, status == MUSTER_PREEMPTED ? LEAVE_PREEMPTED : LEAVE_ERROR,
                         status == MUSTER_PREEMPTED ? o->termination.restart_code : EXIT_FAILURE);
         node_end_agent(node);
@@ -570,7 +579,7 @@ static enum muster_status open_local(struct muster_node *node, struct muster_err
 {
     const struct muster_node_options *o = &node->options;
     const struct local_options options = {
-        .save = save_target(node),
+        .save = node_open_save_target(node),
         .watch = o->termination.termination_watcher_fn,
         .log = node_logs(node) ? node_log_line : NULL,
         .interrupted = o->interrupted_fn,
@@ -610,7 +619,7 @@ static enum muster_status open_local(struct muster_node *node, struct muster_err
 }
 
 /* Told to end, by then the job is settled or was never joined: as a boundary would. */
-static void leave_preempted(struct muster_node *node)
+static void node_open_leave_preempted(struct muster_node *node)
 {
     if (node->agent != NULL)
         agent_leave(node->agent, LEAVE_PREEMPTED, node->options.termination.restart_code);
@@ -634,7 +643,7 @@ void node_free(struct muster_node *node)
 static void node_open_give_up(struct muster_node *node, enum muster_status status)
 {
     if (status == MUSTER_PREEMPTED)
-        leave_preempted(node);
+        node_open_leave_preempted(node);
     else if (node->agent != NULL)
         agent_leave(node->agent, LEAVE_ERROR, EXIT_FAILURE);
     supervised_leaves(&node->supervised);
@@ -678,7 +687,7 @@ enum muster_status node_open(const struct muster_node_options *options,
     if (status == MUSTER_OK)
         status = link_key_signer(node->signer, &error);
     if (status == MUSTER_OK)
-        status = prepare_directory(node, &error);
+        status = node_open_prepare_directory(node, &error);
     if (status == MUSTER_OK)
         status = query_door_explain(node->broker, open_agent(node, &error), &error);
     if (status == MUSTER_E_RESTORE) /* that was so before it came */

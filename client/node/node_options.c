@@ -27,8 +27,8 @@ static const char *node_options_environment(const char *name)
     return value != NULL && value[0] != '\0' ? value : NULL;
 }
 
-static enum muster_status copy_text(char *buffer, size_t size, const char *what, const char *value,
-                                    struct muster_error *err)
+static enum muster_status node_options_copy_text(char *buffer, size_t size, const char *what,
+                                                 const char *value, struct muster_error *err)
 {
     size_t length = strlen(value);
 
@@ -39,7 +39,8 @@ static enum muster_status copy_text(char *buffer, size_t size, const char *what,
     return MUSTER_OK;
 }
 
-static enum muster_status take_identity(struct muster_node *node, struct muster_error *err)
+static enum muster_status node_options_take_identity(struct muster_node *node,
+                                                     struct muster_error *err)
 {
     const struct muster_node_options *o = &node->options;
     struct identity identity = {.rank = 0};
@@ -75,10 +76,11 @@ static enum muster_status take_identity(struct muster_node *node, struct muster_
                          "\"%.100s\" cannot be a job's name; use 1 to %d of A-Z a-z 0-9 . _ -, not "
                          "beginning with . or -",
                          job, JOB_NAME_MAX);
-    return copy_text(node->job, sizeof node->job, "the job's name", job, err);
+    return node_options_copy_text(node->job, sizeof node->job, "the job's name", job, err);
 }
 
-static enum muster_status check_place(struct muster_node *node, struct muster_error *err)
+static enum muster_status node_options_check_place(struct muster_node *node,
+                                                   struct muster_error *err)
 {
     enum muster_role role = node->options.role;
 
@@ -107,7 +109,8 @@ static enum muster_status check_place(struct muster_node *node, struct muster_er
     return MUSTER_OK;
 }
 
-static enum muster_status take_places(struct muster_node *node, struct muster_error *err)
+static enum muster_status node_options_take_places(struct muster_node *node,
+                                                   struct muster_error *err)
 {
     const char *dir = node->options.checkpoint_dir;
     const char *broker = node->options.broker;
@@ -121,8 +124,8 @@ static enum muster_status take_places(struct muster_node *node, struct muster_er
         return error_set(err, MUSTER_E_ARGUMENT,
                          "nobody says where checkpoints go; set option checkpoint_dir or "
                          "MUSTER_CHECKPOINT_DIR to one directory for all ranks");
-    status = copy_text(node->checkpoint_dir, sizeof node->checkpoint_dir,
-                       "the checkpoint directory's path", dir, err);
+    status = node_options_copy_text(node->checkpoint_dir, sizeof node->checkpoint_dir,
+                                    "the checkpoint directory's path", dir, err);
     if (status != MUSTER_OK)
         return status;
     if (broker == NULL)
@@ -130,8 +133,8 @@ static enum muster_status take_places(struct muster_node *node, struct muster_er
     if (broker != NULL) {
         status = query_address_check(broker, err);
         return status != MUSTER_OK ? status
-                                   : copy_text(node->broker, sizeof node->broker,
-                                               "the broker's address", broker, err);
+                                   : node_options_copy_text(node->broker, sizeof node->broker,
+                                                            "the broker's address", broker, err);
     }
     if (!paths_default_endpoint((unsigned)geteuid(), getenv("XDG_RUNTIME_DIR"), node->broker))
         return error_set(err, MUSTER_E_ARGUMENT,
@@ -148,7 +151,8 @@ int node_options_restart_code(void)
                                                                   : (int)code;
 }
 
-static enum muster_status take_restart_code(struct muster_node *node, struct muster_error *err)
+static enum muster_status node_options_take_restart_code(struct muster_node *node,
+                                                         struct muster_error *err)
 {
     const char *text = node_options_environment("MUSTER_RESTART_CODE");
     long code = node->options.termination.restart_code;
@@ -177,7 +181,8 @@ static enum muster_status take_restart_code(struct muster_node *node, struct mus
 
 /* For the operator who starts a job again beside a damaged checkpoint, without a change to its
  * program. */
-static enum muster_status take_fallback(struct muster_node *node, struct muster_error *err)
+static enum muster_status node_options_take_fallback(struct muster_node *node,
+                                                     struct muster_error *err)
 {
     const char *text = node_options_environment("MUSTER_FALLBACK");
 
@@ -187,7 +192,8 @@ static enum muster_status take_fallback(struct muster_node *node, struct muster_
     return MUSTER_OK;
 }
 
-static enum muster_status take_sources(struct muster_node *node, struct muster_error *err)
+static enum muster_status node_options_take_sources(struct muster_node *node,
+                                                    struct muster_error *err)
 {
     const char *text = node->options.termination.sources;
     enum muster_status status;
@@ -201,7 +207,8 @@ static enum muster_status take_sources(struct muster_node *node, struct muster_e
     return status;
 }
 
-static enum muster_status check_snapshot(const struct muster_node *node, struct muster_error *err)
+static enum muster_status node_options_check_snapshot(const struct muster_node *node,
+                                                      struct muster_error *err)
 {
     const struct muster_node_options *o = &node->options;
 
@@ -215,11 +222,12 @@ static enum muster_status check_snapshot(const struct muster_node *node, struct 
     return MUSTER_OK;
 }
 
-static enum muster_status take_termination(struct muster_node *node, struct muster_error *err)
+static enum muster_status node_options_take_termination(struct muster_node *node,
+                                                        struct muster_error *err)
 {
     struct muster_termination_config *t = &node->options.termination;
 
-    enum muster_status status = check_snapshot(node, err);
+    enum muster_status status = node_options_check_snapshot(node, err);
 
     if (status != MUSTER_OK)
         return status;
@@ -243,10 +251,11 @@ static enum muster_status take_termination(struct muster_node *node, struct must
         node->signals[node->signal_count++] = t->signals[i];
     if (t->signals[0] == 0)
         node->signal_count = usual_signals((const char *const *)environ, node->signals);
-    return take_restart_code(node, err);
+    return node_options_take_restart_code(node, err);
 }
 
-static enum muster_status take_timeouts(struct muster_node *node, struct muster_error *err)
+static enum muster_status node_options_take_timeouts(struct muster_node *node,
+                                                     struct muster_error *err)
 {
     struct muster_node_options *o = &node->options;
     struct {
@@ -283,19 +292,19 @@ enum muster_status node_configure(struct muster_node *node,
     enum muster_status status = node_options_take(options, &node->options, err);
 
     if (status == MUSTER_OK)
-        status = take_identity(node, err);
+        status = node_options_take_identity(node, err);
     if (status == MUSTER_OK)
-        status = check_place(node, err);
+        status = node_options_check_place(node, err);
     if (status == MUSTER_OK)
-        status = take_places(node, err);
+        status = node_options_take_places(node, err);
     if (status == MUSTER_OK)
-        status = take_termination(node, err);
+        status = node_options_take_termination(node, err);
     if (status == MUSTER_OK)
-        status = take_fallback(node, err);
+        status = node_options_take_fallback(node, err);
     if (status == MUSTER_OK)
-        status = take_sources(node, err);
+        status = node_options_take_sources(node, err);
     if (status == MUSTER_OK)
-        status = take_timeouts(node, err);
+        status = node_options_take_timeouts(node, err);
     node->options.job = node->job; /* the caller's strings were borrowed for the call */
     node->options.broker = node->broker;
     node->options.checkpoint_dir = node->checkpoint_dir;

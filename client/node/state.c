@@ -125,9 +125,9 @@ void muster_split_range(int64_t length, int rank, int world_size, int64_t *ret_b
     *ret_count = each + (rank < more ? 1 : 0);
 }
 
-static enum muster_status add_scalar(const char *call, muster_state_t *state, const char *name,
-                                     enum state_dtype dtype, void *value,
-                                     struct muster_error *ret_error)
+static enum muster_status state_add_scalar(const char *call, muster_state_t *state,
+                                           const char *name, enum state_dtype dtype, void *value,
+                                           struct muster_error *ret_error)
 {
     struct state_item item = {
         .name = name, .kind = STATE_KIND_SCALAR, .dtype = dtype, .data = value};
@@ -139,13 +139,13 @@ static enum muster_status add_scalar(const char *call, muster_state_t *state, co
 enum muster_status muster_state_add_i64(muster_state_t *state, const char *name, int64_t *value,
                                         struct muster_error *ret_error)
 {
-    return add_scalar("muster_state_add_i64", state, name, STATE_DTYPE_I64, value, ret_error);
+    return state_add_scalar("muster_state_add_i64", state, name, STATE_DTYPE_I64, value, ret_error);
 }
 
 enum muster_status muster_state_add_f64(muster_state_t *state, const char *name, double *value,
                                         struct muster_error *ret_error)
 {
-    return add_scalar("muster_state_add_f64", state, name, STATE_DTYPE_F64, value, ret_error);
+    return state_add_scalar("muster_state_add_f64", state, name, STATE_DTYPE_F64, value, ret_error);
 }
 
 enum muster_status muster_state_add_blob(muster_state_t *state, const char *name, void *data,

@@ -53,7 +53,7 @@ static enum muster_status dbread_failed(const struct dbread *db, int rc, struct 
     }
 }
 
-static enum muster_status check_file(const char *path, struct muster_error *err)
+static enum muster_status dbread_check_file(const char *path, struct muster_error *err)
 {
     struct stat status;
 
@@ -96,7 +96,7 @@ static int dbread_read_number(struct dbread *db, const char *sql, int64_t *ret_n
 }
 
 /* Reading the header and the schema shows what the file is. */
-static enum muster_status check_schema(struct dbread *db, struct muster_error *err)
+static enum muster_status dbread_check_schema(struct dbread *db, struct muster_error *err)
 {
     const int64_t known = (int64_t)sql_migrations_count;
     int64_t version = 0;
@@ -132,7 +132,7 @@ static enum muster_status dbread_begin(struct dbread *db, struct muster_error *e
     sqlite3_extended_result_codes(db->sqlite, 1);
     sqlite3_db_config(db->sqlite, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
     sqlite3_db_config(db->sqlite, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
-    return check_schema(db, err);
+    return dbread_check_schema(db, err);
 }
 
 static enum muster_status dbread_connect_to(struct dbread *db, int busy_timeout_ms,
@@ -201,7 +201,7 @@ enum muster_status dbread_open(const char *path, int timeout_ms, struct dbread *
 {
     struct dbread *db;
     bool is_shared = paths_is_postgres(path);
-    enum muster_status status = is_shared ? MUSTER_OK : check_file(path, err);
+    enum muster_status status = is_shared ? MUSTER_OK : dbread_check_file(path, err);
 
     if (status != MUSTER_OK)
         return status;
@@ -235,7 +235,7 @@ void dbread_close(struct dbread **db)
     *db = NULL;
 }
 
-static void read_cells(sqlite3_stmt *statement, struct cell *cells, int count)
+static void dbread_read_cells(sqlite3_stmt *statement, struct cell *cells, int count)
 {
     for (int i = 0; i < count; i++) {
         cells[i] = (struct cell){0};
@@ -248,7 +248,7 @@ static void read_cells(sqlite3_stmt *statement, struct cell *cells, int count)
     }
 }
 
-static int bind_all(sqlite3_stmt *statement, const struct question *question)
+static int dbread_bind_all(sqlite3_stmt *statement, const struct question *question)
 {
     int rc = sqlite3_bind_text(statement, 1, question->job, -1, SQLITE_STATIC);
 
@@ -292,7 +292,7 @@ enum muster_status dbread_page(struct dbread *db, const struct question *questio
         return status;
     rc = dbread_prepare(db, sql);
     if (rc == SQLITE_OK)
-        rc = bind_all(db->statement, question);
+        rc = dbread_bind_all(db->statement, question);
     columns = sqlite3_column_count(db->statement);
     if (columns > QUERY_COLUMNS_MAX)
         columns = QUERY_COLUMNS_MAX;
@@ -305,7 +305,7 @@ enum muster_status dbread_page(struct dbread *db, const struct question *questio
             rc = step;
             break;
         }
-        read_cells(db->statement, cells, columns);
+        dbread_read_cells(db->statement, cells, columns);
         status = rows_append(rows, cells, (size_t)columns, err);
         count++;
     }

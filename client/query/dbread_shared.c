@@ -33,8 +33,8 @@ static enum muster_status shared_no_memory(const struct dbread_shared *shared,
                      dbread_shared_name(shared));
 }
 
-static enum muster_status image_part(void *arg, const void *data, size_t size,
-                                     struct muster_error *err)
+static enum muster_status shared_image_part(void *arg, const void *data, size_t size,
+                                            struct muster_error *err)
 {
     struct image *image = arg;
     size_t room = image->room > 0 ? image->room : size;
@@ -130,7 +130,7 @@ static enum muster_status shared_copy(struct dbread_shared *shared,
         return error_set(err, MUSTER_E_NOT_FOUND,
                          "the shared database %s has no records yet: start musterd --shared first",
                          dbread_shared_name(shared));
-    status = fenced_log_read_snapshot(shared->log, now, image_part, &image, err);
+    status = fenced_log_read_snapshot(shared->log, now, shared_image_part, &image, err);
     if (status != MUSTER_OK) {
         sqlite3_free(image.data);
         return status;

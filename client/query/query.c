@@ -26,7 +26,7 @@ struct muster_client {
     bool interrupted; /* it said yes in this call */
 };
 
-static bool is_interrupted(const void *arg)
+static bool query_is_interrupted(const void *arg)
 {
     muster_client_t *client = (muster_client_t *)arg;
 
@@ -41,12 +41,12 @@ void muster_client_set_interrupted(muster_client_t *client, bool (*interrupted_f
         return;
     client->interrupted_fn = interrupted_fn;
     client->interrupted_arg = arg;
-    query_link_set_over(client->link, interrupted_fn != NULL ? is_interrupted : NULL, client);
+    query_link_set_over(client->link, interrupted_fn != NULL ? query_is_interrupted : NULL, client);
 }
 
 /* A wait that was broken off ends as one without an answer; the caller hears why. */
-static enum muster_status told_interrupt(muster_client_t *client, enum muster_status status,
-                                         struct muster_error *err)
+static enum muster_status query_told_interrupt(muster_client_t *client, enum muster_status status,
+                                               struct muster_error *err)
 {
     if (!client->interrupted)
         return status;
@@ -158,7 +158,7 @@ static enum muster_status query_run(muster_client_t *client, struct question que
         else
             status = query_link_page(client->link, &question, rows, &more, err);
     }
-    status = told_interrupt(client, status, err);
+    status = query_told_interrupt(client, status, err);
     if (status != MUSTER_OK) {
         muster_rows_destroy(&rows);
         return status;
@@ -175,7 +175,7 @@ int64_t client_step_offset(const muster_client_t *client)
 }
 
 /* Of the newest checkpoint that has its final name. */
-static int64_t offset_of(const muster_rows_t *rows)
+static int64_t query_offset_of(const muster_rows_t *rows)
 {
     const struct muster_checkpoint_row *row = muster_rows_checkpoints(rows);
 
@@ -199,7 +199,7 @@ enum muster_status client_count_as(muster_client_t *client, const char *job, int
         status = muster_client_checkpoints(client, job, 0, &rows, err);
     }
     if (status == MUSTER_OK)
-        *ret_offset = client->step_offset = offset_of(rows);
+        *ret_offset = client->step_offset = query_offset_of(rows);
     muster_rows_destroy(&rows);
     return status;
 }
@@ -325,8 +325,8 @@ enum muster_status muster_client_broker(muster_client_t *client, muster_rows_t *
 
 /* --- orders ----------------------------------------------------------------------------------- */
 
-static enum muster_status order_check(const muster_client_t *client, const char *job,
-                                      const char *id, struct muster_error *err)
+static enum muster_status query_order_check(const muster_client_t *client, const char *job,
+                                            const char *id, struct muster_error *err)
 {
     if (client == NULL || job == NULL || !wire_job_name_ok(job) || id == NULL || id[0] == '\0')
         return error_set(err, MUSTER_E_ARGUMENT,
@@ -338,15 +338,15 @@ static enum muster_status order_check(const muster_client_t *client, const char 
     return MUSTER_OK;
 }
 
-static enum muster_status order(muster_client_t *client, struct wire_msg *msg, const char *id,
-                                int64_t *ret_value, struct muster_error *err)
+static enum muster_status query_order(muster_client_t *client, struct wire_msg *msg, const char *id,
+                                      int64_t *ret_value, struct muster_error *err)
 {
     uint64_t value = 0;
-    enum muster_status status = order_check(client, msg->up.job, id, err);
+    enum muster_status status = query_order_check(client, msg->up.job, id, err);
 
     if (status != MUSTER_OK)
         return status;
-    status = told_interrupt(client, query_link_order(client->link, msg, &value, err), err);
+    status = query_told_interrupt(client, query_link_order(client->link, msg, &value, err), err);
     if (status == MUSTER_OK && ret_value != NULL)
         *ret_value = (int64_t)value;
     return status;
@@ -369,7 +369,7 @@ enum muster_status muster_client_notify(muster_client_t *client, const char *job
                                         .cancellable = true,
                                         .text = text,
                                         .rank = rank};
-    return order(client, &msg, id, ret_round, ret_error);
+    return query_order(client, &msg, id, ret_round, ret_error);
 }
 
 enum muster_status muster_client_cancel(muster_client_t *client, const char *job, const char *id,
@@ -377,7 +377,7 @@ enum muster_status muster_client_cancel(muster_client_t *client, const char *job
 {
     struct wire_msg msg = {.type = WIRE_CANCEL, .up.job = job, .u.cancel.id = id};
 
-    return order(client, &msg, id, NULL, ret_error);
+    return query_order(client, &msg, id, NULL, ret_error);
 }
 
 enum muster_status muster_client_save_now(muster_client_t *client, const char *job, const char *id,
@@ -385,7 +385,7 @@ enum muster_status muster_client_save_now(muster_client_t *client, const char *j
 {
     struct wire_msg msg = {.type = WIRE_SAVE_NOW, .up.job = job, .u.save_now.id = id};
 
-    return order(client, &msg, id, ret_round, ret_error);
+    return query_order(client, &msg, id, ret_round, ret_error);
 }
 
 enum muster_status muster_client_gone(muster_client_t *client, const char *job, int rank,
@@ -408,7 +408,7 @@ enum muster_status muster_client_gone(muster_client_t *client, const char *job, 
     msg.u.gone.rank = (uint64_t)rank;
     msg.u.gone.code = code;
     msg.u.gone.signo = (uint64_t)signo;
-    status = order(client, &msg, incarnation, &value, ret_error);
+    status = query_order(client, &msg, incarnation, &value, ret_error);
     if (status == MUSTER_OK && ret_lived != NULL)
         *ret_lived = value != 0;
     return status;
@@ -428,7 +428,7 @@ enum muster_status muster_client_pin(muster_client_t *client, const char *job, i
             "a pin needs a checkpoint (0: the newest) and a lease that are not negative");
     msg.u.pin =
         (struct wire_pin){.checkpoint = (uint64_t)checkpoint, .id = id, .lease_ms = lease_ms};
-    return order(client, &msg, id, ret_checkpoint, ret_error);
+    return query_order(client, &msg, id, ret_checkpoint, ret_error);
 }
 
 enum muster_status muster_client_unpin(muster_client_t *client, const char *job, int64_t checkpoint,
@@ -439,7 +439,7 @@ enum muster_status muster_client_unpin(muster_client_t *client, const char *job,
     if (checkpoint < 0)
         return error_set(ret_error, MUSTER_E_ARGUMENT, "there is no negative checkpoint");
     msg.u.unpin = (struct wire_unpin){.checkpoint = (uint64_t)checkpoint, .id = id};
-    return order(client, &msg, id, NULL, ret_error);
+    return query_order(client, &msg, id, NULL, ret_error);
 }
 
 enum muster_status muster_client_forget(muster_client_t *client, const char *job,
@@ -447,7 +447,7 @@ enum muster_status muster_client_forget(muster_client_t *client, const char *job
 {
     struct wire_msg msg = {.type = WIRE_FORGET, .up.job = job};
 
-    return order(client, &msg, job, ret_checkpoints, ret_error);
+    return query_order(client, &msg, job, ret_checkpoints, ret_error);
 }
 
 enum muster_status client_host(muster_client_t *client, const char *job,
@@ -458,7 +458,7 @@ enum muster_status client_host(muster_client_t *client, const char *job,
 
     uint64_t launch = 0;
     enum muster_status status = client->link == NULL
-                                    ? order(client, &msg, "host", NULL, err)
+                                    ? query_order(client, &msg, "host", NULL, err)
                                     : query_link_order(client->link, &msg, &launch, err);
 
     *ret_launch = (int64_t)launch;
@@ -477,10 +477,10 @@ enum muster_status muster_client_import(muster_client_t *client, const char *job
         return error_set(ret_error, MUSTER_E_ARGUMENT,
                          "an import needs an absolute path of at most %d bytes and a manifest",
                          PATH_BYTES_MAX);
-    status = order_check(client, job, path, ret_error);
+    status = query_order_check(client, job, path, ret_error);
     if (status != MUSTER_OK)
         return status;
-    status = told_interrupt(
+    status = query_told_interrupt(
         client, query_link_import(client->link, job, path, manifest, size, &is_new, ret_error),
         ret_error);
     if (status == MUSTER_OK && ret_new != NULL)

@@ -23,7 +23,7 @@ bool query_address_is(const char *text)
     return address_is_tcp(text) || strncmp(text, "ipc://", SCHEME_SIZE) == 0;
 }
 
-static bool port_is_number(const char *port)
+static bool address_port_is_number(const char *port)
 {
     char *end;
     long number = strtol(port, &end, 10);
@@ -31,7 +31,7 @@ static bool port_is_number(const char *port)
     return port[0] >= '0' && port[0] <= '9' && *end == '\0' && number >= 1 && number <= 65535;
 }
 
-static enum muster_status check_one(const char *address, struct muster_error *err)
+static enum muster_status address_check_one(const char *address, struct muster_error *err)
 {
     const char *rest = address + SCHEME_SIZE, *colon;
 
@@ -47,7 +47,7 @@ static enum muster_status check_one(const char *address, struct muster_error *er
     if (colon == NULL || (rest[0] == '[' && colon[-1] != ']'))
         return error_set(err, MUSTER_E_ARGUMENT, "%.200s has no port: give tcp://host:port",
                          address);
-    if (colon == rest || !port_is_number(colon + 1))
+    if (colon == rest || !address_port_is_number(colon + 1))
         return error_set(err, MUSTER_E_ARGUMENT,
                          "%.200s is not tcp://host:port with a port from 1 to 65535", address);
     return MUSTER_OK;
@@ -59,7 +59,7 @@ enum muster_status query_address_check(const char *brokers, struct muster_error 
     enum muster_status status = brokers_read(brokers, &list, err);
 
     for (size_t i = 0; status == MUSTER_OK && i < list.count; i++)
-        status = check_one(list.address[i], err);
+        status = address_check_one(list.address[i], err);
     return status;
 }
 
@@ -84,7 +84,7 @@ bool query_address_host(const char *address, char ret_host[ADDRESS_HOST_MAX + 1]
     return true;
 }
 
-static bool trouble_of_host(const char *address, char ret_text[ADDRESS_TROUBLE_MAX])
+static bool address_trouble_of_host(const char *address, char ret_text[ADDRESS_TROUBLE_MAX])
 {
     const struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
     struct addrinfo *found = NULL;
@@ -103,7 +103,7 @@ static bool trouble_of_host(const char *address, char ret_text[ADDRESS_TROUBLE_M
     return true;
 }
 
-static bool trouble_of_socket(const char *path, char ret_text[ADDRESS_TROUBLE_MAX])
+static bool address_trouble_of_socket(const char *path, char ret_text[ADDRESS_TROUBLE_MAX])
 {
     const char *note = path[0] != '/' ? " (a relative path; ipc:///path is absolute)" : "";
 
@@ -123,8 +123,8 @@ bool query_address_trouble(const char *address, char ret_text[ADDRESS_TROUBLE_MA
     bool trouble;
 
     ret_text[0] = '\0';
-    trouble = address_is_tcp(address) ? trouble_of_host(address, ret_text)
-                                      : trouble_of_socket(address + SCHEME_SIZE, ret_text);
+    trouble = address_is_tcp(address) ? address_trouble_of_host(address, ret_text)
+                                      : address_trouble_of_socket(address + SCHEME_SIZE, ret_text);
     errno = error;
     return trouble;
 }

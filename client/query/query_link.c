@@ -134,7 +134,7 @@ void query_link_close(struct query_link **link)
 /* --- one question and its answer -------------------------------------------------------------- */
 
 /* Does msg answer the link's request? A REFUSED carries no number: it answers whatever was asked */
-static bool is_answer(const struct query_link *link, const struct wire_msg *msg)
+static bool query_link_is_answer(const struct query_link *link, const struct wire_msg *msg)
 {
     if (msg->type == WIRE_ACK)
         return msg->u.ack.request == link->request;
@@ -143,8 +143,8 @@ static bool is_answer(const struct query_link *link, const struct wire_msg *msg)
     return msg->type == WIRE_REFUSED;
 }
 
-static enum muster_status refusal(const struct query_link *link, uint64_t code, const char *text,
-                                  struct muster_error *err)
+static enum muster_status query_link_refusal(const struct query_link *link, uint64_t code,
+                                             const char *text, struct muster_error *err)
 {
     enum muster_status status =
         code > 0 && code < MUSTER_STATUS_COUNT ? (enum muster_status)code : MUSTER_E_PROTOCOL;
@@ -157,9 +157,9 @@ static enum muster_status refusal(const struct query_link *link, uint64_t code, 
 
 /* Reads one frame if it comes before until_ms, or OVER_LOOK_MS are over. *ret_got: it answers the
  * request. */
-static enum muster_status receive(struct query_link *link, int64_t until_ms,
-                                  struct wire_msg *ret_answer, bool *ret_got,
-                                  struct muster_error *err)
+static enum muster_status query_link_receive(struct query_link *link, int64_t until_ms,
+                                             struct wire_msg *ret_answer, bool *ret_got,
+                                             struct muster_error *err)
 {
     zmq_pollitem_t item = {.socket = link->socket, .events = ZMQ_POLLIN};
     int64_t left_ms = until_ms - clock_ms(CLOCK_MONOTONIC);
@@ -177,13 +177,13 @@ static enum muster_status receive(struct query_link *link, int64_t until_ms,
     status = wire_decode(link->frame, (size_t)size, &link->arena, ret_answer, err);
     if (status == MUSTER_E_VERSION)
         return status;
-    *ret_got = status == MUSTER_OK && is_answer(link, ret_answer);
+    *ret_got = status == MUSTER_OK && query_link_is_answer(link, ret_answer);
     return MUSTER_OK; /* what is no answer of ours is dropped */
 }
 
 /* The broker cannot write now. It may hold the order in a batch that it writes later, so this is no
  * refusal: the order, which has its number, is repeated. */
-static bool is_put_off(const struct wire_msg *answer)
+static bool query_link_is_put_off(const struct wire_msg *answer)
 {
     return answer->type == WIRE_ACK && answer->u.ack.code == MUSTER_E_STORAGE;
 }
@@ -211,8 +211,8 @@ static bool query_link_is_over(const struct query_link *link)
     return link->over != NULL && link->over(link->over_arg);
 }
 
-static enum muster_status no_answer(const struct query_link *link, const char *put_off,
-                                    struct muster_error *err)
+static enum muster_status query_link_no_answer(const struct query_link *link, const char *put_off,
+                                               struct muster_error *err)
 {
     char door[DOOR_TEXT_MAX], tried[DOORS_TEXT_MAX];
 
@@ -274,9 +274,9 @@ static enum muster_status query_link_ask(struct query_link *link, struct wire_ms
         query_link_send(link, frame, size, again_ms);
         while (clock_ms(CLOCK_MONOTONIC) < again_ms && !query_link_is_over(link)) {
             bool got = false;
-            enum muster_status status = receive(link, again_ms, ret_answer, &got, err);
+            enum muster_status status = query_link_receive(link, again_ms, ret_answer, &got, err);
 
-            if (got && is_put_off(ret_answer))
+            if (got && query_link_is_put_off(ret_answer))
                 snprintf(put_off, sizeof put_off, "%s",
                          ret_answer->u.ack.text[0] != '\0'
                              ? ret_answer->u.ack.text
@@ -289,7 +289,7 @@ static enum muster_status query_link_ask(struct query_link *link, struct wire_ms
         looked = true;
         wait_ms = wait_ms * 2 > HEARTBEAT_MS ? HEARTBEAT_MS : wait_ms * 2;
     }
-    return trouble != MUSTER_OK ? trouble : no_answer(link, put_off, err);
+    return trouble != MUSTER_OK ? trouble : query_link_no_answer(link, put_off, err);
 }
 
 enum muster_status query_link_order(struct query_link *link, struct wire_msg *order,
@@ -301,13 +301,13 @@ enum muster_status query_link_order(struct query_link *link, struct wire_msg *or
     if (status != MUSTER_OK)
         return status;
     if (answer.type == WIRE_REFUSED)
-        return refusal(link, answer.u.refused.code, answer.u.refused.text, err);
+        return query_link_refusal(link, answer.u.refused.code, answer.u.refused.text, err);
     if (answer.type != WIRE_ACK)
         return error_set(err, MUSTER_E_PROTOCOL, "the broker %s answered an order with rows",
                          link->address);
     *ret_value = answer.u.ack.value;
     if (answer.u.ack.code != MUSTER_OK)
-        return refusal(link, answer.u.ack.code, answer.u.ack.text, err);
+        return query_link_refusal(link, answer.u.ack.code, answer.u.ack.text, err);
     return MUSTER_OK;
 }
 
@@ -316,8 +316,9 @@ enum muster_status query_link_order(struct query_link *link, struct wire_msg *or
 #define IMPORT_SURE_BYTES ((size_t)512 << 10)
 #define IMPORT_TRIES 6
 
-static enum muster_status import_part(struct query_link *link, struct wire_msg *msg, bool last,
-                                      uint64_t *ret_value, struct muster_error *err)
+static enum muster_status query_link_import_part(struct query_link *link, struct wire_msg *msg,
+                                                 bool last, uint64_t *ret_value,
+                                                 struct muster_error *err)
 {
     int tries = last && msg->u.import.total > IMPORT_SURE_BYTES ? IMPORT_TRIES : 1;
     enum muster_status status;
@@ -343,7 +344,7 @@ enum muster_status query_link_import(struct query_link *link, const char *job, c
         msg.u.import.total = size;
         msg.u.import.bytes.data = (const uint8_t *)manifest + at;
         msg.u.import.bytes.size = left < MANIFEST_CHUNK_MAX ? left : MANIFEST_CHUNK_MAX;
-        status = import_part(link, &msg, left <= MANIFEST_CHUNK_MAX, &value, err);
+        status = query_link_import_part(link, &msg, left <= MANIFEST_CHUNK_MAX, &value, err);
     }
     if (ret_new != NULL && (status == MUSTER_OK || status == MUSTER_E_BUSY))
         *ret_new = value != 0;
@@ -367,7 +368,7 @@ static bool query_link_take(struct reader *reader, size_t size, const uint8_t **
     return true;
 }
 
-static bool take_number(struct reader *reader, size_t size, uint64_t *ret_number)
+static bool query_link_take_number(struct reader *reader, size_t size, uint64_t *ret_number)
 {
     const uint8_t *bytes;
     uint64_t number = 0;
@@ -380,7 +381,7 @@ static bool take_number(struct reader *reader, size_t size, uint64_t *ret_number
     return true;
 }
 
-static bool take_text(struct reader *reader, size_t size, struct cell *cell)
+static bool query_link_take_text(struct reader *reader, size_t size, struct cell *cell)
 {
     const uint8_t *bytes;
 
@@ -391,14 +392,14 @@ static bool take_text(struct reader *reader, size_t size, struct cell *cell)
     return memchr(bytes, '\0', size) == NULL;
 }
 
-static bool take_real(struct reader *reader, size_t size, struct cell *cell)
+static bool query_link_take_real(struct reader *reader, size_t size, struct cell *cell)
 {
     uint64_t bits;
     uint32_t bits32;
     float real32;
     double real;
 
-    if (!take_number(reader, size, &bits))
+    if (!query_link_take_number(reader, size, &bits))
         return false;
     if (size == 4) {
         bits32 = (uint32_t)bits;
@@ -414,19 +415,19 @@ static bool take_real(struct reader *reader, size_t size, struct cell *cell)
 }
 
 /* msgpack's integers: 0xcc to 0xcf unsigned, 0xd0 to 0xd3 signed, of 1, 2, 4, 8 bytes each. */
-static bool take_integer(struct reader *reader, uint8_t tag, struct cell *cell)
+static bool query_link_take_integer(struct reader *reader, uint8_t tag, struct cell *cell)
 {
     static const uint64_t sign_bits[] = {0x80, 0x8000, 0x80000000, 0x8000000000000000};
     const uint64_t sign = tag >= 0xd0 ? sign_bits[tag & 3] : 0;
     uint64_t number = 0;
-    bool ok = take_number(reader, (size_t)1 << (tag & 3), &number);
+    bool ok = query_link_take_number(reader, (size_t)1 << (tag & 3), &number);
 
     cell->integer = (int64_t)((number ^ sign) - sign);
     return ok && (tag != 0xcf || number <= INT64_MAX);
 }
 
 /* One nil, boolean, integer, double or str: nothing else is a cell. */
-static bool take_cell(struct reader *reader, struct cell *ret_cell)
+static bool query_link_take_cell(struct reader *reader, struct cell *ret_cell)
 {
     struct cell cell = {0};
     const uint8_t *bytes;
@@ -442,14 +443,14 @@ static bool take_cell(struct reader *reader, struct cell *ret_cell)
     else if (tag >= 0xe0)
         cell.integer = (int64_t)tag - 256;
     else if (tag >= 0xa0 && tag <= 0xbf)
-        ok = take_text(reader, tag & 0x1f, &cell);
+        ok = query_link_take_text(reader, tag & 0x1f, &cell);
     else if (tag >= 0xd9 && tag <= 0xdb)
-        ok = take_number(reader, (size_t)1 << (tag - 0xd9), &size) && size <= reader->left &&
-             take_text(reader, (size_t)size, &cell);
+        ok = query_link_take_number(reader, (size_t)1 << (tag - 0xd9), &size) &&
+             size <= reader->left && query_link_take_text(reader, (size_t)size, &cell);
     else if (tag >= 0xcc && tag <= 0xd3)
-        ok = take_integer(reader, tag, &cell);
+        ok = query_link_take_integer(reader, tag, &cell);
     else if (tag == 0xca || tag == 0xcb)
-        ok = take_real(reader, tag == 0xca ? 4 : 8, &cell);
+        ok = query_link_take_real(reader, tag == 0xca ? 4 : 8, &cell);
     else if (tag == 0xc3)
         cell.integer = 1;
     else
@@ -471,7 +472,7 @@ enum muster_status query_link_cells(const uint8_t *bytes, size_t size, size_t co
         enum muster_status status;
 
         for (size_t i = 0; i < columns; i++)
-            if (!take_cell(&reader, &cells[i]))
+            if (!query_link_take_cell(&reader, &cells[i]))
                 return error_set(
                     err, MUSTER_E_PROTOCOL,
                     "row %zu, column %zu of an answer cannot be read: is the broker of "
@@ -500,11 +501,11 @@ enum muster_status query_link_page(struct query_link *link, const struct questio
     if (status != MUSTER_OK)
         return status;
     if (answer.type == WIRE_REFUSED)
-        return refusal(link, answer.u.refused.code, answer.u.refused.text, err);
+        return query_link_refusal(link, answer.u.refused.code, answer.u.refused.text, err);
     if (answer.type == WIRE_ACK)
-        return refusal(link, answer.u.ack.code, answer.u.ack.text, err);
+        return query_link_refusal(link, answer.u.ack.code, answer.u.ack.text, err);
     if (page->code != MUSTER_OK)
-        return refusal(link, page->code, page->text, err);
+        return query_link_refusal(link, page->code, page->text, err);
     if (page->more && page->rows == 0)
         return error_set(err, MUSTER_E_PROTOCOL, "the broker %s promises more rows and sends none",
                          link->address);

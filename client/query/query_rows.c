@@ -233,7 +233,7 @@ enum muster_status rows_append(muster_rows_t *rows, const struct cell *cells, si
     return MUSTER_OK;
 }
 
-static void shift_row(const struct shape *shape, unsigned char *item, int64_t offset)
+static void query_rows_shift_row(const struct shape *shape, unsigned char *item, int64_t offset)
 {
     static const char *const names[] = {"step", "begun", "done", "resume_step"};
 
@@ -252,7 +252,7 @@ static void shift_row(const struct shape *shape, unsigned char *item, int64_t of
 void rows_shift_steps(muster_rows_t *rows, int64_t offset)
 {
     for (size_t i = 0; i < rows->count; i++)
-        shift_row(rows->shape, rows->items + i * rows->shape->size_bytes, offset);
+        query_rows_shift_row(rows->shape, rows->items + i * rows->shape->size_bytes, offset);
 }
 
 size_t muster_rows_count(const muster_rows_t *rows)
@@ -261,7 +261,7 @@ size_t muster_rows_count(const muster_rows_t *rows)
 }
 
 /* Of another size: laid out once for that size. */
-static const unsigned char *view_of(struct muster_rows *rows, size_t struct_size)
+static const unsigned char *query_rows_view_of(struct muster_rows *rows, size_t struct_size)
 {
     const size_t own_size = rows->shape->size_bytes;
     struct view *view = rows->views;
@@ -290,7 +290,7 @@ const void *muster_rows_array(const muster_rows_t *rows, enum muster_row_kind ki
         return NULL;
     return struct_size == rows->shape->size_bytes
                ? rows->items
-               : view_of((struct muster_rows *)rows, struct_size);
+               : query_rows_view_of((struct muster_rows *)rows, struct_size);
 }
 
 size_t muster_rows_columns(const muster_rows_t *rows)
@@ -309,7 +309,8 @@ enum muster_column_kind muster_rows_column_kind(const muster_rows_t *rows, size_
                                               : MUSTER_COLUMN_NONE;
 }
 
-static const unsigned char *member_at(const muster_rows_t *rows, size_t row, size_t column)
+static const unsigned char *query_rows_member_at(const muster_rows_t *rows, size_t row,
+                                                 size_t column)
 {
     return rows->items + row * rows->shape->size_bytes + rows->shape->columns[column].offset;
 }
@@ -321,7 +322,7 @@ const char *muster_rows_text(const muster_rows_t *rows, size_t row, size_t colum
     if (row >= muster_rows_count(rows) ||
         muster_rows_column_kind(rows, column) != MUSTER_COLUMN_TEXT)
         return "";
-    memcpy(&text, member_at(rows, row, column), sizeof text);
+    memcpy(&text, query_rows_member_at(rows, row, column), sizeof text);
     return text;
 }
 
@@ -334,12 +335,12 @@ int64_t muster_rows_integer(const muster_rows_t *rows, size_t row, size_t column
     if (row >= muster_rows_count(rows))
         return 0;
     if (kind == MUSTER_COLUMN_BOOLEAN) {
-        memcpy(&truth, member_at(rows, row, column), sizeof truth);
+        memcpy(&truth, query_rows_member_at(rows, row, column), sizeof truth);
         return truth;
     }
     if (kind != MUSTER_COLUMN_INTEGER)
         return 0;
-    memcpy(&integer, member_at(rows, row, column), sizeof integer);
+    memcpy(&integer, query_rows_member_at(rows, row, column), sizeof integer);
     return integer;
 }
 

@@ -57,7 +57,7 @@ struct call_time coordinator_time(int64_t timeout_ms)
         .until_ms = timeout_ms < 0 ? 0 : now_ms + coordinator_at_most(timeout_ms) + 1};
 }
 
-static int64_t later_of(int64_t a_ms, int64_t b_ms)
+static int64_t coordinator_later_of(int64_t a_ms, int64_t b_ms)
 {
     return a_ms > b_ms ? a_ms : b_ms;
 }
@@ -79,7 +79,8 @@ void coordinator_look(struct muster_coordinator *c, int64_t now_ms)
             value->unread_ms += gap_ms;
 }
 
-static enum muster_status is_stale(const struct muster_coordinator *c, struct muster_error *err)
+static enum muster_status coordinator_is_stale(const struct muster_coordinator *c,
+                                               struct muster_error *err)
 {
     if (!c->begun_anew)
         return error_set(err, MUSTER_E_STALE,
@@ -95,21 +96,24 @@ static enum muster_status is_stale(const struct muster_coordinator *c, struct mu
                      (unsigned long long)c->scheduled);
 }
 
-static bool has_lasted(const struct broker_trouble *trouble, int64_t from_ms, int64_t until_ms)
+static bool coordinator_has_lasted(const struct broker_trouble *trouble, int64_t from_ms,
+                                   int64_t until_ms)
 {
-    return trouble->since_ms > 0 && until_ms >= later_of(trouble->since_ms, from_ms);
+    return trouble->since_ms > 0 && until_ms >= coordinator_later_of(trouble->since_ms, from_ms);
 }
 
 /* Told since before until_ms: nothing, or why the wait is of no use. */
-static enum muster_status is_in_trouble(const struct muster_coordinator *c, enum awaited awaited,
-                                        int64_t from_ms, int64_t until_ms, const char *what,
-                                        struct muster_error *err)
+static enum muster_status coordinator_is_in_trouble(const struct muster_coordinator *c,
+                                                    enum awaited awaited, int64_t from_ms,
+                                                    int64_t until_ms, const char *what,
+                                                    struct muster_error *err)
 {
     const struct broker_trouble *trouble = NULL;
 
-    if (has_lasted(&c->unwritten, from_ms, until_ms))
+    if (coordinator_has_lasted(&c->unwritten, from_ms, until_ms))
         trouble = &c->unwritten;
-    else if (awaited == AWAITED_ENDS && c->asking && has_lasted(&c->unread, from_ms, until_ms))
+    else if (awaited == AWAITED_ENDS && c->asking &&
+             coordinator_has_lasted(&c->unread, from_ms, until_ms))
         trouble = &c->unread;
     if (trouble == NULL)
         return MUSTER_OK;
@@ -122,13 +126,14 @@ static enum muster_status is_in_trouble(const struct muster_coordinator *c, enum
                      trouble->text);
 }
 
-static bool is_unheard(const struct muster_coordinator *c, int64_t from_ms, int64_t now_ms)
+static bool coordinator_is_unheard(const struct muster_coordinator *c, int64_t from_ms,
+                                   int64_t now_ms)
 {
-    return now_ms - later_of(c->heard_ms, from_ms) >= c->broker_timeout_ms;
+    return now_ms - coordinator_later_of(c->heard_ms, from_ms) >= c->broker_timeout_ms;
 }
 
-static enum muster_status no_broker(const struct muster_coordinator *c, int64_t now_ms,
-                                    struct muster_error *err)
+static enum muster_status coordinator_no_broker(const struct muster_coordinator *c, int64_t now_ms,
+                                                struct muster_error *err)
 {
     return error_set(err, MUSTER_E_BROKER,
                      "no broker was heard at %s for %.1f s; nothing is lost: start it again, and "
@@ -144,15 +149,15 @@ static enum muster_status coordinator_is_over(struct muster_coordinator *c, enum
 
     coordinator_look(c, now_ms);
     if (c->stale)
-        return is_stale(c, err);
-    if (is_unheard(c, from_ms, now_ms))
-        return no_broker(c, now_ms, err);
-    return is_in_trouble(c, awaited, from_ms, now_ms - c->broker_timeout_ms, what, err);
+        return coordinator_is_stale(c, err);
+    if (coordinator_is_unheard(c, from_ms, now_ms))
+        return coordinator_no_broker(c, now_ms, err);
+    return coordinator_is_in_trouble(c, awaited, from_ms, now_ms - c->broker_timeout_ms, what, err);
 }
 
 /* The first that waits looks after the link meanwhile, so that what comes wakes it and no other
  * thread before. */
-static void wait_for_change(struct muster_coordinator *c, int64_t wait_ms)
+static void coordinator_wait_for_change(struct muster_coordinator *c, int64_t wait_ms)
 {
     uint64_t seen = task_link_seen(c->link);
     struct timespec until;
@@ -172,16 +177,17 @@ static void wait_for_change(struct muster_coordinator *c, int64_t wait_ms)
     c->leading = false;
 }
 
-static enum muster_status timed_out(const struct muster_coordinator *c, enum awaited awaited,
-                                    int64_t now_ms, const char *what, struct muster_error *err)
+static enum muster_status coordinator_timed_out(const struct muster_coordinator *c,
+                                                enum awaited awaited, int64_t now_ms,
+                                                const char *what, struct muster_error *err)
 {
     char others[96] = "where the others are was not heard yet";
     char in_time[160];
 
     snprintf(in_time, sizeof in_time, "%s in time", what);
-    if (is_unheard(c, 0, now_ms))
-        return no_broker(c, now_ms, err);
-    if (is_in_trouble(c, awaited, 0, now_ms, in_time, err) != MUSTER_OK)
+    if (coordinator_is_unheard(c, 0, now_ms))
+        return coordinator_no_broker(c, now_ms, err);
+    if (coordinator_is_in_trouble(c, awaited, 0, now_ms, in_time, err) != MUSTER_OK)
         return MUSTER_E_STORAGE;
     if (c->alives > 0)
         snprintf(others, sizeof others, "%llu were at %llu workers %.1f s ago",
@@ -193,7 +199,7 @@ static enum muster_status timed_out(const struct muster_coordinator *c, enum awa
 }
 
 /* Once before the end of a wait, so that what it tells then is no second old. */
-static void ask_early(struct muster_coordinator *c, int64_t until_ms, int64_t now_ms)
+static void coordinator_ask_early(struct muster_coordinator *c, int64_t until_ms, int64_t now_ms)
 {
     int64_t at_ms = until_ms - FRESH_MS;
 
@@ -211,21 +217,22 @@ enum muster_status coordinator_wait(struct muster_coordinator *c, enum awaited a
 {
     enum muster_status status = coordinator_is_over(c, awaited, time.from_ms, what, err);
     int64_t now_ms = task_now_ms(), until_ms = time.until_ms;
-    int64_t wait_ms = later_of(c->heard_ms, time.from_ms) + c->broker_timeout_ms - now_ms;
+    int64_t wait_ms =
+        coordinator_later_of(c->heard_ms, time.from_ms) + c->broker_timeout_ms - now_ms;
 
     if (status != MUSTER_OK)
         return status;
     if (until_ms > 0 && now_ms >= until_ms)
-        return timed_out(c, awaited, now_ms, what, err);
-    ask_early(c, until_ms, now_ms);
+        return coordinator_timed_out(c, awaited, now_ms, what, err);
+    coordinator_ask_early(c, until_ms, now_ms);
     if (until_ms > 0 && until_ms - now_ms < wait_ms)
         wait_ms = until_ms - now_ms;
-    wait_for_change(c, wait_ms > 0 ? wait_ms : 0);
+    coordinator_wait_for_change(c, wait_ms > 0 ? wait_ms : 0);
     return MUSTER_OK;
 }
 
 /* Unlocks, and lets another of the waiting calls lead. */
-static void leave(struct muster_coordinator *c)
+static void coordinator_leave(struct muster_coordinator *c)
 {
     if (c->waiting > 0 && !c->leading)
         pthread_cond_broadcast(&c->changed);
@@ -234,7 +241,7 @@ static void leave(struct muster_coordinator *c)
 
 void coordinator_unlock(struct muster_coordinator *c)
 {
-    leave(c);
+    coordinator_leave(c);
     task_link_drive(c->link);
 }
 
@@ -250,7 +257,7 @@ void coordinator_ask_raise(struct muster_coordinator *c)
 }
 
 /* The last word may be a second old, and the server back: nobody is told old news. */
-static bool is_unavailable(struct muster_coordinator *c)
+static bool coordinator_is_unavailable(struct muster_coordinator *c)
 {
     const struct call_time confirm = coordinator_time(CONFIRM_MS);
     const uint64_t alives = c->alives;
@@ -265,13 +272,15 @@ static bool is_unavailable(struct muster_coordinator *c)
 
 /* MUSTER_OK: there is none. Waits until nothing is executing; then the error is cleared by this
  * return. */
-static enum muster_status raise_error(struct muster_coordinator *c, enum awaited awaited,
-                                      struct call_time time, struct muster_error *err)
+static enum muster_status coordinator_raise_error(struct muster_coordinator *c,
+                                                  enum awaited awaited, struct call_time time,
+                                                  struct muster_error *err)
 {
     enum muster_status status =
         coordinator_is_over(c, awaited, time.from_ms, "nothing goes on", err);
 
-    while (status == MUSTER_OK && is_unheard(c, 0, task_now_ms())) /* its error may be news */
+    while (status == MUSTER_OK &&
+           coordinator_is_unheard(c, 0, task_now_ms())) /* its error may be news */
         status = coordinator_wait(c, awaited, time, "no broker was heard", err);
     while (status == MUSTER_OK && !c->unsaid && (c->error_number != 0 || c->raising)) {
         coordinator_ask_raise(c);
@@ -286,7 +295,7 @@ static enum muster_status raise_error(struct muster_coordinator *c, enum awaited
             *err = c->raised_error;
         return c->raised_error.status;
     }
-    if (status == MUSTER_OK && c->unavailable[0] != '\0' && is_unavailable(c))
+    if (status == MUSTER_OK && c->unavailable[0] != '\0' && coordinator_is_unavailable(c))
         return error_set(err, MUSTER_E_UNAVAILABLE, "%s", c->unavailable);
     return status;
 }
@@ -334,8 +343,9 @@ static enum muster_status coordinator_check_value(const struct muster_coordinato
     return MUSTER_OK;
 }
 
-static enum muster_status check_call(const struct muster_coordinator *c,
-                                     const struct muster_call *call, struct muster_error *err)
+static enum muster_status coordinator_check_call(const struct muster_coordinator *c,
+                                                 const struct muster_call *call,
+                                                 struct muster_error *err)
 {
     enum muster_status status;
 
@@ -358,7 +368,7 @@ static enum muster_status check_call(const struct muster_coordinator *c,
 }
 
 /* NULL: memory is out. */
-static struct task_call *copy_call(const struct muster_call *call)
+static struct task_call *coordinator_copy_call(const struct muster_call *call)
 {
     size_t uses_size = call->per_worker_count * 4;
     struct task_call *copy = calloc(1, sizeof *copy + call->args_size + uses_size);
@@ -379,22 +389,23 @@ static struct task_call *copy_call(const struct muster_call *call)
     return copy;
 }
 
-static bool is_full(const struct muster_coordinator *c)
+static bool coordinator_is_full(const struct muster_coordinator *c)
 {
     return c->scheduled - c->ended >= c->max_queued;
 }
 
 /* With the mutex. Only ends make room in a queue that is full: else nothing needs to be read. */
-static enum muster_status wait_for_room(struct muster_coordinator *c, struct call_time time,
-                                        struct muster_error *err)
+static enum muster_status coordinator_wait_for_room(struct muster_coordinator *c,
+                                                    struct call_time time, struct muster_error *err)
 {
-    enum muster_status status = raise_error(c, AWAITED_ANSWER, time, err);
+    enum muster_status status = coordinator_raise_error(c, AWAITED_ANSWER, time, err);
 
-    while (status == MUSTER_OK && (is_full(c) || c->untaken_bytes >= UNTAKEN_BYTES_MAX)) {
-        status = coordinator_wait(c, is_full(c) ? AWAITED_ENDS : AWAITED_ANSWER, time,
+    while (status == MUSTER_OK &&
+           (coordinator_is_full(c) || c->untaken_bytes >= UNTAKEN_BYTES_MAX)) {
+        status = coordinator_wait(c, coordinator_is_full(c) ? AWAITED_ENDS : AWAITED_ANSWER, time,
                                   "the queue stayed full and nothing was scheduled", err);
         if (status == MUSTER_OK)
-            status = raise_error(c, AWAITED_ANSWER, time, err);
+            status = coordinator_raise_error(c, AWAITED_ANSWER, time, err);
     }
     return status;
 }
@@ -416,14 +427,14 @@ enum muster_status muster_coordinator_schedule(muster_coordinator_t *c,
     if (status == MUSTER_OK)
         status = call_take(given, &own, ret_error);
     if (status == MUSTER_OK)
-        status = check_call(c, call, ret_error);
+        status = coordinator_check_call(c, call, ret_error);
     if (status != MUSTER_OK)
         return status;
-    copy = copy_call(call);
+    copy = coordinator_copy_call(call);
     if (copy == NULL)
         return error_set(ret_error, MUSTER_E_NOMEM, "no memory to schedule \"%s\"", call->function);
     pthread_mutex_lock(&c->mutex);
-    status = wait_for_room(c, coordinator_time(timeout_ms), ret_error);
+    status = coordinator_wait_for_room(c, coordinator_time(timeout_ms), ret_error);
     if (status == MUSTER_OK && (value = values_add(c, c->scheduled + 1)) == NULL)
         status =
             error_set(ret_error, MUSTER_E_NOMEM, "no memory to schedule \"%s\"", call->function);
@@ -438,7 +449,7 @@ enum muster_status muster_coordinator_schedule(muster_coordinator_t *c,
         else if (idle)
             task_link_wake(c->link); /* else it is on its way there */
     }
-    leave(c);
+    coordinator_leave(c);
     if (alone)
         task_link_drive(c->link); /* sent from here; of many each would be a frame of its own */
     if (status != MUSTER_OK)
@@ -457,11 +468,11 @@ enum muster_status muster_coordinator_join(muster_coordinator_t *c, int64_t time
     if (status != MUSTER_OK)
         return status;
     pthread_mutex_lock(&c->mutex);
-    status = raise_error(c, AWAITED_ENDS, time, ret_error);
+    status = coordinator_raise_error(c, AWAITED_ENDS, time, ret_error);
     while (status == MUSTER_OK && c->ended < c->scheduled) {
         status = coordinator_wait(c, AWAITED_ENDS, time, "not all tasks have ended", ret_error);
         if (status == MUSTER_OK)
-            status = raise_error(c, AWAITED_ENDS, time, ret_error);
+            status = coordinator_raise_error(c, AWAITED_ENDS, time, ret_error);
     }
     coordinator_unlock(c);
     return status;
@@ -481,7 +492,7 @@ enum muster_status muster_coordinator_done(muster_coordinator_t *c, bool *ret_do
     pthread_mutex_lock(&c->mutex);
     time = coordinator_time(c->done_wait_ms);
     time.from_ms = 0; /* it is asked again and again, and has no wait of its own */
-    status = raise_error(c, AWAITED_ENDS, time, &why);
+    status = coordinator_raise_error(c, AWAITED_ENDS, time, &why);
     if (status == MUSTER_OK)
         *ret_done = c->ended >= c->scheduled;
     if (status == MUSTER_E_TIMEOUT && why.task == 0) {
@@ -511,7 +522,7 @@ uint64_t muster_coordinator_scheduled(const muster_coordinator_t *coordinator)
 
 /* Of these numbers alone: who takes values one by one does not wait for all that is there each
  * time. */
-static void ask_for(struct muster_coordinator *c, uint64_t id)
+static void coordinator_ask_for(struct muster_coordinator *c, uint64_t id)
 {
     if (c->new_from == 0 || id < c->new_from)
         c->new_from = id;
@@ -545,7 +556,7 @@ enum muster_status muster_coordinator_value(muster_coordinator_t *c, uint64_t id
         if (value == NULL)
             status = error_set(ret_error, MUSTER_E_NOMEM, "no memory for a remote value");
         else
-            ask_for(c, id), value->unasked = true;
+            coordinator_ask_for(c, id), value->unasked = true;
     }
     if (status == MUSTER_OK) {
         value->held = true;
@@ -598,7 +609,8 @@ static enum muster_status coordinator_configure(struct muster_coordinator *c,
     return status;
 }
 
-static enum muster_status wait_until_opened(struct muster_coordinator *c, struct muster_error *err)
+static enum muster_status coordinator_wait_until_opened(struct muster_coordinator *c,
+                                                        struct muster_error *err)
 {
     struct timespec until = thread_time_after(c->connect_timeout_ms);
     enum muster_status status = MUSTER_OK;
@@ -610,8 +622,8 @@ static enum muster_status wait_until_opened(struct muster_coordinator *c, struct
     if (!c->ever_opened && c->refused != MUSTER_OK)
         status = error_set(err, (enum muster_status)c->refused, "%s", c->refused_text);
     else if (!c->ever_opened)
-        status =
-            is_in_trouble(c, AWAITED_ANSWER, 0, task_now_ms(), "the queue was not opened", err);
+        status = coordinator_is_in_trouble(c, AWAITED_ANSWER, 0, task_now_ms(),
+                                           "the queue was not opened", err);
     if (!c->ever_opened && status == MUSTER_OK)
         status = error_set(err, MUSTER_E_BROKER,
                            "no broker answered at %s within %.1f s: start one with `musterd`, or "
@@ -621,7 +633,8 @@ static enum muster_status wait_until_opened(struct muster_coordinator *c, struct
     return query_door_explain(c->broker, status, err);
 }
 
-static enum muster_status connect_it(struct muster_coordinator *c, struct muster_error *err)
+static enum muster_status coordinator_connect_it(struct muster_coordinator *c,
+                                                 struct muster_error *err)
 {
     const struct task_link_owner owner = {.arg = c,
                                           .take = coordinator_take,
@@ -634,7 +647,7 @@ static enum muster_status connect_it(struct muster_coordinator *c, struct muster
     c->heard_ms = task_now_ms();
     if (status == MUSTER_OK)
         status = task_link_start(c->link, err);
-    return status == MUSTER_OK ? wait_until_opened(c, err) : status;
+    return status == MUSTER_OK ? coordinator_wait_until_opened(c, err) : status;
 }
 
 enum muster_status muster_coordinator_open(const struct muster_coordinator_options *options,
@@ -665,7 +678,7 @@ enum muster_status muster_coordinator_open(const struct muster_coordinator_optio
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
     pthread_cond_init(&c->changed, &attributes);
     pthread_condattr_destroy(&attributes);
-    status = connect_it(c, ret_error);
+    status = coordinator_connect_it(c, ret_error);
     if (status == MUSTER_OK)
         *ret_coordinator = c;
     else
@@ -673,8 +686,8 @@ enum muster_status muster_coordinator_open(const struct muster_coordinator_optio
     return status;
 }
 
-static enum muster_status flush(struct muster_coordinator *c, struct call_time time,
-                                struct muster_error *err)
+static enum muster_status coordinator_flush(struct muster_coordinator *c, struct call_time time,
+                                            struct muster_error *err)
 {
     enum muster_status status = MUSTER_OK;
     uint64_t last;
@@ -696,10 +709,11 @@ enum muster_status muster_coordinator_flush(muster_coordinator_t *c, int64_t tim
 {
     enum muster_status status = coordinator_check(c, "muster_coordinator_flush", ret_error);
 
-    return status != MUSTER_OK ? status : flush(c, coordinator_time(timeout_ms), ret_error);
+    return status != MUSTER_OK ? status
+                               : coordinator_flush(c, coordinator_time(timeout_ms), ret_error);
 }
 
-static uint64_t taken_of(struct muster_coordinator *c)
+static uint64_t coordinator_taken_of(struct muster_coordinator *c)
 {
     uint64_t taken;
 
@@ -721,9 +735,9 @@ static enum muster_status coordinator_hand_over(struct muster_coordinator *c,
         struct call_time time = coordinator_time(c->broker_timeout_ms);
 
         time.from_ms = 0; /* who closes has waited for this broker before */
-        taken = taken_of(c);
-        status = flush(c, time, &why);
-    } while (status == MUSTER_E_TIMEOUT && taken_of(c) > taken);
+        taken = coordinator_taken_of(c);
+        status = coordinator_flush(c, time, &why);
+    } while (status == MUSTER_E_TIMEOUT && coordinator_taken_of(c) > taken);
     return error_pass(err, status, &why);
 }
 

@@ -35,7 +35,7 @@ static void per_worker_free(struct muster_per_worker *value)
 }
 
 /* One that was refused has no number: the next call's is the same. */
-static void forget_newest(struct muster_coordinator *c)
+static void per_worker_forget_newest(struct muster_coordinator *c)
 {
     struct muster_per_worker *value = c->per_worker;
 
@@ -45,8 +45,8 @@ static void forget_newest(struct muster_coordinator *c)
 }
 
 /* The same that an earlier call gave up, which may be on record: it is not made twice. */
-static struct muster_per_worker *given_up(const struct muster_coordinator *c,
-                                          const struct muster_per_worker *like)
+static struct muster_per_worker *per_worker_given_up(const struct muster_coordinator *c,
+                                                     const struct muster_per_worker *like)
 {
     struct muster_per_worker *value = c->per_worker, *found = NULL;
 
@@ -59,14 +59,14 @@ static struct muster_per_worker *given_up(const struct muster_coordinator *c,
 }
 
 /* Consumes fresh. The value with its number: it is in the list. */
-static struct muster_per_worker *enlist(struct muster_coordinator *c,
-                                        struct muster_per_worker *fresh)
+static struct muster_per_worker *per_worker_enlist(struct muster_coordinator *c,
+                                                   struct muster_per_worker *fresh)
 {
     struct muster_per_worker *value;
 
     while (c->per_worker != NULL && c->per_worker->given_up && c->per_worker->refused != MUSTER_OK)
-        forget_newest(c);
-    value = given_up(c, fresh);
+        per_worker_forget_newest(c);
+    value = per_worker_given_up(c, fresh);
     if (value != NULL) {
         per_worker_free(fresh);
         value->given_up = false;
@@ -119,7 +119,7 @@ static enum muster_status coordinator_per_worker_record(struct muster_coordinato
         return status;
     }
     c->recording = true;
-    value = enlist(c, fresh);
+    value = per_worker_enlist(c, fresh);
     task_again_reset(&c->resource_again);
     task_link_ask(c->link);
     while (status == MUSTER_OK && !value->taken && value->refused == MUSTER_OK)
@@ -132,7 +132,7 @@ static enum muster_status coordinator_per_worker_record(struct muster_coordinato
         status = coordinator_per_worker_refused(c, value, err);
         value->given_up = true;
         if (value == c->per_worker)
-            forget_newest(c);
+            per_worker_forget_newest(c);
     } else if (status == MUSTER_OK) {
         *ret_value = value;
     }
@@ -170,5 +170,5 @@ enum muster_status muster_coordinator_create_per_worker(muster_coordinator_t *c,
 void per_worker_forget_all(struct muster_coordinator *c)
 {
     while (c->per_worker != NULL)
-        forget_newest(c);
+        per_worker_forget_newest(c);
 }

@@ -63,7 +63,8 @@ static void coordinator_values_destroy(struct muster_remote_value *value)
     free(value);
 }
 
-static void unlink_value(struct muster_coordinator *c, struct muster_remote_value *value)
+static void coordinator_values_unlink_value(struct muster_coordinator *c,
+                                            struct muster_remote_value *value)
 {
     struct muster_remote_value **slot = coordinator_values_slot_of(c, value->number);
 
@@ -80,7 +81,7 @@ void values_forget(struct muster_coordinator *c, struct muster_remote_value *val
     bool held = value->held;
 
     values_call_set(c, value, NULL);
-    unlink_value(c, value);
+    coordinator_values_unlink_value(c, value);
     if (!held)
         coordinator_values_destroy(value);
 }
@@ -103,7 +104,8 @@ uint64_t values_released(const struct muster_coordinator *c)
     return to > c->released ? to : c->released;
 }
 
-static void take_result(struct muster_remote_value *value, const struct wire_ended_entry *entry)
+static void coordinator_values_take_result(struct muster_remote_value *value,
+                                           const struct wire_ended_entry *entry)
 {
     value->bytes = entry->bytes;
     if (!value->held || entry->result.size != entry->bytes || entry->bytes == 0)
@@ -128,7 +130,7 @@ void values_end(struct muster_coordinator *c, const struct wire_ended_entry *ent
         value->cancelled_by = c->error_number; /* it ran, and was told to end */
     value->text = entry->text[0] != '\0' ? strdup(entry->text) : NULL;
     values_call_set(c, value, NULL);
-    take_result(value, entry);
+    coordinator_values_take_result(value, entry);
     values_drop_unused(c, value);
 }
 
@@ -204,8 +206,8 @@ enum muster_status muster_remote_value_cancel(muster_remote_value_t *value,
     return MUSTER_OK;
 }
 
-static enum muster_status cancelled(const struct muster_remote_value *value,
-                                    struct muster_error *err)
+static enum muster_status coordinator_values_cancelled(const struct muster_remote_value *value,
+                                                       struct muster_error *err)
 {
     unsigned long long number = (unsigned long long)value->number;
 
@@ -231,10 +233,11 @@ static enum muster_status coordinator_values_failed(const struct muster_remote_v
                               : muster_status_sentence((enum muster_status)value->status));
 }
 
-static enum muster_status failure(const struct muster_remote_value *value, struct muster_error *err)
+static enum muster_status coordinator_values_failure(const struct muster_remote_value *value,
+                                                     struct muster_error *err)
 {
     enum muster_status status = value->state == TASK_CANCELLED
-                                    ? cancelled(value, err)
+                                    ? coordinator_values_cancelled(value, err)
                                     : coordinator_values_failed(value, err);
 
     if (err != NULL)
@@ -247,16 +250,17 @@ static enum muster_status coordinator_values_result_of(struct muster_remote_valu
                                                        struct muster_error *err)
 {
     if (value->state != TASK_DONE)
-        return failure(value, err);
+        return coordinator_values_failure(value, err);
     *ret_data = value->result;
     *ret_size = (size_t)value->bytes;
     return MUSTER_OK;
 }
 
 /* The bound of a broker that is not heard, for one that is heard, and cannot give it. */
-static enum muster_status is_unread(const struct muster_coordinator *c,
-                                    const struct muster_remote_value *value, int64_t from_ms,
-                                    int64_t for_ms, struct muster_error *err)
+static enum muster_status coordinator_values_is_unread(const struct muster_coordinator *c,
+                                                       const struct muster_remote_value *value,
+                                                       int64_t from_ms, int64_t for_ms,
+                                                       struct muster_error *err)
 {
     int64_t since_ms = value->unread_ms > from_ms ? value->unread_ms : from_ms;
 
@@ -273,7 +277,8 @@ static enum muster_status is_unread(const struct muster_coordinator *c,
 
 /* A result that the broker has, but has not sent yet, is worth a moment, also to a caller that does
  * not wait for the task. */
-static struct call_time time_for(const struct muster_remote_value *value, struct call_time time)
+static struct call_time coordinator_values_time_for(const struct muster_remote_value *value,
+                                                    struct call_time time)
 {
     int64_t answer_ms = time.from_ms + CONFIRM_MS;
 
@@ -311,11 +316,13 @@ static enum muster_status coordinator_values_fetch(struct muster_coordinator *c,
             task_parts_again(&value->parts);
             task_link_ask(c->link);
         }
-        status = is_unread(c, value, time.from_ms, c->broker_timeout_ms, err);
+        status = coordinator_values_is_unread(c, value, time.from_ms, c->broker_timeout_ms, err);
         if (status == MUSTER_OK)
             status = coordinator_wait(c, ended ? AWAITED_ANSWER : AWAITED_ENDS,
-                                      time_for(value, time), "the task's result did not come", err);
-        if (status == MUSTER_E_TIMEOUT && is_unread(c, value, 0, 0, err) != MUSTER_OK)
+                                      coordinator_values_time_for(value, time),
+                                      "the task's result did not come", err);
+        if (status == MUSTER_E_TIMEOUT &&
+            coordinator_values_is_unread(c, value, 0, 0, err) != MUSTER_OK)
             status = MUSTER_E_STORAGE;
     }
     return status;
@@ -351,8 +358,9 @@ enum muster_status muster_remote_value_fetch(muster_remote_value_t *value, int64
     return status;
 }
 
-static enum muster_status fetch_place(struct muster_place *place, int64_t until_ms, int depth,
-                                      struct muster_error *err)
+static enum muster_status coordinator_values_fetch_place(struct muster_place *place,
+                                                         int64_t until_ms, int depth,
+                                                         struct muster_error *err)
 {
     enum muster_status status = MUSTER_OK;
     int64_t left_ms = until_ms == 0 ? -1 : until_ms - task_now_ms();
@@ -366,7 +374,7 @@ static enum muster_status fetch_place(struct muster_place *place, int64_t until_
                                          &place->data, &place->size, err);
     for (size_t i = 0; place->kind == MUSTER_PLACE_LIST && i < place->count && status == MUSTER_OK;
          i++)
-        status = fetch_place(&place->items[i], until_ms, depth + 1, err);
+        status = coordinator_values_fetch_place(&place->items[i], until_ms, depth + 1, err);
     return status;
 }
 
@@ -381,5 +389,6 @@ enum muster_status muster_coordinator_fetch(muster_coordinator_t *coordinator,
         return status;
     if (place == NULL)
         return coordinator_is_null("muster_coordinator_fetch", "place", ret_error);
-    return fetch_place(place, coordinator_time(timeout_ms).until_ms, 1, ret_error);
+    return coordinator_values_fetch_place(place, coordinator_time(timeout_ms).until_ms, 1,
+                                          ret_error);
 }

@@ -11,7 +11,7 @@
 
 /* --- hearing ---------------------------------------------------------------------------------- */
 
-static void ask_range(struct muster_coordinator *c, uint64_t from, uint64_t to)
+static void coordinator_wire_ask_range(struct muster_coordinator *c, uint64_t from, uint64_t to)
 {
     c->asking = true;
     c->ask_from = from;
@@ -22,7 +22,7 @@ static void ask_range(struct muster_coordinator *c, uint64_t from, uint64_t to)
 
 /* From the first that is held or awaited and not known to have ended: all, so that the count of
  * ends is right again. */
-static void ask_pages(struct muster_coordinator *c)
+static void coordinator_wire_ask_pages(struct muster_coordinator *c)
 {
     const struct muster_remote_value *value = c->first;
 
@@ -34,12 +34,12 @@ static void ask_pages(struct muster_coordinator *c)
         value = value->next;
     c->ask_again = false;
     c->new_from = c->new_to = 0;
-    ask_range(c, value != NULL ? value->number : c->taken + 1, 0);
+    coordinator_wire_ask_range(c, value != NULL ? value->number : c->taken + 1, 0);
 }
 
 /* Those that were under way were another connection's, or another broker's, which may read what
  * this one could not. */
-static void reading_begins_anew(struct muster_coordinator *c)
+static void coordinator_wire_reading_begins_anew(struct muster_coordinator *c)
 {
     c->window = (struct task_window){0};
     c->unread.since_ms = 0;
@@ -51,7 +51,7 @@ static void reading_begins_anew(struct muster_coordinator *c)
 }
 
 /* All tasks up to number are on record: also said by the end of one, when TASKS_TAKEN was lost. */
-static void taken_to(struct muster_coordinator *c, uint64_t number)
+static void coordinator_wire_taken_to(struct muster_coordinator *c, uint64_t number)
 {
     for (uint64_t n = c->taken + 1; n <= number; n++) {
         struct muster_remote_value *value = values_find(c, n);
@@ -65,7 +65,8 @@ static void taken_to(struct muster_coordinator *c, uint64_t number)
         c->sent = c->taken;
 }
 
-static void take_opened(struct muster_coordinator *c, const struct wire_queue_opened *m)
+static void coordinator_wire_take_opened(struct muster_coordinator *c,
+                                         const struct wire_queue_opened *m)
 {
     if (c->opened || m->nonce != c->nonce)
         return;
@@ -84,8 +85,9 @@ static void take_opened(struct muster_coordinator *c, const struct wire_queue_op
         c->begun_taken = m->taken;
         return;
     }
-    if (c->ever_opened)        /* before there was none of its own */
-        taken_to(c, m->taken); /* maybe unheard: the answer was lost with the last connection */
+    if (c->ever_opened) /* before there was none of its own */
+        coordinator_wire_taken_to(
+            c, m->taken); /* maybe unheard: the answer was lost with the last connection */
     c->opened = c->ever_opened = true;
     c->fresh = false; /* from now on it is attached to again */
     c->queue = m->queue;
@@ -98,9 +100,9 @@ static void take_opened(struct muster_coordinator *c, const struct wire_queue_op
     task_again_reset(&c->add);
     task_again_reset(&c->raise_again);
     task_again_reset(&c->resource_again);
-    reading_begins_anew(c);
+    coordinator_wire_reading_begins_anew(c);
     c->asking = false;
-    ask_pages(c);
+    coordinator_wire_ask_pages(c);
 }
 
 static void coordinator_wire_take_taken(struct muster_coordinator *c,
@@ -111,7 +113,7 @@ static void coordinator_wire_take_taken(struct muster_coordinator *c,
         c->sent = m->taken > c->taken ? m->taken : c->taken; /* the rest when there is room */
     if (m->taken <= c->taken)
         return;
-    taken_to(c, m->taken);
+    coordinator_wire_taken_to(c, m->taken);
     c->add = (struct task_again){.at_ms = task_now_ms() + RESEND_MIN_MS, .every_ms = RESEND_MIN_MS};
 }
 
@@ -120,11 +122,12 @@ static void coordinator_wire_take_end(struct muster_coordinator *c,
                                       const struct wire_ended_entry *entry)
 {
     if (entry->number <= c->scheduled)
-        taken_to(c, entry->number);
+        coordinator_wire_taken_to(c, entry->number);
     values_end(c, entry);
 }
 
-static void take_ended(struct muster_coordinator *c, const struct wire_tasks_ended *m)
+static void coordinator_wire_take_ended(struct muster_coordinator *c,
+                                        const struct wire_tasks_ended *m)
 {
     for (size_t i = 0; i < m->tasks.count; i++) {
         if (m->tasks.items[i].state == TASK_FAILED && c->error_number == 0)
@@ -134,14 +137,15 @@ static void take_ended(struct muster_coordinator *c, const struct wire_tasks_end
     if (m->before <= c->ended && m->before + m->tasks.count > c->ended)
         c->ended = m->before + m->tasks.count;
     else if (m->before > c->ended)
-        ask_pages(c);
+        coordinator_wire_ask_pages(c);
     if (c->full) {
         task_again_reset(&c->add);
         c->full = false;
     }
 }
 
-static void take_page(struct muster_coordinator *c, const struct wire_tasks_page *m)
+static void coordinator_wire_take_page(struct muster_coordinator *c,
+                                       const struct wire_tasks_page *m)
 {
     if (!c->asking || m->nonce != c->ask_nonce)
         return;
@@ -158,12 +162,12 @@ static void take_page(struct muster_coordinator *c, const struct wire_tasks_page
     task_again_reset(&c->get);
     c->asking = m->more;
     if (!c->asking && c->ask_again)
-        ask_pages(c);
+        coordinator_wire_ask_pages(c);
 }
 
 /* Whom it concerns, and what is to be done; the failure's own text at the end, where it may be cut.
  */
-static void tell_raised(struct muster_coordinator *c, const struct wire_raised *m)
+static void coordinator_wire_tell_raised(struct muster_coordinator *c, const struct wire_raised *m)
 {
     char code[40] = "", cancelled[80] = "what was queued was cancelled";
 
@@ -181,7 +185,7 @@ static void tell_raised(struct muster_coordinator *c, const struct wire_raised *
     c->raised_error.task = m->number;
 }
 
-static void cancelled_by(struct muster_coordinator *c, const struct wire_raised *m)
+static void coordinator_wire_cancelled_by(struct muster_coordinator *c, const struct wire_raised *m)
 {
     for (struct muster_remote_value *value = c->first; value != NULL; value = value->next)
         if (value->state == TASK_QUEUED && value->number <= m->cancelled_to && !value->cancel)
@@ -189,7 +193,7 @@ static void cancelled_by(struct muster_coordinator *c, const struct wire_raised 
 }
 
 /* Tasks that it cancelled are seen in pages: these also have ends that were not told. */
-static void take_raised(struct muster_coordinator *c, const struct wire_raised *m)
+static void coordinator_wire_take_raised(struct muster_coordinator *c, const struct wire_raised *m)
 {
     if (m->raise != c->raised + 1)
         return;
@@ -197,17 +201,17 @@ static void take_raised(struct muster_coordinator *c, const struct wire_raised *
     c->raising = false;
     if (m->number == 0)
         return;
-    tell_raised(c, m);
-    cancelled_by(c, m);
+    coordinator_wire_tell_raised(c, m);
+    coordinator_wire_cancelled_by(c, m);
     c->raised++;
     c->unsaid = true;
     c->full = false; /* what it had not taken is taken now, as cancelled */
     c->ended = m->ended > c->ended ? m->ended : c->ended;
-    ask_pages(c);
+    coordinator_wire_ask_pages(c);
 }
 
-static void take_chunk(struct muster_coordinator *c, const struct wire_result_chunk *m,
-                       int64_t now_ms)
+static void coordinator_wire_take_chunk(struct muster_coordinator *c,
+                                        const struct wire_result_chunk *m, int64_t now_ms)
 {
     struct muster_remote_value *value = values_find(c, m->number);
 
@@ -255,7 +259,7 @@ static void coordinator_wire_take_alive(struct muster_coordinator *c,
         return;
     snprintf(c->unavailable, sizeof c->unavailable, "%s", m->unavailable);
     if (m->taken <= c->scheduled)
-        taken_to(c, m->taken);
+        coordinator_wire_taken_to(c, m->taken);
     c->leased = m->leased;
     c->workers = m->workers;
     c->alives++;
@@ -263,7 +267,7 @@ static void coordinator_wire_take_alive(struct muster_coordinator *c,
     if (m->error_number > 0 && m->error_number != c->error_number && !c->raising)
         c->error_number = m->error_number;
     if (m->ended > c->ended)
-        ask_pages(c);
+        coordinator_wire_ask_pages(c);
 }
 
 static void coordinator_wire_take_resource(struct muster_coordinator *c,
@@ -308,19 +312,19 @@ void coordinator_take(void *arg, const struct wire_msg *m, int64_t now_ms)
         c->opened = false;
     }
     if (m->type == WIRE_QUEUE_OPENED)
-        take_opened(c, &m->u.queue_opened);
+        coordinator_wire_take_opened(c, &m->u.queue_opened);
     else if (m->type == WIRE_QUEUE_ALIVE)
         coordinator_wire_take_alive(c, &m->u.queue_alive);
     else if (c->opened && m->type == WIRE_TASKS_TAKEN)
         coordinator_wire_take_taken(c, &m->u.tasks_taken);
     else if (c->opened && m->type == WIRE_TASKS_ENDED)
-        take_ended(c, &m->u.tasks_ended);
+        coordinator_wire_take_ended(c, &m->u.tasks_ended);
     else if (c->opened && m->type == WIRE_TASKS_PAGE)
-        take_page(c, &m->u.tasks_page);
+        coordinator_wire_take_page(c, &m->u.tasks_page);
     else if (c->opened && m->type == WIRE_RAISED)
-        take_raised(c, &m->u.raised);
+        coordinator_wire_take_raised(c, &m->u.raised);
     else if (m->type == WIRE_RESULT_CHUNK)
-        take_chunk(c, &m->u.result_chunk, now_ms);
+        coordinator_wire_take_chunk(c, &m->u.result_chunk, now_ms);
     else if (m->type == WIRE_RESOURCE_TAKEN)
         coordinator_wire_take_resource(c, &m->u.resource_taken);
     pthread_cond_broadcast(&c->changed);
@@ -329,7 +333,7 @@ void coordinator_take(void *arg, const struct wire_msg *m, int64_t now_ms)
 
 /* --- saying ----------------------------------------------------------------------------------- */
 
-static void say_open(struct muster_coordinator *c)
+static void coordinator_wire_say_open(struct muster_coordinator *c)
 {
     struct wire_msg message = {.type = WIRE_QUEUE_OPEN};
 
@@ -342,7 +346,7 @@ static void say_open(struct muster_coordinator *c)
 }
 
 /* One frame of what was not sent. False: there is none, or the connection takes no more for now. */
-static bool say_add(struct muster_coordinator *c)
+static bool coordinator_wire_say_add(struct muster_coordinator *c)
 {
     struct wire_msg message = {.type = WIRE_TASKS_ADD};
     size_t count = 0, bytes = 0;
@@ -374,7 +378,8 @@ static bool say_add(struct muster_coordinator *c)
     return false;
 }
 
-static void say_adds(struct muster_coordinator *c, int64_t now_ms, int64_t *wait_ms)
+static void coordinator_wire_say_adds(struct muster_coordinator *c, int64_t now_ms,
+                                      int64_t *wait_ms)
 {
     uint64_t ahead = (uint64_t)ADD_FRAMES_AHEAD * 256;
 
@@ -393,11 +398,12 @@ static void say_adds(struct muster_coordinator *c, int64_t now_ms, int64_t *wait
     for (int frames = 0;
          frames < ADD_FRAMES_AHEAD && c->sent < c->scheduled && c->sent - c->taken < ahead;
          frames++)
-        if (!say_add(c))
+        if (!coordinator_wire_say_add(c))
             break;
 }
 
-static void say_numbered(struct muster_coordinator *c, enum wire_type type, uint64_t number)
+static void coordinator_wire_say_numbered(struct muster_coordinator *c, enum wire_type type,
+                                          uint64_t number)
 {
     struct wire_msg message = {.type = type};
 
@@ -413,7 +419,7 @@ static void say_numbered(struct muster_coordinator *c, enum wire_type type, uint
     task_link_send(c->link, &message);
 }
 
-static uint64_t say_get(void *arg, uint64_t offset)
+static uint64_t coordinator_wire_say_get(void *arg, uint64_t offset)
 {
     const struct muster_remote_value *value = arg;
     const struct muster_coordinator *c = value->coordinator;
@@ -423,7 +429,8 @@ static uint64_t say_get(void *arg, uint64_t offset)
     return task_link_send(c->link, &message) ? TASK_PART_MAX : 0;
 }
 
-static void say_of_values(struct muster_coordinator *c, int64_t now_ms, int64_t *wait_ms)
+static void coordinator_wire_say_of_values(struct muster_coordinator *c, int64_t now_ms,
+                                           int64_t *wait_ms)
 {
     size_t ahead = task_parts_ahead(&c->window);
     bool look = false;
@@ -433,15 +440,16 @@ static void say_of_values(struct muster_coordinator *c, int64_t now_ms, int64_t 
         look |= value->wanted || (value->cancel && value->state == TASK_QUEUED);
         if (value->wanted)
             task_parts_say(&value->parts, &c->window, value->bytes, &ahead, now_ms, wait_ms,
-                           say_get, value);
+                           coordinator_wire_say_get, value);
         if (value->cancel && value->state == TASK_QUEUED && value->number <= c->taken &&
             task_again_due(&value->again, now_ms, wait_ms))
-            say_numbered(c, WIRE_TASK_CANCEL, value->number);
+            coordinator_wire_say_numbered(c, WIRE_TASK_CANCEL, value->number);
     }
     c->look = look;
 }
 
-static void say_resources(struct muster_coordinator *c, int64_t now_ms, int64_t *wait_ms)
+static void coordinator_wire_say_resources(struct muster_coordinator *c, int64_t now_ms,
+                                           int64_t *wait_ms)
 {
     struct muster_per_worker *next = NULL;
 
@@ -458,23 +466,23 @@ static void say_resources(struct muster_coordinator *c, int64_t now_ms, int64_t 
     }
 }
 
-static void say_all(struct muster_coordinator *c, int64_t now_ms, int64_t *wait_ms)
+static void coordinator_wire_say_all(struct muster_coordinator *c, int64_t now_ms, int64_t *wait_ms)
 {
     if (c->new_from > 0 && !c->asking) {
-        ask_range(c, c->new_from, c->new_to);
+        coordinator_wire_ask_range(c, c->new_from, c->new_to);
         c->new_from = c->new_to = 0;
     }
-    say_resources(c, now_ms, wait_ms);
-    say_adds(c, now_ms, wait_ms);
+    coordinator_wire_say_resources(c, now_ms, wait_ms);
+    coordinator_wire_say_adds(c, now_ms, wait_ms);
     if (c->asking && task_again_due(&c->get, now_ms, wait_ms))
-        say_numbered(c, WIRE_TASKS_GET, c->ask_from);
+        coordinator_wire_say_numbered(c, WIRE_TASKS_GET, c->ask_from);
     if (c->raising && (c->taken == c->scheduled || c->full) &&
         task_again_due(&c->raise_again, now_ms, wait_ms))
-        say_numbered(c, WIRE_RAISE, c->raised + 1);
-    say_of_values(c, now_ms, wait_ms);
+        coordinator_wire_say_numbered(c, WIRE_RAISE, c->raised + 1);
+    coordinator_wire_say_of_values(c, now_ms, wait_ms);
     if (now_ms >= c->beat_ms) {
         c->released = values_released(c);
-        say_numbered(c, WIRE_QUEUE_BEAT, c->released);
+        coordinator_wire_say_numbered(c, WIRE_QUEUE_BEAT, c->released);
         c->beat_ms = now_ms + HEARTBEAT_MS;
     }
     if (c->beat_ms - now_ms < *wait_ms)
@@ -489,9 +497,9 @@ int64_t coordinator_turn(void *arg, int64_t now_ms)
     pthread_mutex_lock(&c->mutex);
     coordinator_look(c, now_ms);
     if (!c->opened && !c->stale && task_again_due(&c->open, now_ms, &wait_ms))
-        say_open(c);
+        coordinator_wire_say_open(c);
     if (c->opened && !c->stale)
-        say_all(c, now_ms, &wait_ms);
+        coordinator_wire_say_all(c, now_ms, &wait_ms);
     pthread_mutex_unlock(&c->mutex);
     return wait_ms;
 }

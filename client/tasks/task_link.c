@@ -71,7 +71,7 @@ uint64_t task_incarnation(void)
 
 /* --- identity --------------------------------------------------------------------------------- */
 
-static bool copy(char *to, size_t size, const char *from)
+static bool task_link_copy(char *to, size_t size, const char *from)
 {
     size_t length = strlen(from);
 
@@ -94,13 +94,13 @@ enum muster_status task_identity(const char *broker, const char *job,
                          "option job is \"%s\": give the job's name (letters, digits, '.', '_' and "
                          "'-', at most %d), or set MUSTER_JOB",
                          job == NULL ? "" : job, JOB_NAME_MAX);
-    if (!copy(ret_job, JOB_NAME_MAX + 1, job))
+    if (!task_link_copy(ret_job, JOB_NAME_MAX + 1, job))
         return error_set(err, MUSTER_E_ARGUMENT, "option job is too long");
     if (broker != NULL && broker[0] != '\0') {
         enum muster_status status = query_address_check(broker, err);
 
         if (status == MUSTER_OK) /* what was checked fits */
-            copy(ret_broker, BROKERS_TEXT_MAX + 1, broker);
+            task_link_copy(ret_broker, BROKERS_TEXT_MAX + 1, broker);
         return status;
     }
     if (!paths_default_endpoint((unsigned)geteuid(), getenv("XDG_RUNTIME_DIR"), ret_broker))
@@ -152,7 +152,7 @@ static void task_link_receive_all(struct task_link *link)
 }
 
 /* With the turn. */
-static void turn(struct task_link *link)
+static void task_link_turn(struct task_link *link)
 {
     int64_t now_ms;
 
@@ -168,12 +168,12 @@ static bool task_link_is_asked(struct task_link *link)
     return atomic_load(&link->calls) != atomic_load(&link->heeded);
 }
 
-static bool take_turn(struct task_link *link)
+static bool task_link_take_turn(struct task_link *link)
 {
     return pthread_mutex_trylock(&link->turns) == 0;
 }
 
-static void call_thread(struct task_link *link)
+static void task_link_call_thread(struct task_link *link)
 {
     pthread_mutex_lock(&link->rest);
     link->call = true;
@@ -182,17 +182,17 @@ static void call_thread(struct task_link *link)
 }
 
 /* Whoever asked for a turn meanwhile and could not take it relies on this one. */
-static void leave_turn(struct task_link *link)
+static void task_link_leave_turn(struct task_link *link)
 {
     pthread_mutex_unlock(&link->turns);
-    while (task_link_is_asked(link) && take_turn(link)) {
-        turn(link);
+    while (task_link_is_asked(link) && task_link_take_turn(link)) {
+        task_link_turn(link);
         pthread_mutex_unlock(&link->turns);
     }
 }
 
 /* At most until then. With the turn. */
-static void wait_for_frames(struct task_link *link, int64_t timeout_ms)
+static void task_link_wait_for_frames(struct task_link *link, int64_t timeout_ms)
 {
     int64_t due_ms = link->due_ms - task_now_ms();
     uint64_t count;
@@ -203,7 +203,7 @@ static void wait_for_frames(struct task_link *link, int64_t timeout_ms)
     (void)got;
 }
 
-static void nudge(struct task_link *link)
+static void task_link_nudge(struct task_link *link)
 {
     uint64_t one = 1;
     ssize_t written = write(link->wake_fd, &one, sizeof one);
@@ -225,9 +225,9 @@ void task_link_push(struct task_link *link)
 {
     if (!task_link_is_asked(link) || atomic_exchange(&link->pushed, true))
         return;
-    nudge(link);
+    task_link_nudge(link);
     if (atomic_load(&link->resting) && !atomic_load(&link->led))
-        call_thread(link);
+        task_link_call_thread(link);
 }
 
 void task_link_wake(struct task_link *link)
@@ -240,12 +240,12 @@ void task_link_drive(struct task_link *link)
 {
     if (!task_link_is_asked(link))
         return;
-    if (!take_turn(link)) {
+    if (!task_link_take_turn(link)) {
         task_link_push(link);
         return;
     }
-    turn(link);
-    leave_turn(link);
+    task_link_turn(link);
+    task_link_leave_turn(link);
 }
 
 uint64_t task_link_seen(struct task_link *link)
@@ -257,28 +257,28 @@ void task_link_lead(struct task_link *link, uint64_t seen, int64_t timeout_ms)
 {
     atomic_store(&link->led, true);
     atomic_fetch_add(&link->leads, 1);
-    if (!take_turn(
+    if (!task_link_take_turn(
             link)) { /* the link's thread has it and gives way, or another's that is soon done */
         task_link_ask(link);
-        nudge(link);
+        task_link_nudge(link);
         pthread_mutex_lock(&link->turns);
     }
     if (task_link_is_asked(link) || task_now_ms() >= link->due_ms)
-        turn(link);
+        task_link_turn(link);
     if (atomic_load(&link->events) == seen) {
-        wait_for_frames(link, timeout_ms);
-        turn(link);
+        task_link_wait_for_frames(link, timeout_ms);
+        task_link_turn(link);
     }
     atomic_store(&link->led, false);
-    leave_turn(link);
+    task_link_leave_turn(link);
     if (atomic_load(&link->parked))
-        call_thread(link);
+        task_link_call_thread(link);
 }
 
 /* --- the link's thread ------------------------------------------------------------------------ */
 
-/* With `rest`. Until it is called, or that long. */
-static void sleep_for(struct task_link *link, int64_t ms)
+/* With `task_link_rest`. Until it is called, or that long. */
+static void task_link_sleep_for(struct task_link *link, int64_t ms)
 {
     struct timespec until = thread_time_after(ms);
     int code = 0;
@@ -290,7 +290,7 @@ static void sleep_for(struct task_link *link, int64_t ms)
 /* Keeps away as long as users' threads come and go: with every task, maybe, so that waking this one
  * each time would cost more than it does. Ends when none came for a moment, or when a turn is asked
  * for and nobody leads. */
-static void rest(struct task_link *link)
+static void task_link_rest(struct task_link *link)
 {
     pthread_mutex_lock(&link->rest);
     atomic_store(&link->resting, true);
@@ -300,14 +300,14 @@ static void rest(struct task_link *link)
         link->call = false;
         if (atomic_load(&link->stop) || (task_link_is_asked(link) && !atomic_load(&link->led)))
             break;
-        sleep_for(link, REST_MS);
+        task_link_sleep_for(link, REST_MS);
         if (link->call)
             continue;
         if (!atomic_load(&link->led) && leads == atomic_load(&link->leads))
             break;
         atomic_store(&link->parked, true);
         if (atomic_load(&link->led)) /* else it went, and may not have seen `parked` */
-            sleep_for(link, REST_MAX_MS);
+            task_link_sleep_for(link, REST_MAX_MS);
         atomic_store(&link->parked, false);
     }
     atomic_store(&link->resting, false);
@@ -319,14 +319,14 @@ static void *task_link_run(void *arg)
     struct task_link *link = arg;
 
     while (!atomic_load(&link->stop)) {
-        if (take_turn(link)) {
+        if (task_link_take_turn(link)) {
             while (!atomic_load(&link->stop) && !atomic_load(&link->led)) {
-                turn(link);
-                wait_for_frames(link, REST_MAX_MS);
+                task_link_turn(link);
+                task_link_wait_for_frames(link, REST_MAX_MS);
             }
-            leave_turn(link);
+            task_link_leave_turn(link);
         }
-        rest(link);
+        task_link_rest(link);
     }
     return NULL;
 }
@@ -398,7 +398,7 @@ void task_link_close(struct task_link **link)
     if (l->started) {
         atomic_store(&l->stop, true);
         task_link_wake(l);
-        call_thread(l);
+        task_link_call_thread(l);
         pthread_join(l->thread, NULL); /* its turns do not block */
     }
     *link = NULL; /* only now: its turns use it */

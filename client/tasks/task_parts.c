@@ -2,7 +2,7 @@
 
 #include "schema/limits.h"
 
-static size_t at_once(const struct task_window *window)
+static size_t task_parts_at_once(const struct task_window *window)
 {
     return window->parts > 0 ? window->parts : TASK_PARTS_FIRST;
 }
@@ -11,7 +11,7 @@ size_t task_parts_ahead(struct task_window *window)
 {
     window->unheard = window->unheard_now;
     window->unheard_now = 0;
-    return at_once(window);
+    return task_parts_at_once(window);
 }
 
 void task_parts_again(struct task_parts *parts)
@@ -37,7 +37,8 @@ void task_parts_failed(struct task_parts *parts, int64_t now_ms)
 
 /* A part that is still in a queue is not sent again. It may wait behind twice as many as the last
  * one that was timed. It takes at least as long as the one that is being timed has taken. */
-static void be_patient(struct task_parts *parts, const struct task_window *window, int64_t now_ms)
+static void task_parts_be_patient(struct task_parts *parts, const struct task_window *window,
+                                  int64_t now_ms)
 {
     int64_t ms = window->took_ms * 4;
 
@@ -49,7 +50,7 @@ static void be_patient(struct task_parts *parts, const struct task_window *windo
 }
 
 /* How long at most between two of the same, once it is known what an answer takes. */
-static int64_t longest_ms(const struct task_window *window)
+static int64_t task_parts_longest_ms(const struct task_window *window)
 {
     int64_t ms = window->took_ms * 4;
 
@@ -60,7 +61,8 @@ static int64_t longest_ms(const struct task_window *window)
 
 /* They hold the place one after another, and after the last of them it is the others' for as long.
  */
-static int64_t leave_place_ms(const struct task_parts *parts, const struct task_window *window)
+static int64_t task_parts_leave_place_ms(const struct task_parts *parts,
+                                         const struct task_window *window)
 {
     return parts->every_ms * (window->unheard > 1 ? window->unheard : 1);
 }
@@ -68,18 +70,18 @@ static int64_t leave_place_ms(const struct task_parts *parts, const struct task_
 /* The first part alone, until it is answered: the others may be in a queue behind which it would
  * wait, too. One that was waited for twice leaves its place to other results: it may never be
  * answered, and they are. */
-static void overdue(struct task_parts *parts, struct task_window *window, size_t *ahead,
-                    int64_t now_ms)
+static void task_parts_overdue(struct task_parts *parts, struct task_window *window, size_t *ahead,
+                               int64_t now_ms)
 {
     parts->sent = parts->have;
     parts->late = true;
-    if (parts->every_ms < longest_ms(window))
-        parts->every_ms = task_parts_at_most(parts->every_ms * 2, longest_ms(window));
+    if (parts->every_ms < task_parts_longest_ms(window))
+        parts->every_ms = task_parts_at_most(parts->every_ms * 2, task_parts_longest_ms(window));
     parts->at_ms = now_ms + parts->every_ms;
     window->parts = 1;
     *ahead = *ahead > 0 ? 1 : 0;
     if (parts->again) {
-        parts->paused_to_ms = now_ms + leave_place_ms(parts, window);
+        parts->paused_to_ms = now_ms + task_parts_leave_place_ms(parts, window);
         parts->left_ms = now_ms;
     }
     parts->again = true;
@@ -91,8 +93,8 @@ static size_t task_parts_under_way(const struct task_parts *parts)
 }
 
 /* Another one that was unheard was answered since this one left its place: so may this one be. */
-static bool is_paused(const struct task_parts *parts, const struct task_window *window,
-                      int64_t now_ms)
+static bool task_parts_is_paused(const struct task_parts *parts, const struct task_window *window,
+                                 int64_t now_ms)
 {
     bool answered = parts->again && window->answered_ms > parts->left_ms;
 
@@ -106,14 +108,14 @@ void task_parts_say(struct task_parts *parts, struct task_window *window, uint64
     size_t sent;
 
     if (late)
-        overdue(parts, window, ahead, now_ms);
+        task_parts_overdue(parts, window, ahead, now_ms);
     window->unheard_now += parts->again;
-    if (is_paused(parts, window, now_ms)) {
+    if (task_parts_is_paused(parts, window, now_ms)) {
         *wait_ms = task_parts_at_most(*wait_ms, parts->paused_to_ms - now_ms);
         return;
     }
     if (!late && parts->sent == parts->have)
-        be_patient(parts, window, now_ms);
+        task_parts_be_patient(parts, window, now_ms);
     sent = task_parts_under_way(parts);
     *ahead -= sent < *ahead ? sent : *ahead;
     for (; *ahead > 0 && parts->sent < total; --*ahead) {
@@ -137,9 +139,9 @@ void task_parts_say(struct task_parts *parts, struct task_window *window, uint64
 
 /* A time that includes a repetition says less about the next answer: it is believed once, not four
  * times. */
-static void timed(struct task_window *window, int64_t took_ms, bool late)
+static void task_parts_timed(struct task_window *window, int64_t took_ms, bool late)
 {
-    size_t parts = at_once(window);
+    size_t parts = task_parts_at_once(window);
 
     window->took_ms = took_ms / (late ? 4 : 1) + 1;
     if (took_ms > TASK_PARTS_SLOW_MS)
@@ -166,8 +168,8 @@ void task_parts_have(struct task_parts *parts, struct task_window *window, uint6
     if (parts->sent < have) /* the first was sent again while it was on its way */
         parts->sent = have;
     if (parts->timed_to > 0 && have >= parts->timed_to) {
-        timed(window, now_ms - parts->timed_ms, parts->late);
+        task_parts_timed(window, now_ms - parts->timed_ms, parts->late);
         parts->timed_to = 0;
     }
-    be_patient(parts, window, now_ms);
+    task_parts_be_patient(parts, window, now_ms);
 }

@@ -41,7 +41,7 @@ static enum muster_status worker_check(const struct muster_worker *worker, const
 /* --- options ---------------------------------------------------------------------------------- */
 
 /* -1: it is not a number of that range. */
-static int index_of(const struct muster_worker_options *options)
+static int worker_index_of(const struct muster_worker_options *options)
 {
     const char *text = getenv("MUSTER_RANK");
     char *end = NULL;
@@ -63,7 +63,7 @@ static enum muster_status worker_configure(struct muster_worker *worker,
 {
     const struct muster_node *node = options->node;
     int slots = options->slots == 0 ? 1 : options->slots;
-    int index = index_of(options);
+    int index = worker_index_of(options);
     enum muster_status status;
 
     if (index < 0)
@@ -173,7 +173,8 @@ enum muster_status muster_worker_register(muster_worker_t *worker, const char *n
 /* --- begin ------------------------------------------------------------------------------------ */
 
 /* With the mutex. */
-static enum muster_status wait_for_welcome(struct muster_worker *worker, struct muster_error *err)
+static enum muster_status worker_wait_for_welcome(struct muster_worker *worker,
+                                                  struct muster_error *err)
 {
     struct timespec until = thread_time_after(worker->connect_timeout_ms);
     int code = 0;
@@ -190,8 +191,8 @@ static enum muster_status wait_for_welcome(struct muster_worker *worker, struct 
                      worker->broker, (double)worker->connect_timeout_ms / 1000.0);
 }
 
-static enum muster_status begin_threads(struct muster_worker *worker, size_t count,
-                                        struct muster_error *err)
+static enum muster_status worker_begin_threads(struct muster_worker *worker, size_t count,
+                                               struct muster_error *err)
 {
     worker->threads = calloc(count + 1, sizeof *worker->threads);
     if (worker->threads == NULL)
@@ -226,7 +227,7 @@ void muster_worker_stop(muster_worker_t *worker)
     errno = error;
 }
 
-static void stop_now(struct muster_worker *worker)
+static void worker_stop_now(struct muster_worker *worker)
 {
     pthread_mutex_lock(&worker->mutex);
     worker->stopping = true;
@@ -236,7 +237,7 @@ static void stop_now(struct muster_worker *worker)
     pthread_mutex_unlock(&worker->mutex);
 }
 
-static void close_link(struct muster_worker *worker)
+static void worker_close_link(struct muster_worker *worker)
 {
     pthread_mutex_lock(&worker->mutex);
     worker->link_closing = true; /* its last turn still uses it; who stops the worker must not */
@@ -245,7 +246,7 @@ static void close_link(struct muster_worker *worker)
 }
 
 /* As long as it goes on. With the mutex. */
-static enum muster_status tell_ends(struct muster_worker *worker, struct muster_error *err)
+static enum muster_status worker_tell_ends(struct muster_worker *worker, struct muster_error *err)
 {
     struct timespec until = thread_time_after(worker->tell_ends_ms);
     uint64_t told = worker->told;
@@ -266,13 +267,13 @@ static enum muster_status tell_ends(struct muster_worker *worker, struct muster_
                      worker->broker, (double)worker->tell_ends_ms / 1000.0, worker->unsent);
 }
 
-static enum muster_status end(struct muster_worker *worker, struct muster_error *err)
+static enum muster_status worker_end(struct muster_worker *worker, struct muster_error *err)
 {
     struct timespec until;
     enum muster_status status;
     int code = 0;
 
-    stop_now(worker);
+    worker_stop_now(worker);
     for (size_t i = 0; i < worker->threads_count; i++)
         pthread_join(worker->threads[i], NULL);
     worker->threads_count = 0;
@@ -280,20 +281,20 @@ static enum muster_status end(struct muster_worker *worker, struct muster_error 
         return MUSTER_OK;
     task_link_wake(worker->link);
     pthread_mutex_lock(&worker->mutex);
-    status = tell_ends(worker, err);
+    status = worker_tell_ends(worker, err);
     until = thread_time_after(HEARTBEAT_MS);
     task_link_wake(worker->link);
     while (status == MUSTER_OK && worker->ever_welcomed && !worker->left && code == 0)
         code = pthread_cond_timedwait(&worker->changed, &worker->mutex, &until);
     pthread_mutex_unlock(&worker->mutex);
-    close_link(worker);
+    worker_close_link(worker);
     return status;
 }
 
 /* --- begin and end ---------------------------------------------------------------------------- */
 
 /* Its link and its threads are gone: the next serve or start begins again. */
-static void forget_all(struct muster_worker *worker, bool was_us)
+static void worker_forget_all(struct muster_worker *worker, bool was_us)
 {
     pthread_mutex_lock(&worker->mutex);
     if (was_us)
@@ -310,7 +311,7 @@ static void forget_all(struct muster_worker *worker, bool was_us)
 }
 
 /* Nobody is left who would take work that nobody runs. */
-static void begin_failed(struct muster_worker *worker)
+static void worker_begin_failed(struct muster_worker *worker)
 {
     bool was_welcomed;
 
@@ -318,10 +319,10 @@ static void begin_failed(struct muster_worker *worker)
     was_welcomed = worker->ever_welcomed;
     pthread_mutex_unlock(&worker->mutex);
     if (was_welcomed)
-        end(worker, NULL);
+        worker_end(worker, NULL);
     else
-        close_link(worker);
-    forget_all(worker, was_welcomed);
+        worker_close_link(worker);
+    worker_forget_all(worker, was_welcomed);
 }
 
 static enum muster_status worker_begin(struct muster_worker *worker, size_t threads,
@@ -346,14 +347,14 @@ static enum muster_status worker_begin(struct muster_worker *worker, size_t thre
         status = task_link_start(worker->link, err);
     if (status == MUSTER_OK) {
         pthread_mutex_lock(&worker->mutex);
-        status = wait_for_welcome(worker, err);
+        status = worker_wait_for_welcome(worker, err);
         pthread_mutex_unlock(&worker->mutex);
         status = query_door_explain(worker->broker, status, err);
     }
     if (status == MUSTER_OK)
-        status = begin_threads(worker, threads, err);
+        status = worker_begin_threads(worker, threads, err);
     if (status != MUSTER_OK)
-        begin_failed(worker);
+        worker_begin_failed(worker);
     return status;
 }
 
@@ -376,13 +377,13 @@ enum muster_status muster_worker_serve(muster_worker_t *worker, struct muster_er
     worker->serving = true;
     pthread_mutex_unlock(&worker->mutex);
     worker_thread(worker);
-    status = end(worker, ret_error);
+    status = worker_end(worker, ret_error);
     if (!worker->displaced)
         return status;
     status = error_set(ret_error, MUSTER_E_RANK_TAKEN,
                        "while this one was not heard its tasks went to others: %s",
                        worker->refused_text);
-    forget_all(worker, true);
+    worker_forget_all(worker, true);
     return status;
 }
 
@@ -407,7 +408,7 @@ static void worker_free_all(struct muster_worker *worker)
 
 /* A handler on another thread that asked for this end is about to return. A function that was
  * interrupted by a handler which ends the program never returns. */
-static bool stops_return(struct muster_worker *worker)
+static bool worker_stops_return(struct muster_worker *worker)
 {
     const struct timespec pause = {.tv_nsec = 1000000};
 
@@ -427,10 +428,10 @@ enum muster_status muster_worker_close(muster_worker_t **worker, struct muster_e
     status = worker_check(w, "muster_worker_close", ret_error);
     if (status != MUSTER_OK)
         return status; /* a child closes nothing of its parent's */
-    status = end(w, ret_error);
+    status = worker_end(w, ret_error);
     worker_free_all(w);
     free(w->threads);
-    if (!stops_return(w))
+    if (!worker_stops_return(w))
         return status; /* what they use stays */
     close(w->wake_fd);
     pthread_mutex_destroy(&w->mutex);

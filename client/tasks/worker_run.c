@@ -8,8 +8,8 @@
 
 /* --- one attempt ------------------------------------------------------------------------------ */
 
-static const struct worker_function *function_of(const struct muster_worker *worker,
-                                                 const char *name)
+static const struct worker_function *worker_run_function_of(const struct muster_worker *worker,
+                                                            const char *name)
 {
     const struct worker_function *function = worker->functions;
 
@@ -24,7 +24,7 @@ static void worker_run_set_text(struct muster_task *task, const char *text)
     task->text = text != NULL ? strdup(text) : NULL;
 }
 
-static uint64_t use_of(const struct muster_task *task, size_t n)
+static uint64_t worker_run_use_of(const struct muster_task *task, size_t n)
 {
     const uint8_t *bytes = task->bytes + task->args_size + n * 4;
 
@@ -42,10 +42,10 @@ static const struct worker_value *worker_run_value_of(const struct muster_worker
 }
 
 /* False: the task uses a value that could not be made, which is its failure. */
-static bool values_are_there(struct muster_task *task)
+static bool worker_run_values_are_there(struct muster_task *task)
 {
     for (size_t i = 0; i < task->uses_size / 4; i++) {
-        uint64_t number = use_of(task, i);
+        uint64_t number = worker_run_use_of(task, i);
         const struct worker_value *value = worker_run_value_of(task->worker, task->queue, number);
         char text[TASK_TEXT_MAX + 1];
 
@@ -64,9 +64,9 @@ static bool values_are_there(struct muster_task *task)
 }
 
 /* Without the mutex. */
-static void call(struct muster_task *task)
+static void worker_run_call(struct muster_task *task)
 {
-    const struct worker_function *function = function_of(task->worker, task->fn);
+    const struct worker_function *function = worker_run_function_of(task->worker, task->fn);
     char text[TASK_TEXT_MAX + 1];
     int code;
 
@@ -91,7 +91,7 @@ static void call(struct muster_task *task)
 
 /* --- the threads ------------------------------------------------------------------------------ */
 
-static void keep_value(struct muster_worker *worker, struct muster_task *task)
+static void worker_run_keep_value(struct muster_worker *worker, struct muster_task *task)
 {
     struct worker_value *value = calloc(1, sizeof *value);
 
@@ -128,7 +128,7 @@ struct muster_task *worker_attempt_begin(struct muster_worker *worker)
 bool worker_attempt_is_callable(struct muster_task *task)
 {
     if (!atomic_load(&task->cancelled))
-        return values_are_there(task);
+        return worker_run_values_are_there(task);
     task->status = MUSTER_E_CANCELLED;
     return false;
 }
@@ -137,7 +137,7 @@ void worker_attempt_end(struct muster_worker *worker, struct muster_task *task)
 {
     worker->running--;
     if (task->kind == TASK_KIND_RESOURCE)
-        keep_value(worker, task);
+        worker_run_keep_value(worker, task);
     if (task->status != MUSTER_OK) { /* a failed one has no result */
         free(task->result);
         task->result = NULL;
@@ -149,7 +149,7 @@ void worker_attempt_end(struct muster_worker *worker, struct muster_task *task)
 }
 
 /* The first without an attempt looks after the link meanwhile: what comes wakes who runs it. */
-static void wait_for_work(struct muster_worker *worker)
+static void worker_run_wait_for_work(struct muster_worker *worker)
 {
     uint64_t seen = task_link_seen(worker->link);
 
@@ -185,13 +185,13 @@ void *worker_thread(void *arg)
         struct muster_task *task = worker_attempt_begin(worker);
 
         if (task == NULL) {
-            wait_for_work(worker);
+            worker_run_wait_for_work(worker);
             continue;
         }
         worker_run_hand_over(worker);
         if (worker_attempt_is_callable(task)) {
             pthread_mutex_unlock(&worker->mutex);
-            call(task);
+            worker_run_call(task);
             pthread_mutex_lock(&worker->mutex);
         }
         worker_attempt_end(worker, task);
@@ -233,7 +233,7 @@ void *muster_task_value(const muster_task_t *task, size_t n)
     if (task == NULL || n >= task->uses_size / 4)
         return NULL;
     pthread_mutex_lock(&task->worker->mutex);
-    value = worker_run_value_of(task->worker, task->queue, use_of(task, n));
+    value = worker_run_value_of(task->worker, task->queue, worker_run_use_of(task, n));
     made = value != NULL ? value->value : NULL;
     pthread_mutex_unlock(&task->worker->mutex);
     return made;
@@ -251,8 +251,8 @@ void muster_task_renew(muster_task_t *task)
 }
 
 /* A function that does not look, and ends well, must not be taken for one that gave no result. */
-static enum muster_status refuse_result(struct muster_task *task, size_t size,
-                                        enum muster_status status)
+static enum muster_status worker_run_refuse_result(struct muster_task *task, size_t size,
+                                                   enum muster_status status)
 {
     char text[TASK_TEXT_MAX + 1];
 
@@ -277,10 +277,10 @@ enum muster_status muster_task_set_result(muster_task_t *task, const void *data,
     if (task == NULL)
         return MUSTER_E_ARGUMENT;
     if (size > TASK_RESULT_MAX || (data == NULL && size > 0))
-        return refuse_result(task, size, MUSTER_E_ARGUMENT);
+        return worker_run_refuse_result(task, size, MUSTER_E_ARGUMENT);
     copy = size > 0 ? malloc(size) : NULL;
     if (size > 0 && copy == NULL)
-        return refuse_result(task, size, MUSTER_E_NOMEM);
+        return worker_run_refuse_result(task, size, MUSTER_E_NOMEM);
     if (size > 0)
         memcpy(copy, data, size);
     task->result_refused = MUSTER_OK;

@@ -48,7 +48,8 @@ static void worker_wire_add(struct muster_worker *worker, const struct wire_task
 }
 
 /* With its mutex. */
-static void take_work(struct muster_worker *worker, const struct wire_work *m, int64_t now_ms)
+static void worker_wire_take_work(struct muster_worker *worker, const struct wire_work *m,
+                                  int64_t now_ms)
 {
     if (!worker->welcomed)
         return;
@@ -124,8 +125,8 @@ static void worker_wire_take_taken(struct muster_worker *worker, const struct wi
     pthread_cond_broadcast(&worker->changed);
 }
 
-static void take_part_taken(struct muster_worker *worker, const struct wire_part_taken *m,
-                            int64_t now_ms)
+static void worker_wire_take_part_taken(struct muster_worker *worker,
+                                        const struct wire_part_taken *m, int64_t now_ms)
 {
     uint64_t have = m->have;
     struct muster_task *task =
@@ -142,7 +143,7 @@ static void take_part_taken(struct muster_worker *worker, const struct wire_part
 }
 
 /* It was never begun. */
-static void give_back(struct muster_worker *worker, struct muster_task *task)
+static void worker_wire_give_back(struct muster_worker *worker, struct muster_task *task)
 {
     task->given_back = true;
     task->state = ATTEMPT_ENDED;
@@ -150,7 +151,7 @@ static void give_back(struct muster_worker *worker, struct muster_task *task)
 }
 
 /* With its values, also those that are being made. */
-static void queue_is_gone(struct muster_worker *worker, uint64_t queue)
+static void worker_wire_queue_is_gone(struct muster_worker *worker, uint64_t queue)
 {
     for (struct worker_value *value = worker->values; value != NULL; value = value->next)
         value->gone = value->gone || value->queue == queue;
@@ -159,7 +160,7 @@ static void queue_is_gone(struct muster_worker *worker, uint64_t queue)
 }
 
 /* 0: an older broker, which never confirms. */
-static void take_confirmed(struct muster_worker *worker, uint64_t below)
+static void worker_wire_take_confirmed(struct muster_worker *worker, uint64_t below)
 {
     uint64_t confirmed = below > 0 ? below - 1 : worker->received;
 
@@ -177,17 +178,17 @@ static void worker_wire_take_alive(struct muster_worker *worker, const struct wi
         worker->welcomed = false;
         return;
     }
-    take_confirmed(worker, m->confirmed);
+    worker_wire_take_confirmed(worker, m->confirmed);
     for (size_t i = 0; i < m->back.count; i++) {
         const struct wire_lease_entry *entry = &m->back.items[i];
         struct muster_task *task =
             worker_wire_find(worker, entry->queue, entry->number, entry->attempt, entry->kind);
 
         if (task != NULL && task->state == ATTEMPT_WAITING)
-            give_back(worker, task);
+            worker_wire_give_back(worker, task);
     }
     for (size_t i = 0; i < m->gone.count; i++)
-        queue_is_gone(worker, m->gone.items[i].queue);
+        worker_wire_queue_is_gone(worker, m->gone.items[i].queue);
     for (size_t i = 0; i < m->cancelled.count; i++) {
         const struct wire_lease_entry *entry = &m->cancelled.items[i];
         struct muster_task *task =
@@ -200,7 +201,7 @@ static void worker_wire_take_alive(struct muster_worker *worker, const struct wi
 
 /* All that it has was given to others. A worker that only serves, and waits for its index for ever,
  * is of no use to anybody. */
-static void be_displaced(struct muster_worker *worker)
+static void worker_wire_be_displaced(struct muster_worker *worker)
 {
     if (worker->serving)
         worker->displaced = worker->stopping = worker->left = true;
@@ -208,8 +209,8 @@ static void be_displaced(struct muster_worker *worker)
         atomic_store(&task->cancelled, true);
 }
 
-static void take_welcome(struct muster_worker *worker, const struct wire_work_welcome *m,
-                         int64_t now_ms)
+static void worker_wire_take_welcome(struct muster_worker *worker,
+                                     const struct wire_work_welcome *m, int64_t now_ms)
 {
     if (m->nonce != worker->nonce || worker->welcomed)
         return;
@@ -217,7 +218,7 @@ static void take_welcome(struct muster_worker *worker, const struct wire_work_we
     worker->refused_for_good = m->code != MUSTER_OK && !m->retry;
     snprintf(worker->refused_text, sizeof worker->refused_text, "%s", m->text);
     if (m->code == MUSTER_E_RANK_TAKEN && worker->ever_welcomed)
-        be_displaced(worker);
+        worker_wire_be_displaced(worker);
     if (m->code == MUSTER_OK) {
         worker->welcomed = worker->ever_welcomed = true;
         worker->said_leaving = false;
@@ -243,7 +244,7 @@ static void worker_wire_take_trouble(struct muster_worker *worker, const struct 
 }
 
 /* Those of queues that are gone, but for what an attempt may still look at. */
-static struct worker_value *take_gone_values(struct muster_worker *worker)
+static struct worker_value *worker_wire_take_gone_values(struct muster_worker *worker)
 {
     struct worker_value *gone = NULL;
 
@@ -279,19 +280,19 @@ void worker_take(void *arg, const struct wire_msg *m, int64_t now_ms)
     if (m->type == WIRE_ACK)
         worker_wire_take_trouble(worker, &m->u.ack);
     else if (m->type == WIRE_WORK_WELCOME)
-        take_welcome(worker, &m->u.work_welcome, now_ms);
+        worker_wire_take_welcome(worker, &m->u.work_welcome, now_ms);
     else if (m->type == WIRE_WORK)
-        take_work(worker, &m->u.work, now_ms);
+        worker_wire_take_work(worker, &m->u.work, now_ms);
     else if (m->type == WIRE_WORK_TAKEN)
         worker_wire_take_taken(worker, &m->u.work_taken);
     else if (m->type == WIRE_PART_TAKEN)
-        take_part_taken(worker, &m->u.part_taken, now_ms);
+        worker_wire_take_part_taken(worker, &m->u.part_taken, now_ms);
     else if (m->type == WIRE_WORK_ALIVE)
         worker_wire_take_alive(worker, &m->u.work_alive);
     else if (m->type == WIRE_WORK_LEFT && m->u.work_left.nonce == worker->nonce)
         worker->left = true, pthread_cond_broadcast(&worker->changed);
     if (m->type == WIRE_WORK_ALIVE || m->type == WIRE_WORK_TAKEN)
-        gone = take_gone_values(worker);
+        gone = worker_wire_take_gone_values(worker);
     pthread_mutex_unlock(&worker->mutex);
     while (gone != NULL) {
         struct worker_value *next = gone->next;
@@ -302,7 +303,7 @@ void worker_take(void *arg, const struct wire_msg *m, int64_t now_ms)
 
 /* --- saying ----------------------------------------------------------------------------------- */
 
-static struct wire_lease_entry lease_of(const struct muster_task *task)
+static struct wire_lease_entry worker_wire_lease_of(const struct muster_task *task)
 {
     return (struct wire_lease_entry){.queue = task->queue,
                                      .number = task->number,
@@ -313,7 +314,7 @@ static struct wire_lease_entry lease_of(const struct muster_task *task)
 
 /* An attempt that the broker did not know to be here may be another worker's by now, under the same
  * number. */
-static void drop_unconfirmed(struct muster_worker *worker)
+static void worker_wire_drop_unconfirmed(struct muster_worker *worker)
 {
     for (struct muster_task *task = worker->first, *next; task != NULL; task = next) {
         next = task->next;
@@ -322,17 +323,17 @@ static void drop_unconfirmed(struct muster_worker *worker)
     }
 }
 
-static void say_hello(struct muster_worker *worker)
+static void worker_wire_say_hello(struct muster_worker *worker)
 {
     static const size_t max = TASKS_FRAME_MAX;
     struct wire_lease_entry held[TASKS_FRAME_MAX];
     struct wire_msg message = {.type = WIRE_WORK_HELLO};
     size_t count = 0;
 
-    drop_unconfirmed(worker);
+    worker_wire_drop_unconfirmed(worker);
     for (const struct muster_task *task = worker->first; task != NULL && count < max;
          task = task->next)
-        held[count++] = lease_of(task);
+        held[count++] = worker_wire_lease_of(task);
     for (const struct worker_value *value = worker->values; value != NULL && count < max;
          value = value->next)
         held[count++] =
@@ -349,7 +350,7 @@ static void say_hello(struct muster_worker *worker)
     task_link_send(worker->link, &message);
 }
 
-static void say_beat(struct muster_worker *worker, bool renew)
+static void worker_wire_say_beat(struct muster_worker *worker, bool renew)
 {
     struct wire_lease_entry renewed[TASKS_FRAME_MAX];
     struct wire_msg message = {.type = WIRE_WORK_BEAT};
@@ -357,7 +358,7 @@ static void say_beat(struct muster_worker *worker, bool renew)
 
     for (struct muster_task *task = worker->first; renew && task != NULL; task = task->next)
         if (count < TASKS_FRAME_MAX && atomic_exchange(&task->renewed, false))
-            renewed[count++] = lease_of(task);
+            renewed[count++] = worker_wire_lease_of(task);
     message.u.work_beat.received = worker->said = worker->received;
     message.u.work_beat.leaving = worker->stopping;
     message.u.work_beat.renewed.items = renewed;
@@ -365,7 +366,7 @@ static void say_beat(struct muster_worker *worker, bool renew)
     task_link_send(worker->link, &message);
 }
 
-static bool any_renewed(const struct muster_worker *worker)
+static bool worker_wire_any_renewed(const struct muster_worker *worker)
 {
     for (const struct muster_task *task = worker->first; task != NULL; task = task->next)
         if (atomic_load(&task->renewed))
@@ -373,7 +374,7 @@ static bool any_renewed(const struct muster_worker *worker)
     return false;
 }
 
-static uint64_t say_part(void *arg, uint64_t offset)
+static uint64_t worker_wire_say_part(void *arg, uint64_t offset)
 {
     const struct muster_task *task = arg;
     size_t left = task->result_size - (size_t)offset;
@@ -389,7 +390,7 @@ static uint64_t say_part(void *arg, uint64_t offset)
     return task_link_send(task->worker->link, &message) ? message.u.work_part.bytes.size : 0;
 }
 
-static bool in_parts(const struct muster_task *task)
+static bool worker_wire_in_parts(const struct muster_task *task)
 {
     return task->result_size > TASK_INLINE_MAX;
 }
@@ -408,7 +409,7 @@ static struct wire_ended_entry worker_wire_end_of(struct muster_task *task, stru
                                      .bytes = task->result_size};
 
     entry.text = wire_text_fit(arena, task->text, TASK_TEXT_MAX);
-    if (!in_parts(task)) {
+    if (!worker_wire_in_parts(task)) {
         entry.result.data = task->result;
         entry.result.size = task->result_size;
     }
@@ -421,7 +422,7 @@ struct batch {
     struct arena arena;
 };
 
-static void send_batch(struct muster_worker *worker, struct batch *batch)
+static void worker_wire_send_batch(struct muster_worker *worker, struct batch *batch)
 {
     struct wire_msg message = {.type = WIRE_WORK_DONE};
 
@@ -434,7 +435,7 @@ static void send_batch(struct muster_worker *worker, struct batch *batch)
     arena_reset(&batch->arena);
 }
 
-static void say_ends(struct muster_worker *worker, int64_t now_ms, int64_t *wait_ms)
+static void worker_wire_say_ends(struct muster_worker *worker, int64_t now_ms, int64_t *wait_ms)
 {
     struct batch batch; /* 100 KB, of which most turns use nothing */
     size_t ahead = task_parts_ahead(&worker->window);
@@ -445,10 +446,10 @@ static void say_ends(struct muster_worker *worker, int64_t now_ms, int64_t *wait
         struct wire_ended_entry entry;
         size_t bytes;
 
-        if (task->state == ATTEMPT_ENDED && in_parts(task) &&
+        if (task->state == ATTEMPT_ENDED && worker_wire_in_parts(task) &&
             task->parts.have < task->result_size) {
             task_parts_say(&task->parts, &worker->window, task->result_size, &ahead, now_ms,
-                           wait_ms, say_part, task);
+                           wait_ms, worker_wire_say_part, task);
             continue;
         }
         if (task->state != ATTEMPT_ENDED || !task_again_due(&task->again, now_ms, wait_ms))
@@ -456,38 +457,38 @@ static void say_ends(struct muster_worker *worker, int64_t now_ms, int64_t *wait
         entry = worker_wire_end_of(task, &batch.arena);
         bytes = TASK_ENTRY_BYTES + entry.result.size + TASK_TEXT_MAX;
         if (batch.count == TASKS_FRAME_MAX || batch.bytes + bytes > TASK_FRAME_BYTES) {
-            send_batch(worker, &batch);
+            worker_wire_send_batch(worker, &batch);
             entry = worker_wire_end_of(task, &batch.arena);
         }
         batch.items[batch.count++] = entry;
         batch.bytes +=
             TASK_ENTRY_BYTES + entry.result.size + (entry.text != NULL ? strlen(entry.text) : 0);
     }
-    send_batch(worker, &batch);
+    worker_wire_send_batch(worker, &batch);
     arena_free(&batch.arena);
 }
 
 /* Tasks that were not begun when it stops. The broker hears first that nothing more is wanted, lest
  * it gives the same again. */
-static void give_all_back(struct muster_worker *worker)
+static void worker_wire_give_all_back(struct muster_worker *worker)
 {
     if (!worker->stopping)
         return;
     if (!worker->said_leaving) {
         worker->said_leaving = true;
-        say_beat(worker, true);
+        worker_wire_say_beat(worker, true);
     }
     for (struct muster_task *task = worker->first; task != NULL; task = task->next)
         if (task->state == ATTEMPT_WAITING)
-            give_back(worker, task);
+            worker_wire_give_back(worker, task);
 }
 
-static bool may_leave(const struct muster_worker *worker)
+static bool worker_wire_may_leave(const struct muster_worker *worker)
 {
     return worker->stopping && worker->running == 0 && worker->unsent == 0 && worker->first == NULL;
 }
 
-static void heed_stop(struct muster_worker *worker)
+static void worker_wire_heed_stop(struct muster_worker *worker)
 {
     if (worker->stopping || !atomic_load(&worker->stop_asked))
         return;
@@ -496,21 +497,21 @@ static void heed_stop(struct muster_worker *worker)
 }
 
 /* A slot is free, and what came for it may not begin before the broker knows of it. */
-static bool waits_for_word(const struct muster_worker *worker)
+static bool worker_wire_waits_for_word(const struct muster_worker *worker)
 {
     return worker->received > worker->said && worker->running < worker->slots;
 }
 
 /* A function that renews in each turn of a loop is heard so often as anybody can need. */
-static void say_beats(struct muster_worker *worker, int64_t now_ms, int64_t *wait_ms)
+static void worker_wire_say_beats(struct muster_worker *worker, int64_t now_ms, int64_t *wait_ms)
 {
-    bool renewed = any_renewed(worker);
+    bool renewed = worker_wire_any_renewed(worker);
 
-    if (now_ms >= worker->beat_ms || waits_for_word(worker) ||
+    if (now_ms >= worker->beat_ms || worker_wire_waits_for_word(worker) ||
         (renewed && now_ms >= worker->renew_ms)) {
         worker->beat_ms = now_ms + HEARTBEAT_MS;
         worker->renew_ms = now_ms + RENEW_EVERY_MS;
-        say_beat(worker, true);
+        worker_wire_say_beat(worker, true);
     } else if (renewed && worker->renew_ms - now_ms < *wait_ms) {
         *wait_ms = worker->renew_ms - now_ms;
     }
@@ -522,17 +523,17 @@ int64_t worker_turn(void *arg, int64_t now_ms)
     int64_t wait_ms = HEARTBEAT_MS;
 
     pthread_mutex_lock(&worker->mutex);
-    heed_stop(worker);
+    worker_wire_heed_stop(worker);
     if (!worker->welcomed && !worker->left && !worker->refused_for_good) {
         if (task_again_due(&worker->hello, now_ms, &wait_ms))
-            say_hello(worker);
+            worker_wire_say_hello(worker);
     } else if (worker->welcomed && !worker->left) {
-        give_all_back(worker);
-        say_beats(worker, now_ms, &wait_ms); /* before long results, not behind them */
-        say_ends(worker, now_ms, &wait_ms);
+        worker_wire_give_all_back(worker);
+        worker_wire_say_beats(worker, now_ms, &wait_ms); /* before long results, not behind them */
+        worker_wire_say_ends(worker, now_ms, &wait_ms);
         if (worker->beat_ms - now_ms < wait_ms)
             wait_ms = worker->beat_ms - now_ms;
-        if (may_leave(worker) && task_again_due(&worker->leave, now_ms, &wait_ms)) {
+        if (worker_wire_may_leave(worker) && task_again_due(&worker->leave, now_ms, &wait_ms)) {
             struct wire_msg message = {.type = WIRE_WORK_LEAVE};
             message.u.work_leave.nonce = worker->nonce;
             task_link_send(worker->link, &message);

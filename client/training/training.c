@@ -66,9 +66,9 @@ static enum muster_status training_check(const struct muster_training_state_opti
     return MUSTER_OK;
 }
 
-static enum muster_status open_manager(struct muster_training_state *ts,
-                                       const struct muster_training_state_options *o,
-                                       struct muster_error *err)
+static enum muster_status training_open_manager(struct muster_training_state *ts,
+                                                const struct muster_training_state_options *o,
+                                                struct muster_error *err)
 {
     struct muster_manager_options options = MUSTER_MANAGER_OPTIONS_INIT;
     const struct muster_keep_policy one = {.kind = MUSTER_KEEP_LATEST, .number = 1};
@@ -116,7 +116,7 @@ enum muster_status muster_training_state_open(const struct muster_training_state
     memcpy(ts->backup_dir, own.backup_dir, strlen(own.backup_dir) + 1);
     ts->data_position = ts->saved_epoch = ts->saved_batch = ts->saved_data = -1;
     ts->epoch = ts->batch = ts->step = -1;
-    status = open_manager(ts, &own, ret_error);
+    status = training_open_manager(ts, &own, ret_error);
     if (status == MUSTER_OK)
         *ret_state = ts;
     else
@@ -126,7 +126,7 @@ enum muster_status muster_training_state_open(const struct muster_training_state
 
 /* A back-up that another rank than the chief wrote is nobody's any more. Best effort: leftovers
  * only cost disk space. */
-static void clear_write_dir(struct muster_training_state *ts)
+static void training_clear_write_dir(struct muster_training_state *ts)
 {
     if (ts->write_dir[0] != '\0' && ts->manager->rank != 0)
         fs_remove_tree(ts->write_dir, NULL);
@@ -143,7 +143,7 @@ enum muster_status muster_training_state_close(muster_training_state_t **state, 
         return MUSTER_OK;
     *state = NULL;
     if (!manager_is_gone(ts->manager))
-        clear_write_dir(ts);
+        training_clear_write_dir(ts);
     status = muster_manager_close(&ts->manager, code, ret_error);
     if (status != MUSTER_E_FORKED)
         free(ts);
@@ -297,7 +297,7 @@ enum muster_status muster_training_state_delete_backup(muster_training_state_t *
 /* --- back-ups --------------------------------------------------------------------------------- */
 
 /* The unit that ends here, for texts. */
-static const char *position_text(int64_t epoch, int64_t batch, char *text, size_t size)
+static const char *training_position_text(int64_t epoch, int64_t batch, char *text, size_t size)
 {
     if (epoch < 0)
         snprintf(text, size, "the start");
@@ -309,15 +309,17 @@ static const char *position_text(int64_t epoch, int64_t batch, char *text, size_
 }
 
 /* Batch -1, an epoch's end, comes after all batches of the epoch. */
-static bool comes_after(const struct muster_training_state *ts, int64_t epoch, int64_t batch)
+static bool training_comes_after(const struct muster_training_state *ts, int64_t epoch,
+                                 int64_t batch)
 {
     if (epoch != ts->epoch)
         return epoch > ts->epoch;
     return ts->batch >= 0 && (batch < 0 || batch > ts->batch);
 }
 
-static enum muster_status check_position(const struct muster_training_state *ts, const char *call,
-                                         int64_t epoch, int64_t batch, struct muster_error *err)
+static enum muster_status training_check_position(const struct muster_training_state *ts,
+                                                  const char *call, int64_t epoch, int64_t batch,
+                                                  struct muster_error *err)
 {
     int64_t per_epoch = ts->options.batches_per_epoch;
     char here[64], last[64];
@@ -335,12 +337,12 @@ static enum muster_status check_position(const struct muster_training_state *ts,
         return error_set(err, MUSTER_E_ARGUMENT,
                          "%s: batch %lld is not inside an epoch of batches_per_epoch %lld", call,
                          (long long)batch, (long long)per_epoch);
-    if (!comes_after(ts, epoch, batch))
+    if (!training_comes_after(ts, epoch, batch))
         return error_set(err, MUSTER_E_ARGUMENT,
                          "%s: %s does not come after %s, which was the last; to go back, begin "
                          "again and restore",
-                         call, position_text(epoch, batch, here, sizeof here),
-                         position_text(ts->epoch, ts->batch, last, sizeof last));
+                         call, training_position_text(epoch, batch, here, sizeof here),
+                         training_position_text(ts->epoch, ts->batch, last, sizeof last));
     return MUSTER_OK;
 }
 
@@ -368,24 +370,26 @@ static enum muster_status training_end(struct muster_training_state *ts, int64_t
     }
     ts->saved = *ret_saved;
     if (*ret_saved)
-        clear_write_dir(ts);
+        training_clear_write_dir(ts);
     return error_pass(err, status, &why);
 }
 
 /* With the batch that ends here; without known batches a back_up counts as one. */
-static int64_t batches_done(const struct muster_training_state *ts, int64_t epoch, int64_t batch)
+static int64_t training_batches_done(const struct muster_training_state *ts, int64_t epoch,
+                                     int64_t batch)
 {
     int64_t per_epoch = ts->options.batches_per_epoch;
 
     return per_epoch > 0 ? epoch * per_epoch + batch + 1 : ts->step + 2;
 }
 
-static bool batch_is_due(const struct muster_training_state *ts, int64_t epoch, int64_t batch)
+static bool training_batch_is_due(const struct muster_training_state *ts, int64_t epoch,
+                                  int64_t batch)
 {
     const struct muster_training_state_options *o = &ts->options;
 
     if (o->save_freq == MUSTER_SAVE_FREQ_BATCHES)
-        return batches_done(ts, epoch, batch) % o->save_freq_batches == 0;
+        return training_batches_done(ts, epoch, batch) % o->save_freq_batches == 0;
     return o->save_freq == MUSTER_SAVE_FREQ_EPOCH && o->batches_per_epoch > 0 &&
            batch + 1 == o->batches_per_epoch;
 }
@@ -404,11 +408,11 @@ enum muster_status muster_training_state_batch_end(muster_training_state_t *stat
                            "muster_training_state_epoch_end",
                            call, (long long)batch);
     if (status == MUSTER_OK)
-        status = check_position(state, call, epoch, batch, ret_error);
+        status = training_check_position(state, call, epoch, batch, ret_error);
     if (status != MUSTER_OK)
         return status;
-    status =
-        training_end(state, epoch, batch, batch_is_due(state, epoch, batch), &saved, ret_error);
+    status = training_end(state, epoch, batch, training_batch_is_due(state, epoch, batch), &saved,
+                          ret_error);
     state->batch_ended = true;
     if (ret_saved != NULL)
         *ret_saved = saved;
@@ -423,7 +427,7 @@ enum muster_status muster_training_state_epoch_end(muster_training_state_t *stat
     bool saved = false, same, want, last;
 
     if (status == MUSTER_OK)
-        status = check_position(state, call, epoch, -1, ret_error);
+        status = training_check_position(state, call, epoch, -1, ret_error);
     if (status != MUSTER_OK)
         return status;
     same = state->batch_ended && state->epoch == epoch;
@@ -452,7 +456,7 @@ enum muster_status muster_training_state_back_up(muster_training_state_t *state,
         return status;
     same = state->batch_ended && state->epoch == epoch && (batch == state->batch || batch == -1);
     if (!same || batch != state->batch || state->deleted)
-        status = check_position(state, call, epoch, batch, ret_error);
+        status = training_check_position(state, call, epoch, batch, ret_error);
     if (status == MUSTER_OK)
         status = training_end(state, epoch, batch, true, &saved, ret_error);
     if (batch == -1)
