@@ -26,7 +26,7 @@ struct list {
     char signer[SIGNER_MAX + 1]; /* by whom they have to be signed; "": by nobody */
 };
 
-static void list_free(struct list *list)
+static void import_list_free(struct list *list)
 {
     for (size_t i = 0; i < list->count; i++) {
         free(list->items[i].path);
@@ -91,7 +91,7 @@ static int import_look_into(struct list *list, const char *folder)
     return code;
 }
 
-static int by_round(const void *a, const void *b)
+static int import_by_round(const void *a, const void *b)
 {
     const struct manifest *x = ((const struct found *)a)->manifest;
     const struct manifest *y = ((const struct found *)b)->manifest;
@@ -103,7 +103,7 @@ static int by_round(const void *a, const void *b)
 
 /* The job that owns the directory; for one that was copied without its .muster, the last
  * checkpoint's job. */
-static void read_owner(struct list *list, const char *root)
+static void import_read_owner(struct list *list, const char *root)
 {
     char path[FS_PATH_MAX];
     char *text = NULL;
@@ -139,7 +139,7 @@ static int import_read_directory(const char *name, struct list *list, char *ret_
                          "%s/.muster cannot be read: %s; nothing was imported: a checkpoint may be "
                          "in it; once it can be read, import again",
                          ret_root, strerror(code));
-    read_owner(list, ret_root);
+    import_read_owner(list, ret_root);
     if (list->count == 0 && list->refused > 0)
         return tool_fail(TOOL_REFUSED, "%s holds no checkpoint that is signed as it has to be",
                          ret_root);
@@ -147,13 +147,13 @@ static int import_read_directory(const char *name, struct list *list, char *ret_
         return tool_fail(
             TOOL_NO, "%s holds no checkpoint: nothing in it has a manifest.json that can be read",
             ret_root);
-    qsort(list->items, list->count, sizeof *list->items, by_round);
+    qsort(list->items, list->count, sizeof *list->items, import_by_round);
     return TOOL_DONE;
 }
 
 /* Given up by a later launch, or deleted, and on record as that: the core, which holds only what
  * counts, would not know it. NULL: it is not. */
-static const char *gone_on_record(struct tool *tool, const struct manifest *manifest)
+static const char *import_gone_on_record(struct tool *tool, const struct manifest *manifest)
 {
     static const char *const states[] = {"superseded", "deleting", "deleted"};
     const char *found = NULL;
@@ -174,9 +174,9 @@ static const char *gone_on_record(struct tool *tool, const struct manifest *mani
 }
 
 /* It counts as there already. A person who returned its files hears why no launch will take it. */
-static bool is_on_record(struct tool *tool, const struct found *found)
+static bool import_is_on_record(struct tool *tool, const struct found *found)
 {
-    const char *state = gone_on_record(tool, found->manifest);
+    const char *state = import_gone_on_record(tool, found->manifest);
 
     if (state != NULL && strcmp(state, "superseded") != 0)
         tool_fail(TOOL_DONE, "%s is on record as %s: no launch resumes from it, and its files %s",
@@ -186,8 +186,8 @@ static bool is_on_record(struct tool *tool, const struct found *found)
     return state != NULL;
 }
 
-static enum muster_status send(struct tool *tool, const struct found *found, bool *ret_new,
-                               struct muster_error *err)
+static enum muster_status import_send(struct tool *tool, const struct found *found, bool *ret_new,
+                                      struct muster_error *err)
 {
     char *text = NULL;
     size_t size = 0;
@@ -250,9 +250,9 @@ static enum muster_status import_send_all(struct tool *tool, struct list *list, 
                       found->path, found->manifest->job, list->job);
             continue;
         }
-        if (is_on_record(tool, found))
+        if (import_is_on_record(tool, found))
             continue;
-        status = send(tool, found, &is_new, err);
+        status = import_send(tool, found, &is_new, err);
         *ret_added += is_new;
         if (status != MUSTER_OK && status != MUSTER_E_EXISTS && status != MUSTER_E_SIGNATURE) {
             progress_end(&progress);
@@ -291,7 +291,7 @@ int cmd_import(struct tool *tool)
         code = status != MUSTER_OK ? tool_fail_status(status, &err)
                                    : import_print_result(tool, root, &list, added);
     }
-    list_free(&list);
+    import_list_free(&list);
     /* E_BUSY: a broker that is there says "not now" */
     return status == MUSTER_E_BUSY || (status != MUSTER_OK && code != TOOL_UNREACHABLE)
                ? TOOL_REFUSED

@@ -476,7 +476,7 @@ static int key_list(struct tool *tool, struct key_store *store)
     return TOOL_DONE;
 }
 
-static bool any_counts(const struct tool *tool, const struct key_store *store)
+static bool key_any_counts(const struct tool *tool, const struct key_store *store)
 {
     for (size_t i = 0; i < store->count; i++)
         if (key_trouble(&store->keys[i], tool->now_unix_ms) == NULL)
@@ -504,7 +504,7 @@ static int key_revoke(struct tool *tool, struct key_store *store)
                 "Key %s is revoked. A running musterd refuses its next message; a launch that "
                 "uses it ends as if its ranks were lost.\n",
                 grant->name);
-    if (code == TOOL_DONE && !any_counts(tool, store))
+    if (code == TOOL_DONE && !key_any_counts(tool, store))
         fprintf(tool->out, "No key is left that counts: nobody is let in over TCP any more. "
                            "`muster key add NAME --job JOB` makes another one.\n");
     return code;

@@ -41,7 +41,7 @@ int tool_check_broker(struct tool *tool)
 }
 
 /* An order that the broker does not carry out is refused, whatever its reason. */
-static int fail_order(enum muster_status status, const struct muster_error *err)
+static int order_fail(enum muster_status status, const struct muster_error *err)
 {
     int code = tool_fail_status(status, err);
 
@@ -49,7 +49,7 @@ static int fail_order(enum muster_status status, const struct muster_error *err)
     return code == TOOL_NO || code == TOOL_USAGE || status == MUSTER_E_BUSY ? TOOL_REFUSED : code;
 }
 
-static int print_order(struct tool *tool, json_t *document, const char *sentence)
+static int order_print(struct tool *tool, json_t *document, const char *sentence)
 {
     if (!tool_json(tool)) {
         json_decref(document);
@@ -70,16 +70,16 @@ static int order_withdraw(struct tool *tool, const char *id)
     char sentence[512];
 
     if (status != MUSTER_OK)
-        return fail_order(status, &err);
+        return order_fail(status, &err);
     document = render_document();
     json_object_set_new(document, "job", json_string(tool->job));
     json_object_set_new(document, "cancelled", json_string(id));
     snprintf(sentence, sizeof sentence, "Notice %.200s is withdrawn: nothing more comes of it.",
              id);
-    return print_order(tool, document, sentence);
+    return order_print(tool, document, sentence);
 }
 
-static int give_notice(struct tool *tool, int rank, int64_t grace_ms)
+static int order_give_notice(struct tool *tool, int rank, int64_t grace_ms)
 {
     struct muster_error err = {.status = MUSTER_OK};
     struct order_id id = order_new_id("operator");
@@ -92,7 +92,7 @@ static int give_notice(struct tool *tool, int rank, int64_t grace_ms)
     status = muster_client_notify(tool->client, tool->job, id.text, rank, grace_ms,
                                   text == NULL ? "" : text, &round, &err);
     if (status != MUSTER_OK)
-        return fail_order(status, &err);
+        return order_fail(status, &err);
     document = render_document();
     json_object_set_new(document, "job", json_string(tool->job));
     json_object_set_new(document, "notice", json_string(id.text));
@@ -108,7 +108,7 @@ static int give_notice(struct tool *tool, int rank, int64_t grace_ms)
         "`muster why notice %s --job %s` tells what came of it, `muster notify --cancel %s "
         "--job %s` withdraws it.",
         id.text, rank, tool->job, note, tool->job, id.text, tool->job, id.text, tool->job);
-    return print_order(tool, document, sentence);
+    return order_print(tool, document, sentence);
 }
 
 int cmd_notify(struct tool *tool)
@@ -130,14 +130,15 @@ int cmd_notify(struct tool *tool)
         code = tool_find_job(tool);
     if (code != TOOL_DONE)
         return code;
-    return cancel != NULL ? order_withdraw(tool, cancel) : give_notice(tool, (int)rank, grace_ms);
+    return cancel != NULL ? order_withdraw(tool, cancel)
+                          : order_give_notice(tool, (int)rank, grace_ms);
 }
 
 /* --- save ------------------------------------------------------------------------------------- */
 
 /* A further attempt that was promised is not opened if the launch ends first. *ret_over: it has
  * ended. */
-static int look_at_launch(struct tool *tool, int64_t generation, bool *ret_over)
+static int order_look_at_launch(struct tool *tool, int64_t generation, bool *ret_over)
 {
     muster_rows_t *rows = NULL;
     int code = tool_get_job(tool, tool->job, &rows);
@@ -151,7 +152,7 @@ static int look_at_launch(struct tool *tool, int64_t generation, bool *ret_over)
     return code;
 }
 
-static int fail_ended(const struct tool *tool, const struct muster_round_row *round)
+static int order_fail_ended(const struct tool *tool, const struct muster_round_row *round)
 {
     return tool_fail(TOOL_NO,
                      "generation %" PRId64 " of job %s ended before it saved: `muster why round "
@@ -159,7 +160,7 @@ static int fail_ended(const struct tool *tool, const struct muster_round_row *ro
                      round->generation, tool->job, round->round, tool->job);
 }
 
-static int fail_forgotten(const struct tool *tool, int64_t number)
+static int order_fail_forgotten(const struct tool *tool, int64_t number)
 {
     return tool_fail(TOOL_NO,
                      "round %" PRId64 " of job %s is not in the records any more: the broker's "
@@ -173,7 +174,7 @@ struct outcome {
 };
 
 /* The order's round, and those behind it. */
-static int read_rounds(struct tool *tool, int64_t number, muster_rows_t **ret_rows)
+static int order_read_rounds(struct tool *tool, int64_t number, muster_rows_t **ret_rows)
 {
     struct muster_error err = {.status = MUSTER_OK};
     enum muster_status status =
@@ -192,7 +193,7 @@ static void order_show(struct progress *progress, const struct muster_round_row 
 /* Waits until the order's round, or the last attempt at its save, is over. Every round ends by its
  * own bounds; an attempt that was promised comes or the launch ends, of which some brokers' rows
  * tell nothing. */
-static int await_round(struct tool *tool, int64_t number, struct outcome *ret_outcome)
+static int order_await_round(struct tool *tool, int64_t number, struct outcome *ret_outcome)
 {
     const struct timespec pause = {.tv_nsec = WAIT_EVERY_MS * 1000000L};
     bool over = false; /* the launch was, before the rows were read */
@@ -202,7 +203,7 @@ static int await_round(struct tool *tool, int64_t number, struct outcome *ret_ou
     for (;;) {
         muster_rows_t *rows = NULL;
         size_t index = 0;
-        int code = read_rounds(tool, number, &rows);
+        int code = order_read_rounds(tool, number, &rows);
         enum order_state state;
 
         if (code != TOOL_DONE)
@@ -217,11 +218,11 @@ static int await_round(struct tool *tool, int64_t number, struct outcome *ret_ou
             return TOOL_DONE;
         }
         if (state == ORDER_UNKNOWN)
-            code = fail_forgotten(tool, number);
+            code = order_fail_forgotten(tool, number);
         else if (state == ORDER_PROMISED && over)
-            code = fail_ended(tool, &muster_rows_rounds(rows)[index]);
+            code = order_fail_ended(tool, &muster_rows_rounds(rows)[index]);
         else if (state == ORDER_PROMISED)
-            code = look_at_launch(tool, muster_rows_rounds(rows)[index].generation, &over);
+            code = order_look_at_launch(tool, muster_rows_rounds(rows)[index].generation, &over);
         muster_rows_destroy(&rows);
         if (code != TOOL_DONE)
             return code;
@@ -230,7 +231,7 @@ static int await_round(struct tool *tool, int64_t number, struct outcome *ret_ou
     }
 }
 
-static int print_outcome(struct tool *tool, const struct outcome *outcome)
+static int order_print_outcome(struct tool *tool, const struct outcome *outcome)
 {
     const struct muster_round_row *round = &muster_rows_rounds(outcome->rows)[outcome->index];
     json_t *document = render_document();
@@ -248,7 +249,7 @@ static int print_outcome(struct tool *tool, const struct outcome *outcome)
     else
         snprintf(sentence, sizeof sentence, "Round %" PRId64 " is %s at step %" PRId64 ".",
                  round->round, round->state, round->step);
-    code = print_order(tool, document, sentence);
+    code = order_print(tool, document, sentence);
     return code == TOOL_DONE && aborted ? TOOL_NO : code;
 }
 
@@ -269,11 +270,11 @@ int cmd_save(struct tool *tool)
         return code;
     status = muster_client_save_now(tool->client, tool->job, id.text, &round, &err);
     if (status != MUSTER_OK)
-        return fail_order(status, &err);
+        return order_fail(status, &err);
     if (tool->values[OPTION_WAIT] != NULL) {
-        code = await_round(tool, round, &outcome);
+        code = order_await_round(tool, round, &outcome);
         if (code == TOOL_DONE)
-            code = print_outcome(tool, &outcome);
+            code = order_print_outcome(tool, &outcome);
         muster_rows_destroy(&outcome.rows);
         return code;
     }
@@ -284,5 +285,5 @@ int cmd_save(struct tool *tool)
              "Round %" PRId64 " is to make the checkpoint: `muster round %" PRId64
              " --job %s` shows whether it did.",
              round, round, tool->job);
-    return print_order(tool, document, sentence);
+    return order_print(tool, document, sentence);
 }

@@ -24,8 +24,8 @@ static const char *pin_id_of(const struct tool *tool)
 }
 
 /* until_unix_ms: of a pin; -1 = there is none. */
-static int print(struct tool *tool, const char *what, int64_t checkpoint, int64_t until_unix_ms,
-                 const char *sentence)
+static int pin_print(struct tool *tool, const char *what, int64_t checkpoint, int64_t until_unix_ms,
+                     const char *sentence)
 {
     json_t *document;
 
@@ -44,14 +44,14 @@ static int print(struct tool *tool, const char *what, int64_t checkpoint, int64_
 }
 
 /* The broker's no is a refusal, unless there is nothing such. */
-static int fail_pin(enum muster_status status, const struct muster_error *err)
+static int pin_fail(enum muster_status status, const struct muster_error *err)
 {
     int code = tool_fail_status(status, err);
 
     return code == TOOL_USAGE ? TOOL_REFUSED : code;
 }
 
-static bool find_pin(const char *pins, const char *id, struct pin *ret_pin)
+static bool pin_look_up(const char *pins, const char *id, struct pin *ret_pin)
 {
     while (render_next_pin(&pins, ret_pin))
         if (strlen(id) == (size_t)ret_pin->length &&
@@ -61,7 +61,7 @@ static bool find_pin(const char *pins, const char *id, struct pin *ret_pin)
 }
 
 /* By the broker's clock; if it cannot be asked any more, by this host's. */
-static int64_t until_of(struct tool *tool, int64_t checkpoint, int64_t lease_ms)
+static int64_t pin_until_of(struct tool *tool, int64_t checkpoint, int64_t lease_ms)
 {
     int64_t until_unix_ms = lease_ms > 0 ? tool->now_unix_ms + lease_ms : 0;
     muster_rows_t *rows = NULL;
@@ -70,7 +70,7 @@ static int64_t until_of(struct tool *tool, int64_t checkpoint, int64_t lease_ms)
     if (lease_ms > 0 &&
         muster_client_checkpoint(tool->client, tool->job, checkpoint, &rows, NULL) == MUSTER_OK &&
         muster_rows_count(rows) > 0 &&
-        find_pin(muster_rows_checkpoints(rows)->pins, pin_id_of(tool), &pin))
+        pin_look_up(muster_rows_checkpoints(rows)->pins, pin_id_of(tool), &pin))
         until_unix_ms = pin.until_unix_ms;
     muster_rows_destroy(&rows);
     return until_unix_ms;
@@ -97,7 +97,7 @@ int cmd_pin(struct tool *tool)
     status = muster_client_pin(tool->client, tool->job, checkpoint, pin_id_of(tool), lease_ms,
                                &checkpoint, &err);
     if (status != MUSTER_OK)
-        return fail_pin(status, &err);
+        return pin_fail(status, &err);
     if (lease_ms > 0)
         snprintf(until, sizeof until, "for %s", render_duration(lease_ms).text);
     snprintf(sentence, sizeof sentence,
@@ -105,19 +105,19 @@ int cmd_pin(struct tool *tool)
              " --job %s%s%s` lets it go.",
              checkpoint, tool->job, until, checkpoint, tool->job, named ? " --id " : "",
              named ? pin_id_of(tool) : "");
-    return print(tool, "pinned", checkpoint,
-                 tool_json(tool) ? until_of(tool, checkpoint, lease_ms) : 0, sentence);
+    return pin_print(tool, "pinned", checkpoint,
+                     tool_json(tool) ? pin_until_of(tool, checkpoint, lease_ms) : 0, sentence);
 }
 
-static bool holds(const char *pins, const char *id)
+static bool pin_holds(const char *pins, const char *id)
 {
     struct pin pin;
 
-    return find_pin(pins, id, &pin);
+    return pin_look_up(pins, id, &pin);
 }
 
 /* "anna (until 12:00:03), ci (until it is let go) and others", or "somebody". */
-static void name_holders(const struct tool *tool, const char *pins, char *ret_text, size_t size)
+static void pin_name_holders(const struct tool *tool, const char *pins, char *ret_text, size_t size)
 {
     struct pin pin;
     size_t used = 0;
@@ -146,26 +146,26 @@ static int pin_look(struct tool *tool, int64_t checkpoint, muster_rows_t **ret_r
 }
 
 /* It is let go, and who else holds it could not be asked. */
-static void say_let_go(const struct tool *tool, const struct muster_checkpoint_row *before,
-                       const struct muster_error *why, char *ret_text, size_t size)
+static void pin_say_let_go(const struct tool *tool, const struct muster_checkpoint_row *before,
+                           const struct muster_error *why, char *ret_text, size_t size)
 {
     snprintf(ret_text, size,
              "Checkpoint %" PRId64 " of job %s is %s by %s (who else holds it is not known: %s: "
              "%.600s).",
              before->checkpoint, tool->job,
-             holds(before->pins, pin_id_of(tool)) ? "held no more" : "not held", pin_id_of(tool),
-             muster_status_name(why->status), why->text);
+             pin_holds(before->pins, pin_id_of(tool)) ? "held no more" : "not held",
+             pin_id_of(tool), muster_status_name(why->status), why->text);
 }
 
-static void say_unpinned(const struct tool *tool, const struct muster_checkpoint_row *before,
-                         const struct muster_checkpoint_row *after, char *ret_text, size_t size)
+static void pin_say_unpinned(const struct tool *tool, const struct muster_checkpoint_row *before,
+                             const struct muster_checkpoint_row *after, char *ret_text, size_t size)
 {
     const char *id = pin_id_of(tool);
     bool held = after != NULL && after->pinned; /* it may be deleted by now */
     char holders[1024], what[1536];
 
-    name_holders(tool, held ? after->pins : "", holders, sizeof holders);
-    if (held && holds(before->pins, id))
+    pin_name_holders(tool, held ? after->pins : "", holders, sizeof holders);
+    if (held && pin_holds(before->pins, id))
         snprintf(what, sizeof what, "is held no more by %s, and still by %s", id, holders);
     else if (held)
         snprintf(what, sizeof what, "is held by %s, and not by %s", holders, id);
@@ -196,18 +196,18 @@ int cmd_unpin(struct tool *tool)
     if (code == TOOL_DONE)
         status = muster_client_unpin(tool->client, tool->job, checkpoint, pin_id_of(tool), &err);
     if (status != MUSTER_OK)
-        code = fail_pin(status, &err);
+        code = pin_fail(status, &err);
     if (code == TOOL_DONE) { /* it is done: what cannot be asked any more does not undo it */
         const struct muster_checkpoint_row *row = muster_rows_checkpoints(before);
 
         status = muster_client_checkpoint(tool->client, tool->job, checkpoint, &after, &err);
         if (status != MUSTER_OK)
-            say_let_go(tool, row, &err, sentence, sizeof sentence);
+            pin_say_let_go(tool, row, &err, sentence, sizeof sentence);
         else
-            say_unpinned(tool, row,
-                         muster_rows_count(after) > 0 ? muster_rows_checkpoints(after) : NULL,
-                         sentence, sizeof sentence);
-        code = print(tool, "unpinned", checkpoint, -1, sentence);
+            pin_say_unpinned(tool, row,
+                             muster_rows_count(after) > 0 ? muster_rows_checkpoints(after) : NULL,
+                             sentence, sizeof sentence);
+        code = pin_print(tool, "unpinned", checkpoint, -1, sentence);
     }
     muster_rows_destroy(&before);
     muster_rows_destroy(&after);

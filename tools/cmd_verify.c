@@ -34,7 +34,7 @@ struct verify {
     struct progress progress; /* in bytes */
 };
 
-static void newest_take(struct newest *newest, const struct muster_checkpoint_row *row)
+static void verify_newest_take(struct newest *newest, const struct muster_checkpoint_row *row)
 {
     if (newest->checkpoint == 0 || row->step > newest->step ||
         (row->step == newest->step && row->checkpoint > newest->checkpoint))
@@ -43,7 +43,7 @@ static void newest_take(struct newest *newest, const struct muster_checkpoint_ro
 
 /* Most reasons begin with the path, or with that and its being damaged, which stand before them
  * already. */
-static const char *what_else(const char *what, const char *file)
+static const char *verify_what_else(const char *what, const char *file)
 {
     static const char damaged[] = "is damaged";
     size_t length = strlen(file);
@@ -58,8 +58,8 @@ static const char *what_else(const char *what, const char *file)
     return what + strspn(what, ":; ");
 }
 
-static void say_damage(struct verify *v, const struct muster_checkpoint_row *checkpoint,
-                       const char *file, const char *what)
+static void verify_say_damage(struct verify *v, const struct muster_checkpoint_row *checkpoint,
+                              const char *file, const char *what)
 {
     json_t *damage = json_object();
 
@@ -70,7 +70,7 @@ static void say_damage(struct verify *v, const struct muster_checkpoint_row *che
     json_array_append_new(v->found, damage);
 }
 
-static void print_damage(struct verify *v, const json_t *damage)
+static void verify_print_damage(struct verify *v, const json_t *damage)
 {
     v->damaged++;
     if (!tool_json(v->tool))
@@ -80,12 +80,12 @@ static void print_damage(struct verify *v, const json_t *damage)
                 json_string_value(json_object_get(damage, "file")),
                 json_integer_value(json_object_get(damage, "checkpoint")),
                 json_integer_value(json_object_get(damage, "step")),
-                what_else(json_string_value(json_object_get(damage, "what")),
-                          json_string_value(json_object_get(damage, "file"))));
+                verify_what_else(json_string_value(json_object_get(damage, "what")),
+                                 json_string_value(json_object_get(damage, "file"))));
 }
 
 /* Not what should be there: what was. */
-static void count_read(struct verify *v, const char *path, enum muster_status status)
+static void verify_count_read(struct verify *v, const char *path, enum muster_status status)
 {
     struct stat info;
 
@@ -110,20 +110,20 @@ static void verify_verify_file(struct verify *v, const struct muster_checkpoint_
 
     if (fs_path(path, NULL, "%s/%s", place, row->path) != MUSTER_OK)
         snprintf(path, sizeof path, "%.200s", row->path);
-    count_read(v, path, status);
+    verify_count_read(v, path, status);
     if (status != MUSTER_OK)
-        say_damage(v, checkpoint, path, err.text);
+        verify_say_damage(v, checkpoint, path, err.text);
 }
 
 /* As the manifest counts. */
-static int64_t steps_done(const struct verify *v, const struct muster_checkpoint_row *row)
+static int64_t verify_steps_done(const struct verify *v, const struct muster_checkpoint_row *row)
 {
     return row->step - v->tool->step_offset;
 }
 
 /* NULL: they are the same. */
-static const char *number_that_differs(const struct manifest *m,
-                                       const struct muster_checkpoint_row *row, int64_t step)
+static const char *verify_number_that_differs(const struct manifest *m,
+                                              const struct muster_checkpoint_row *row, int64_t step)
 {
     if (m->epoch != row->epoch)
         return "epoch";
@@ -139,8 +139,8 @@ static const char *number_that_differs(const struct manifest *m,
 }
 
 /* Both are in order of rank and path. */
-static const char *file_that_differs(const struct manifest *m, const struct muster_file_row *rows,
-                                     size_t count)
+static const char *verify_file_that_differs(const struct manifest *m,
+                                            const struct muster_file_row *rows, size_t count)
 {
     size_t at = 0;
 
@@ -162,8 +162,9 @@ static void verify_compare(struct verify *v, const struct muster_checkpoint_row 
                            const char *path, const struct manifest *m,
                            const struct muster_file_row *files, size_t count)
 {
-    const char *number = number_that_differs(m, checkpoint, steps_done(v, checkpoint));
-    const char *file = file_that_differs(m, files, count);
+    const char *number =
+        verify_number_that_differs(m, checkpoint, verify_steps_done(v, checkpoint));
+    const char *file = verify_file_that_differs(m, files, count);
     char what[FILE_PATH_MAX + 128];
 
     if (number == NULL && file == NULL)
@@ -173,7 +174,7 @@ static void verify_compare(struct verify *v, const struct muster_checkpoint_row 
     else
         snprintf(what, sizeof what,
                  "what it says of file %s (name, size or checksum) is not what was saved", file);
-    say_damage(v, checkpoint, path, what);
+    verify_say_damage(v, checkpoint, path, what);
 }
 
 /* Of a checkpoint in its place: it is what a restore goes by. */
@@ -190,18 +191,18 @@ static void verify_manifest(struct verify *v, const struct muster_checkpoint_row
     if (status == MUSTER_E_RESTORE && !checkpoint->in_place)
         return; /* the next launch writes it */
     if (status != MUSTER_OK) {
-        say_damage(v, checkpoint, path, err.text);
+        verify_say_damage(v, checkpoint, path, err.text);
         return;
     }
     v->unsealed += !manifest->sealed;
     v->is_signed += manifest->signer != NULL;
     if (v->signer[0] != '\0' && manifest_check_signer(manifest, v->signer, &err) != MUSTER_OK)
-        say_damage(v, checkpoint, path, err.text);
+        verify_say_damage(v, checkpoint, path, err.text);
     if (strcmp(manifest->job, v->tool->job) != 0 ||
         (int64_t)manifest->round != checkpoint->checkpoint ||
         (int64_t)manifest->generation != checkpoint->generation ||
-        manifest->step != steps_done(v, checkpoint))
-        say_damage(v, checkpoint, path, "it is the manifest of another checkpoint");
+        manifest->step != verify_steps_done(v, checkpoint))
+        verify_say_damage(v, checkpoint, path, "it is the manifest of another checkpoint");
     else
         verify_compare(v, checkpoint, path, manifest, files, count);
     manifest_destroy(&manifest);
@@ -222,11 +223,11 @@ static void verify_claim(struct verify *v, const struct muster_checkpoint_row *c
     if (fs_path(path, NULL, "%s/ROUND", place) != MUSTER_OK)
         snprintf(path, sizeof path, "%.200s", place);
     if (status != MUSTER_OK)
-        say_damage(v, checkpoint, path, err.text);
+        verify_say_damage(v, checkpoint, path, err.text);
     else if (strcmp(claim.job, v->tool->job) != 0 ||
              (int64_t)claim.round != checkpoint->checkpoint ||
              (int64_t)claim.generation != checkpoint->generation)
-        say_damage(v, checkpoint, path, "it is the ROUND file of another checkpoint");
+        verify_say_damage(v, checkpoint, path, "it is the ROUND file of another checkpoint");
 }
 
 static enum muster_status verify_files(struct verify *v,
@@ -242,11 +243,11 @@ static enum muster_status verify_files(struct verify *v,
     if (status != MUSTER_OK)
         return status;
     if (checkpoint->in_place ||
-        !place_find(v->tool->job, NULL, checkpoint, steps_done(v, checkpoint), place))
+        !place_find(v->tool->job, NULL, checkpoint, verify_steps_done(v, checkpoint), place))
         snprintf(place, sizeof place, "%s", checkpoint->path);
     is_there = fs_exists(place);
     if (!is_there)
-        say_damage(v, checkpoint, place, "its directory is not there");
+        verify_say_damage(v, checkpoint, place, "its directory is not there");
     for (size_t i = 0; is_there && i < muster_rows_count(rows); i++)
         verify_verify_file(v, checkpoint, place, &muster_rows_files(rows)[i]);
     if (is_there) {
@@ -259,8 +260,8 @@ static enum muster_status verify_files(struct verify *v,
 
 /* Its job goes on meanwhile: what was deleted or superseded since the list was made is not damaged,
  * it is gone. */
-static enum muster_status still_counts(struct verify *v, int64_t number, bool *ret_counts,
-                                       struct muster_error *err)
+static enum muster_status verify_still_counts(struct verify *v, int64_t number, bool *ret_counts,
+                                              struct muster_error *err)
 {
     muster_rows_t *rows = NULL;
     enum muster_status status =
@@ -306,17 +307,17 @@ static enum muster_status verify_checkpoint(struct verify *v,
     if (status != MUSTER_OK)
         return status;
     v->found = json_array();
-    status = still_counts(v, checkpoint->checkpoint, &counts, err);
+    status = verify_still_counts(v, checkpoint->checkpoint, &counts, err);
     if (status == MUSTER_OK && counts)
         status = verify_files(v, checkpoint, err);
     if (status == MUSTER_OK && json_array_size(v->found) > 0)
-        status = still_counts(v, checkpoint->checkpoint, &counts, err);
+        status = verify_still_counts(v, checkpoint->checkpoint, &counts, err);
     hold_end(&held);
     if (status == MUSTER_OK && counts) {
         v->checkpoints++;
-        newest_take(&v->newest_read, checkpoint);
+        verify_newest_take(&v->newest_read, checkpoint);
         for (size_t i = 0; i < json_array_size(v->found); i++)
-            print_damage(v, json_array_get(v->found, i));
+            verify_print_damage(v, json_array_get(v->found, i));
         json_array_extend(v->damages, v->found);
     }
     json_decref(v->found);
@@ -342,7 +343,7 @@ struct choice {
 };
 
 /* False: the next launch says what there is. */
-static bool find_choice(const struct verify *v, struct choice *ret_choice)
+static bool verify_find_choice(const struct verify *v, struct choice *ret_choice)
 {
     struct choice choice = {.newest_whole = false};
     muster_rows_t *rows = NULL;
@@ -355,7 +356,7 @@ static bool find_choice(const struct verify *v, struct choice *ret_choice)
     for (size_t i = 0; i < muster_rows_count(rows); i++) {
         if (strcmp(at[i].state, "committed") != 0)
             continue;
-        newest_take(&choice.newest, &at[i]);
+        verify_newest_take(&choice.newest, &at[i]);
         if (!verify_is_damaged(v, at[i].checkpoint))
             least = at[i].step < least ? at[i].step : least;
         else
@@ -369,10 +370,10 @@ static bool find_choice(const struct verify *v, struct choice *ret_choice)
     return true;
 }
 
-static void print_advice(const struct verify *v)
+static void verify_print_advice(const struct verify *v)
 {
     struct choice choice = {.older = true};
-    bool known = find_choice(v, &choice);
+    bool known = verify_find_choice(v, &choice);
     bool whole = known && choice.newest_whole;
     FILE *out = v->tool->out;
 
@@ -419,7 +420,7 @@ static void verify_print_text(const struct verify *v)
                                      : "your key file names no signer, so the signatures were not "
                                        "checked");
     if (v->damaged > 0)
-        print_advice(v);
+        verify_print_advice(v);
 }
 
 static int verify_print_result(struct verify *v)

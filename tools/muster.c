@@ -76,7 +76,7 @@ const struct tool_verb tool_verbs[] = {
 
 /* --- speaking --------------------------------------------------------------------------------- */
 
-static char clean(char byte) /* what comes from elsewhere must not command the terminal */
+static char muster_clean(char byte) /* what comes from elsewhere must not command the terminal */
 {
     if ((byte >= 0 && byte < ' ' && byte != '\n' && byte != '\t') || byte == 127)
         return '?';
@@ -101,7 +101,7 @@ int tool_fail(int exit_code, const char *format, ...)
     vsnprintf(text, sizeof text, format, list);
     va_end(list);
     for (char *at = text; *at != '\0'; at++)
-        *at = (char)(*at == '\n' ? ' ' : clean(*at));
+        *at = (char)(*at == '\n' ? ' ' : muster_clean(*at));
     if (heard != NULL)
         snprintf(heard, heard_size, "%s", text);
     else
@@ -164,7 +164,7 @@ int tool_flush(struct tool *tool)
 
 /* --- help ------------------------------------------------------------------------------------- */
 
-static void print_option(const struct tool_option *option)
+static void muster_print_option(const struct tool_option *option)
 {
     char words[64];
 
@@ -176,30 +176,30 @@ static void print_option(const struct tool_option *option)
     putchar('\n');
 }
 
-static void print_options(unsigned options)
+static void muster_print_options(unsigned options)
 {
     for (int id = 0; id < OPTION_COUNT; id++)
         if ((options & OPTION_BIT(id)) != 0)
-            print_option(&tool_option_table[id]);
+            muster_print_option(&tool_option_table[id]);
 }
 
 /* It needs a broker: a database is only read, and who names one is told so. */
-static bool is_order(const struct tool_verb *verb)
+static bool muster_is_order(const struct tool_verb *verb)
 {
     return verb->run == cmd_notify || verb->run == cmd_save || verb->run == cmd_pin ||
            verb->run == cmd_unpin || verb->run == cmd_forget || verb->run == cmd_import;
 }
 
-static int help_verb(const struct tool_verb *verb)
+static int muster_help_verb(const struct tool_verb *verb)
 {
     printf("muster %s%s%s [options]\n  %s\n\n", verb->name, verb->args[0] == '\0' ? "" : " ",
            verb->args, verb->summary);
-    print_options((verb->options | OPTIONS_COMMON) &
-                  (is_order(verb) ? ~OPTION_BIT(OPTION_DB) : ~0U));
+    muster_print_options((verb->options | OPTIONS_COMMON) &
+                         (muster_is_order(verb) ? ~OPTION_BIT(OPTION_DB) : ~0U));
     return TOOL_DONE;
 }
 
-static int help(void)
+static int muster_help(void)
 {
     printf("muster VERB [options]\n\n");
     for (const struct tool_verb *verb = tool_verbs; verb->name != NULL; verb++)
@@ -208,7 +208,7 @@ static int help(void)
            "start ranks, restart them together when they were preempted");
     printf("  %-12s %-27s %s\n", "version", "[--json]", "print the version");
     printf("  %-12s %-27s %s\n\n", "help", "[VERB]", "this, or one verb's options");
-    print_options(OPTIONS_COMMON);
+    muster_print_options(OPTIONS_COMMON);
     printf("\nExit codes: 0 done, 1 the answer is no, 2 wrong usage, 3 broker or database not "
            "reachable, 4 refused.\n");
     return TOOL_DONE;
@@ -216,7 +216,7 @@ static int help(void)
 
 /* --- the program ------------------------------------------------------------------------------ */
 
-static const struct tool_verb *find_verb(const char *name)
+static const struct tool_verb *muster_find_verb(const char *name)
 {
     for (const struct tool_verb *verb = tool_verbs; verb->name != NULL; verb++)
         if (strcmp(verb->name, name) == 0)
@@ -224,7 +224,7 @@ static const struct tool_verb *find_verb(const char *name)
     return NULL;
 }
 
-static int no_verb(const char *name)
+static int muster_no_verb(const char *name)
 {
     struct nearest nearest = {.word = name, .length = strlen(name)};
     char hint[NEAREST_HINT_MAX];
@@ -248,7 +248,7 @@ int64_t tool_now_unix_ms(void)
 }
 
 /* 0: the answer goes to a file, a pipe or a program, which gets it whole. */
-static int terminal_width(void)
+static int muster_terminal_width(void)
 {
     struct winsize size;
 
@@ -256,28 +256,28 @@ static int terminal_width(void)
 }
 
 /* Or asks in its own way. */
-static bool asks_nobody(const struct tool_verb *verb)
+static bool muster_asks_nobody(const struct tool_verb *verb)
 {
     return verb->run == cmd_key || verb->run == cmd_bench || verb->run == cmd_doctor ||
            verb->run == cmd_init || verb->run == cmd_demo;
 }
 
-static int run_verb(const struct tool_verb *verb, int argc, char **argv)
+static int muster_run_verb(const struct tool_verb *verb, int argc, char **argv)
 {
     struct tool tool = {
-        .verb = verb->name, .now_unix_ms = tool_now_unix_ms(), .width = terminal_width()};
+        .verb = verb->name, .now_unix_ms = tool_now_unix_ms(), .width = muster_terminal_width()};
     int code = tool_parse(&tool, verb, argc, argv);
     int written;
 
     if (code != TOOL_DONE)
         return code;
     if (tool.values[OPTION_HELP] != NULL)
-        return help_verb(verb);
+        return muster_help_verb(verb);
     paint_begin();
     tool.out = open_memstream(&collected, &collected_size);
     if (tool.out == NULL)
         return tool_fail(TOOL_NO, "no memory for the answer");
-    code = asks_nobody(verb) ? TOOL_DONE : tool_connect(&tool);
+    code = muster_asks_nobody(verb) ? TOOL_DONE : tool_connect(&tool);
     if (code == TOOL_DONE)
         code = tool.values[OPTION_WATCH] != NULL ? tool_watch(&tool, verb) : verb->run(&tool);
     written = tool_flush(&tool);
@@ -287,15 +287,15 @@ static int run_verb(const struct tool_verb *verb, int argc, char **argv)
     return code != TOOL_DONE ? code : written;
 }
 
-static int run_help(int argc, char **argv)
+static int muster_run_help(int argc, char **argv)
 {
     const struct tool_verb *verb;
 
     if (argc < 3)
-        return help();
-    verb = find_verb(argv[2]);
+        return muster_help();
+    verb = muster_find_verb(argv[2]);
     if (verb != NULL)
-        return help_verb(verb);
+        return muster_help_verb(verb);
     if (strcmp(argv[2], "run") == 0) {
         char name[] = "run";
         char option[] = "--help";
@@ -304,17 +304,17 @@ static int run_help(int argc, char **argv)
         return cmd_run(2, words);
     }
     if (strcmp(argv[2], "help") == 0 || strcmp(argv[2], "version") == 0)
-        return help();
-    return no_verb(argv[2]);
+        return muster_help();
+    return muster_no_verb(argv[2]);
 }
 
 /* It asks nobody, so of the options only --json means something. */
-static int print_version(int argc, char **argv)
+static int muster_print_version(int argc, char **argv)
 {
     json_t *document;
 
     if (argc == 1 && (strcmp(argv[0], "--help") == 0 || strcmp(argv[0], "-h") == 0))
-        return help();
+        return muster_help();
     if (argc > 1 || (argc == 1 && strcmp(argv[0], "--json") != 0))
         return tool_fail(TOOL_USAGE,
                          "version does not know what to do with \"%s\": muster version [--json]",
@@ -332,16 +332,16 @@ static int print_version(int argc, char **argv)
 int main(int argc, char **argv)
 {
     const char *name = argc > 1 ? argv[1] : "";
-    const struct tool_verb *verb = find_verb(name);
+    const struct tool_verb *verb = muster_find_verb(name);
 
     if (strcmp(name, "run") == 0)
         return cmd_run(argc - 1, argv + 1);
     if (verb != NULL)
-        return run_verb(verb, argc - 2, argv + 2);
+        return muster_run_verb(verb, argc - 2, argv + 2);
     if (strcmp(name, "help") == 0 || strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0)
-        return run_help(argc, argv);
+        return muster_run_help(argc, argv);
     if (strcmp(name, "version") == 0 || strcmp(name, "--version") == 0)
-        return print_version(argc - 2, argv + 2);
+        return muster_print_version(argc - 2, argv + 2);
     if (name[0] == '\0')
         return tool_fail(TOOL_USAGE, "say what to do: `muster help` lists the verbs");
     if (name[0] == '-')
@@ -349,7 +349,7 @@ int main(int argc, char **argv)
                          "%s comes before a verb: say first what to do, `muster VERB %s ...`; "
                          "`muster help` lists the verbs",
                          name, name);
-    return no_verb(name);
+    return muster_no_verb(name);
 }
 
 const char *tool_broker_of(const char *broker, char address[ENDPOINT_MAX + 1])
@@ -390,7 +390,7 @@ bool tool_end_is_of(const char *end_text, const char *failure)
 
 /* A socket's path where nobody takes connections: there is no answer to wait for. Of other
  * addresses one cannot tell so quickly. */
-static bool nobody_listens(const char *broker)
+static bool muster_nobody_listens(const char *broker)
 {
     struct sockaddr_un to = {.sun_family = AF_UNIX};
     bool nobody = false;
@@ -415,7 +415,7 @@ bool tool_running_job(const char *broker, const char *job, char *ret_text, size_
     bool running = false;
 
     broker = tool_broker_of(broker, tool.address);
-    if (broker != NULL && !nobody_listens(broker) &&
+    if (broker != NULL && !muster_nobody_listens(broker) &&
         muster_client_open(broker, tool.timeout_ms, &tool.client, NULL) == MUSTER_OK &&
         muster_client_jobs(tool.client, job, &rows, NULL) == MUSTER_OK &&
         muster_rows_count(rows) == 1) {
@@ -457,7 +457,7 @@ int tool_latest_step(const char *broker, const char *job, int64_t *ret_step)
     return 0;
 }
 
-static void end_of_job(const struct muster_job_row *job, struct tool_end *end)
+static void muster_end_of_job(const struct muster_job_row *job, struct tool_end *end)
 {
     end->generation = job->generation;
     end->ended = strcmp(job->state, "ended") == 0;
@@ -472,7 +472,7 @@ static void end_of_job(const struct muster_job_row *job, struct tool_end *end)
              job->error_text[0] != '\0' ? job->error_text : job->end_text);
 }
 
-static void end_of_nodes(const muster_rows_t *rows, struct tool_end *end)
+static void muster_end_of_nodes(const muster_rows_t *rows, struct tool_end *end)
 {
     const struct muster_node_row *nodes = muster_rows_nodes(rows);
 
@@ -495,17 +495,17 @@ bool tool_job_end(const char *broker, const char *job, struct tool_end *ret_end)
     enum muster_status status;
 
     broker = tool_broker_of(broker, tool.address);
-    if (broker == NULL || nobody_listens(broker))
+    if (broker == NULL || muster_nobody_listens(broker))
         return false;
     status = muster_client_open(broker, tool.timeout_ms, &tool.client, NULL);
     if (status == MUSTER_OK)
         status = muster_client_jobs(tool.client, job, &jobs, NULL);
     if (status == MUSTER_OK && muster_rows_count(jobs) == 1) {
-        end_of_job(muster_rows_jobs(jobs), &end);
+        muster_end_of_job(muster_rows_jobs(jobs), &end);
         status = muster_client_nodes(tool.client, job, end.generation, &nodes, NULL);
     }
     if (status == MUSTER_OK && nodes != NULL)
-        end_of_nodes(nodes, &end);
+        muster_end_of_nodes(nodes, &end);
     muster_rows_destroy(&jobs);
     muster_rows_destroy(&nodes);
     muster_client_close(&tool.client, NULL);

@@ -84,7 +84,7 @@ static int options_no_option(const struct tool_verb *verb, const char *word)
 }
 
 /* The short ones of `muster run`. */
-static const char *long_name(const char *word)
+static const char *options_long_name(const char *word)
 {
     static const char *const names[][2] = {{"-h", "help"}, {"-j", "job"}, {"-b", "broker"}};
 
@@ -95,10 +95,10 @@ static const char *long_name(const char *word)
 }
 
 /* One "--name", "--name=value", "--name value" or "-j value" at argv[*at]. */
-static int parse_option(struct tool *tool, const struct tool_verb *verb, int argc, char **argv,
-                        int *at)
+static int options_parse_option(struct tool *tool, const struct tool_verb *verb, int argc,
+                                char **argv, int *at)
 {
-    const char *name = long_name(argv[*at]);
+    const char *name = options_long_name(argv[*at]);
     const char *equals = strchr(name, '=');
     size_t length = equals == NULL ? strlen(name) : (size_t)(equals - name);
     int id = options_find_option(verb, name, length);
@@ -176,7 +176,7 @@ int tool_parse(struct tool *tool, const struct tool_verb *verb, int argc, char *
         if (!options_end && strcmp(argv[at], "--") == 0) {
             options_end = true;
         } else if (!options_end && argv[at][0] == '-' && argv[at][1] != '\0') {
-            int code = parse_option(tool, verb, argc, argv, &at);
+            int code = options_parse_option(tool, verb, argc, argv, &at);
 
             if (code != TOOL_DONE)
                 return code;
@@ -255,7 +255,7 @@ int tool_connect(struct tool *tool)
 /* --- the job that is meant -------------------------------------------------------------------- */
 
 /* "a, b, c": the names in rows, for an error text. */
-static void list_jobs(const muster_rows_t *rows, char *text, size_t size)
+static void options_list_jobs(const muster_rows_t *rows, char *text, size_t size)
 {
     const struct muster_job_row *jobs = muster_rows_jobs(rows);
     size_t used = 0;
@@ -268,14 +268,14 @@ static void list_jobs(const muster_rows_t *rows, char *text, size_t size)
 }
 
 /* A key for some jobs gets no list. */
-static int unknown_job(struct tool *tool, const char *name)
+static int options_unknown_job(struct tool *tool, const char *name)
 {
     muster_rows_t *all = NULL;
     char jobs[512] = "check its name, and whether it has begun here";
 
     if (muster_client_jobs(tool->client, NULL, &all, NULL) == MUSTER_OK) {
         int used = snprintf(jobs, sizeof jobs, "its jobs are: ");
-        list_jobs(all, jobs + used, sizeof jobs - (size_t)used);
+        options_list_jobs(all, jobs + used, sizeof jobs - (size_t)used);
     }
     muster_rows_destroy(&all);
     return tool_fail(TOOL_NO, "%s knows no job \"%s\": %s", tool->address, name, jobs);
@@ -293,7 +293,7 @@ int tool_get_job(struct tool *tool, const char *name, muster_rows_t **ret_rows)
         return tool_fail_status(status, &err);
     if (muster_rows_count(rows) == 0) {
         muster_rows_destroy(&rows);
-        return unknown_job(tool, name);
+        return options_unknown_job(tool, name);
     }
     *ret_rows = rows;
     return TOOL_DONE;
@@ -334,7 +334,7 @@ int tool_find_job(struct tool *tool)
                          "-n 4 -- PROGRAM`",
                          tool->address);
     } else {
-        list_jobs(rows, names, sizeof names);
+        options_list_jobs(rows, names, sizeof names);
         code = tool_fail(TOOL_USAGE, "%s knows several jobs (%s): choose one with --job",
                          tool->address, names);
     }

@@ -7,14 +7,15 @@ static bool order_is_saved(const struct muster_round_row *round)
     return strcmp(round->state, "committed") == 0 || strcmp(round->state, "unchanged") == 0;
 }
 
-static bool is_aborted(const struct muster_round_row *round)
+static bool order_is_aborted(const struct muster_round_row *round)
 {
     return strcmp(round->state, "aborted") == 0;
 }
 
 /* Is `round` a further attempt at the save of the order's round? It was opened for the same, or a
  * notice made that save its own, or the broker owes it to an operator who joined what was open. */
-static bool is_attempt(const struct muster_round_row *order, const struct muster_round_row *round)
+static bool order_is_attempt(const struct muster_round_row *order,
+                             const struct muster_round_row *round)
 {
     return strcmp(round->cause, order->cause) == 0 || strcmp(round->cause, "operator") == 0 ||
            strcmp(round->cause, "termination") == 0;
@@ -24,13 +25,13 @@ static bool is_attempt(const struct muster_round_row *order, const struct muster
  * it saves, the checkpoint that was asked for is there, and its failure is none of the order's. (As
  * settles() in broker/core/rounds/round.c, by which the broker knows what it owes; a policy's is no
  * answer.) A later launch's rounds are not looked at. */
-static enum order_state look_behind(const struct muster_round_row *round, size_t count,
-                                    size_t *ret_index)
+static enum order_state order_look_behind(const struct muster_round_row *round, size_t count,
+                                          size_t *ret_index)
 {
     size_t last = 0, open = 0, given_up = 0;
 
     for (size_t i = 1; i < count && round[i].generation == round[0].generation; i++) {
-        bool aborted = is_aborted(&round[i]);
+        bool aborted = order_is_aborted(&round[i]);
 
         if (strcmp(round[i].cause, "policy") == 0)
             continue;
@@ -38,7 +39,7 @@ static enum order_state look_behind(const struct muster_round_row *round, size_t
             *ret_index = i;
             return ORDER_OVER;
         }
-        if (!is_attempt(&round[0], &round[i]))
+        if (!order_is_attempt(&round[0], &round[i]))
             continue;
         last = i;
         open = aborted ? open : i;
@@ -54,8 +55,8 @@ enum order_state order_look(const muster_rows_t *rounds, int64_t order_round, si
 
     if (round == NULL || round->round != order_round)
         return ORDER_UNKNOWN;
-    if (is_aborted(round) && !round->final)
-        return look_behind(round, muster_rows_count(rounds), ret_index);
+    if (order_is_aborted(round) && !round->final)
+        return order_look_behind(round, muster_rows_count(rounds), ret_index);
     *ret_index = 0;
-    return order_is_saved(round) || is_aborted(round) ? ORDER_OVER : ORDER_WAITS;
+    return order_is_saved(round) || order_is_aborted(round) ? ORDER_OVER : ORDER_WAITS;
 }

@@ -11,7 +11,7 @@
 
 /* --- short texts ------------------------------------------------------------------------------ */
 
-static void make_line(char *text)
+static void render_make_line(char *text)
 {
     for (; *text != '\0'; text++)
         if ((unsigned char)*text < ' ' || *text == 127)
@@ -23,7 +23,7 @@ struct one_line render_line(const char *text)
     struct one_line line;
 
     snprintf(line.text, sizeof line.text, "%s", text);
-    make_line(line.text);
+    render_make_line(line.text);
     return line;
 }
 
@@ -161,7 +161,7 @@ struct shown render_stuck(const struct muster_node_row *node)
     return shown;
 }
 
-static int compare_stuck(const void *one, const void *other)
+static int render_compare_stuck(const void *one, const void *other)
 {
     const struct muster_node_row *a = *(const struct muster_node_row *const *)one;
     const struct muster_node_row *b = *(const struct muster_node_row *const *)other;
@@ -184,7 +184,7 @@ void render_stuck_find(const muster_rows_t *nodes, struct stuck *ret_stuck)
     }
     ret_stuck->all = live > 1 && ret_stuck->count == live;
     if (ret_stuck->count > 0)
-        qsort(ret_stuck->nodes, ret_stuck->count, sizeof(void *), compare_stuck);
+        qsort(ret_stuck->nodes, ret_stuck->count, sizeof(void *), render_compare_stuck);
 }
 
 /* --- tables ----------------------------------------------------------------------------------- */
@@ -214,11 +214,11 @@ void table_add(struct table *table, const char *text)
         table->broken = true;
         return;
     }
-    make_line(copy);
+    render_make_line(copy);
     table->cells[table->cells_count++] = copy;
 }
 
-static int width_of(const char *text) /* characters of UTF-8 */
+static int render_width_of(const char *text) /* characters of UTF-8 */
 {
     int width = 0;
 
@@ -227,10 +227,10 @@ static int width_of(const char *text) /* characters of UTF-8 */
     return width;
 }
 
-static void print_cell(FILE *out, const char *text, int width, bool right, bool last,
-                       enum paint_hue hue)
+static void render_print_cell(FILE *out, const char *text, int width, bool right, bool last,
+                              enum paint_hue hue)
 {
-    int pad = width - width_of(text);
+    int pad = width - render_width_of(text);
     const char *begin = paint(hue), *end = begin[0] == '\0' ? "" : paint(PAINT_PLAIN);
 
     if (right)
@@ -254,10 +254,10 @@ static void table_widths(const struct table *table, int limit, int widths[RENDER
     int columns = table->columns, all = -2;
 
     for (int i = 0; i < columns; i++)
-        widths[i] = width_of(table->titles[i]) - (table->titles[i][0] == '>');
+        widths[i] = render_width_of(table->titles[i]) - (table->titles[i][0] == '>');
     for (size_t i = 0; i < table->cells_count; i++) {
         int *width = &widths[i % (size_t)columns];
-        int own = width_of(table->cells[i]);
+        int own = render_width_of(table->cells[i]);
 
         *width = own > *width ? own : *width;
     }
@@ -286,7 +286,7 @@ static void table_row(const struct table *table, const char *const *cells, bool 
         if (!titles && strcmp(table->titles[i], "STATE") == 0)
             hue = paint_of_state(cells[i]);
         if (widths[i] >= 0)
-            print_cell(out, cells[i] + (titles && right), widths[i], right, i == last, hue);
+            render_print_cell(out, cells[i] + (titles && right), widths[i], right, i == last, hue);
     }
 }
 
@@ -310,7 +310,7 @@ void table_print(struct table *table, FILE *out, int width)
 /* --- JSON ------------------------------------------------------------------------------------- */
 
 /* Columns that hold an enum muster_status. */
-static bool is_status(const char *name)
+static bool render_is_status(const char *name)
 {
     static const char *const names[] = {"end_status", "reason_code", "error_status", "status"};
 
@@ -333,7 +333,7 @@ json_t *render_row(const muster_rows_t *rows, size_t row)
             value = json_string(muster_rows_text(rows, row, i));
         else if (kind == MUSTER_COLUMN_BOOLEAN)
             value = json_boolean(muster_rows_integer(rows, row, i) != 0);
-        else if (is_status(name))
+        else if (render_is_status(name))
             value = json_string(
                 muster_status_name((enum muster_status)muster_rows_integer(rows, row, i)));
         else
@@ -369,7 +369,7 @@ bool render_next_pin(const char **pins, struct pin *ret_pin)
 }
 
 /* [{"id", "until_unix_ms"}] of the lines of the column. */
-static json_t *json_pins(const char *pins)
+static json_t *render_json_pins(const char *pins)
 {
     json_t *array = json_array();
     struct pin pin;
@@ -389,7 +389,7 @@ json_t *render_checkpoint(const muster_rows_t *rows, size_t row)
         return json_null();
     checkpoint = render_row(rows, row);
     json_object_set_new(checkpoint, "pins",
-                        json_pins(json_string_value(json_object_get(checkpoint, "pins"))));
+                        render_json_pins(json_string_value(json_object_get(checkpoint, "pins"))));
     for (size_t i = 0; i < 2; i++) {
         const char *text = json_string_value(json_object_get(checkpoint, keys[i]));
         json_t *object = text != NULL ? json_loads(text, 0, NULL) : NULL;

@@ -7,7 +7,7 @@
 set -euo pipefail
 cd "${1:-${SOURCE_DIR:-$(dirname "$0")/../..}}"
 
-FOLDERS=(broker client/manager client/node client/query client/tasks client/training fenced node schema)
+FOLDERS=(broker client/manager client/node client/query client/tasks client/training fenced node schema tools)
 
 mapfile -t files < <(find "${FOLDERS[@]}" -name '*.c' | LC_ALL=C sort)
 awk '

@@ -32,7 +32,7 @@ static const int forwarded[] = {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2};
 /* ---- who we are ---- */
 
 /* The command's name, of letters, digits and "._-": better than no name at all. */
-static void job_from_command(char *job, const char *command)
+static void run_job_from_command(char *job, const char *command)
 {
     const char *slash = strrchr(command, '/');
     size_t used = 0;
@@ -46,7 +46,7 @@ static void job_from_command(char *job, const char *command)
     wire_job_name_clean(job);
 }
 
-static bool places_make(struct run *run, int count)
+static bool run_places_make(struct run *run, int count)
 {
     run->rank_count = count;
     run->ranks = calloc((size_t)count, sizeof *run->ranks);
@@ -62,9 +62,9 @@ static bool places_make(struct run *run, int count)
 }
 
 /* Which rank we are, and how many there are, is the launcher's own to say. */
-static bool launcher_plan(struct run *run, const struct run_options *o)
+static bool run_launcher_plan(struct run *run, const struct run_options *o)
 {
-    if (!places_make(run, 1))
+    if (!run_places_make(run, 1))
         return false;
     run->ranks[0].rank = SUPERVISE_LAUNCHER;
     run->ranks[0].local_rank = run->ranks[0].local_size = run->command.world_size = -1;
@@ -72,7 +72,7 @@ static bool launcher_plan(struct run *run, const struct run_options *o)
     return true;
 }
 
-static bool ranks_plan(struct run *run, const struct run_options *o, const struct identity *id)
+static bool run_ranks_plan(struct run *run, const struct run_options *o, const struct identity *id)
 {
     bool launched = id->world_size > 1;
 
@@ -82,7 +82,7 @@ static bool ranks_plan(struct run *run, const struct run_options *o, const struc
             id->family, id->rank, id->world_size);
         return false;
     }
-    if (!places_make(run, o->count > 0 ? o->count : 1))
+    if (!run_places_make(run, o->count > 0 ? o->count : 1))
         return false;
     run->command.world_size = launched ? id->world_size : run->rank_count;
     for (int i = 0; i < run->rank_count; i++) {
@@ -93,7 +93,7 @@ static bool ranks_plan(struct run *run, const struct run_options *o, const struc
     return true;
 }
 
-static bool identity_take(struct run *run, const struct run_options *o)
+static bool run_identity_take(struct run *run, const struct run_options *o)
 {
     const char *const *around = (const char *const *)environ;
     struct identity id = {.note = ""};
@@ -109,7 +109,7 @@ static bool identity_take(struct run *run, const struct run_options *o)
     else if (id.job[0] != '\0')
         snprintf(run->job, sizeof run->job, "%s", id.job);
     else
-        job_from_command(run->job, o->argv[0]);
+        run_job_from_command(run->job, o->argv[0]);
     if (strncmp(id.note, "single:", strlen("single:")) != 0 && id.note[0] != '\0')
         fprintf(stderr, "muster run: %s\n", id.note); /* a launcher's variables were not taken */
     run->restarts_before = id.restart_count;
@@ -122,11 +122,11 @@ static bool identity_take(struct run *run, const struct run_options *o)
     run->directory = o->directory;
     if (o->nodes_max > 0)
         id.world_size = 1; /* who starts the hosts tells this one nothing of its ranks */
-    return o->launcher ? launcher_plan(run, o) : ranks_plan(run, o, &id);
+    return o->launcher ? run_launcher_plan(run, o) : run_ranks_plan(run, o, &id);
 }
 
 /* Only the ranks speak through it. */
-static bool relay_take(struct run *run, const struct run_options *o, struct host_relay *relay)
+static bool run_relay_take(struct run *run, const struct run_options *o, struct host_relay *relay)
 {
     if (!o->relay)
         return true;
@@ -141,7 +141,7 @@ static bool relay_take(struct run *run, const struct run_options *o, struct host
 /* Signals are blocked here and read from signal_fd. The ranks get the mask of our start without
  * those that they must hear: a blocked or ignored SIGTERM would survive their exec. One that was
  * ignored on purpose (nohup, a shell's background job) stays so. */
-static bool signals_open(struct run *run)
+static bool run_signals_open(struct run *run)
 {
     struct sigaction action = {.sa_handler = SIG_DFL};
     struct sigaction old;
@@ -173,7 +173,7 @@ static bool signals_open(struct run *run)
     return run->signal_fd >= 0;
 }
 
-static bool hosts_open(struct run *run, const struct run_options *o)
+static bool run_hosts_open(struct run *run, const struct run_options *o)
 {
     const struct hosts_options options = {.broker = o->broker,
                                           .job = run->job,
@@ -204,7 +204,7 @@ static bool run_open(struct run *run, const struct run_options *o)
     run->owners = calloc(polls, sizeof *run->owners);
     if (run->polls == NULL || run->streams == NULL || run->owners == NULL)
         return run_fail("no memory for %d ranks", run->rank_count);
-    if (!signals_open(run))
+    if (!run_signals_open(run))
         return run_fail("no descriptor for signals: %s", strerror(errno));
     prctl(PR_SET_CHILD_SUBREAPER, 1); /* what the ranks leave behind comes to us, not to init */
     if (!guard_start(&run->guard))
@@ -226,7 +226,7 @@ static bool run_open(struct run *run, const struct run_options *o)
     policy.backoff_ms = o->backoff_ms;
     supervise_init(&run->sup, &policy,
                    (uint64_t)clock_ms(CLOCK_BOOTTIME) ^ ((uint64_t)getpid() << 32));
-    return o->nodes_max == 0 || hosts_open(run, o);
+    return o->nodes_max == 0 || run_hosts_open(run, o);
 }
 
 static void run_close(struct run *run)
@@ -251,7 +251,7 @@ static void run_close(struct run *run)
 /* ---- between launches, and the end ---- */
 
 /* False: told to end meanwhile. */
-static bool restart_wait(struct run *run, int64_t delay_ms)
+static bool run_restart_wait(struct run *run, int64_t delay_ms)
 {
     int64_t end_ms = clock_ms(CLOCK_BOOTTIME) + delay_ms;
     int64_t left_ms = delay_ms;
@@ -269,7 +269,7 @@ static bool restart_wait(struct run *run, int64_t delay_ms)
     return run->sup.told_signo == 0;
 }
 
-static void counts_text(const struct run *run, char *text, size_t size)
+static void run_counts_text(const struct run *run, char *text, size_t size)
 {
     const struct supervise *sup = &run->sup;
 
@@ -279,35 +279,35 @@ static void counts_text(const struct run *run, char *text, size_t size)
 }
 
 /* A save that failed is told before where the job resumes: one rank's word is all ranks'. */
-static bool is_bad_news(const char *text)
+static bool run_is_bad_news(const char *text)
 {
     return strncmp(text, "NOT saved", strlen("NOT saved")) == 0 || strstr(text, " failed") != NULL;
 }
 
 /* The causes that the ranks left word of. False: nothing. */
-static bool saves_say(struct run *run)
+static bool run_saves_say(struct run *run)
 {
     char text[1200], said[1200] = "";
     int rank = 0;
 
-    for (int i = 0; i < run->rank_count && !is_bad_news(said); i++)
+    for (int i = 0; i < run->rank_count && !run_is_bad_news(said); i++)
         if (files_left_read(&run->files, run->ranks[i].rank, text, sizeof text) &&
-            (said[0] == '\0' || is_bad_news(text))) {
+            (said[0] == '\0' || run_is_bad_news(text))) {
             memcpy(said, text, sizeof said);
             rank = run->ranks[i].rank;
         }
-    if (is_bad_news(said))
+    if (run_is_bad_news(said))
         output_say(&run->output, "muster run: rank %d: %s", rank, said);
     else if (said[0] != '\0')
         output_note(&run->output, "muster run: rank %d: %s", rank, said);
     return said[0] != '\0';
 }
 
-static void resume_say(struct run *run)
+static void run_resume_say(struct run *run)
 {
     int next = run->sup.launch_count + 1;
 
-    if (saves_say(run) || !run->sup.step_known)
+    if (run_saves_say(run) || !run->sup.step_known)
         return;
     if (run->sup.step >= 0)
         output_note(&run->output,
@@ -319,18 +319,18 @@ static void resume_say(struct run *run)
 }
 
 /* Was anything saved? The rank knows. */
-static void ended_say(struct run *run, const struct supervise_verdict *verdict, const char *why,
-                      const char *counts, const struct files_error *error)
+static void run_ended_say(struct run *run, const struct supervise_verdict *verdict, const char *why,
+                          const char *counts, const struct files_error *error)
 {
     output_say(&run->output, "muster run: job %s ended (%s; %s), exit code %d", run->job, why,
                counts, verdict->exit_code);
     if (error != NULL)
         output_say(&run->output, "muster run: rank %d left with: %s", error->rank, error->text);
-    saves_say(run);
+    run_saves_say(run);
 }
 
-static int end_say(struct run *run, const struct supervise_verdict *verdict, const char *why,
-                   const struct files_error *error)
+static int run_end_say(struct run *run, const struct supervise_verdict *verdict, const char *why,
+                       const struct files_error *error)
 {
     enum supervise_kind kind = run->sup.now.cause_kind;
     int index = run->sup.now.cause.rank - run->ranks[0].rank;
@@ -347,20 +347,20 @@ static int end_say(struct run *run, const struct supervise_verdict *verdict, con
                             .exit_code = verdict->exit_code,
                             .stalled = verdict->reason == SUPERVISE_BY_STALL};
 
-    counts_text(run, counts, sizeof counts);
+    run_counts_text(run, counts, sizeof counts);
     if (verdict->reason == SUPERVISE_BY_FINISH)
-        (void)saves_say(run);
+        (void)run_saves_say(run);
     if (verdict->reason == SUPERVISE_BY_FINISH)
         output_note(&run->output, "muster run: job %s finished (%s)", run->job, counts);
     else if (verdict->reason == SUPERVISE_BY_SIGNAL &&
              (kind == SUPERVISE_RESTART || run->sup.now.cause.signo == run->sup.told_signo))
-        ended_say(run, verdict, why, counts, error);
+        run_ended_say(run, verdict, why, counts, error);
     else
         box_say(&run->output, &box);
     return verdict->exit_code;
 }
 
-static struct supervise_verdict launch_judge(struct run *run)
+static struct supervise_verdict run_launch_judge(struct run *run)
 {
     int64_t step;
     /* Asked only where a restart hangs on it: a job that finished needs no broker. */
@@ -371,7 +371,7 @@ static struct supervise_verdict launch_judge(struct run *run)
 }
 
 /* 0: it can be executed, as far as one can tell; else the exit code of a shell that could not. */
-static int program_look(const char *program)
+static int run_program_look(const char *program)
 {
     const char *path = getenv("PATH") != NULL ? getenv("PATH") : "/bin:/usr/bin"; /* execvp's own */
     int code = 127;
@@ -392,7 +392,7 @@ static int program_look(const char *program)
 
 /* As muster_status_exit_code has it, also where the program exits with a code of its own; and a
  * directory in which this user may not write: no restart changes its rights. */
-static bool is_incurable(const struct files_error *error)
+static bool run_is_incurable(const struct files_error *error)
 {
     if (strcmp(error->status, "MUSTER_E_IO") == 0 && error->step < 0 &&
         (error->code == EACCES || error->code == EPERM || error->code == EROFS))
@@ -411,7 +411,7 @@ static int run_loop(struct run *run)
     bool told;
     int code;
 
-    int missing = program_look(run->command.argv[0]);
+    int missing = run_program_look(run->command.argv[0]);
     if (missing != 0) {
         output_say(
             &run->output,
@@ -437,22 +437,22 @@ static int run_loop(struct run *run)
         told = run->launcher.given
                    ? launcher_error(&run->launcher, &error)
                    : cause_find(&run->sup, &run->files, run->ends, run->rank_count, &error);
-        if (told && is_incurable(&error))
+        if (told && run_is_incurable(&error))
             supervise_incurable(&run->sup, error.status);
-        verdict = launch_judge(run);
+        verdict = run_launch_judge(run);
         supervise_describe(&run->sup, &verdict, why, sizeof why);
         if (verdict.reason == SUPERVISE_BY_FINISH)
             hosts_ended(&run->hosts, run->place.launch,
                         true); /* no other host waits for this one */
         if (!verdict.restart)
-            return end_say(run, &verdict, why, told ? &error : NULL);
+            return run_end_say(run, &verdict, why, told ? &error : NULL);
         if (run_hosts_is_taken(run))
             return run->command.restart_code;
-        resume_say(run);
+        run_resume_say(run);
         if (verdict.delay_ms > 0)
             output_note(&run->output, "muster run: launch %d begins in %.1f s",
                         run->sup.launch_count + 1, (double)verdict.delay_ms / 1000.0);
-        if (!restart_wait(run, verdict.delay_ms)) {
+        if (!run_restart_wait(run, verdict.delay_ms)) {
             output_say(&run->output, "muster run: told to end before launch %d, exit code %d",
                        run->sup.launch_count + 1, run->command.restart_code);
             return run->command.restart_code;
@@ -464,7 +464,7 @@ static int run_loop(struct run *run)
 }
 
 /* For those who restart whom a signal ended, and look at the wait status to know. */
-static void die_of(int signo)
+static void run_die_of(int signo)
 {
     sigset_t one;
 
@@ -485,12 +485,12 @@ int cmd_run(int argc, char **argv)
     if (!run_options_read(&options, argc, argv, &code))
         return code;
     code = TOOL_USAGE;
-    if (identity_take(&run, &options) && relay_take(&run, &options, &relay) &&
+    if (run_identity_take(&run, &options) && run_relay_take(&run, &options, &relay) &&
         run_open(&run, &options))
         code = run_loop(&run);
     run_close(&run);
     host_relay_stop(&relay);
     if (options.reraise && code == options.restart_code)
-        die_of(run.sup.told_signo != 0 ? run.sup.told_signo : SIGTERM);
+        run_die_of(run.sup.told_signo != 0 ? run.sup.told_signo : SIGTERM);
     return code; /* also where the signal did not end us: pid 1 */
 }

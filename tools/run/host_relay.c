@@ -18,7 +18,8 @@
 #define STOP_MS 2000
 #define LOOK_MS 10
 
-static void path_in(const struct host_relay *relay, const char *name, char ret_path[PATH_MAX + 16])
+static void relay_path_in(const struct host_relay *relay, const char *name,
+                          char ret_path[PATH_MAX + 16])
 {
     snprintf(ret_path, PATH_MAX + 16, "%s/%s", relay->dir, name);
 }
@@ -31,7 +32,7 @@ static void relay_exec(const struct host_relay *relay, const char *musterd, cons
     setsid(); /* a terminal's Ctrl-C is for the ranks */
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     snprintf(listen, sizeof listen, "ipc://%s/relay", relay->dir);
-    path_in(relay, "port", port);
+    relay_path_in(relay, "port", port);
     execl(musterd, musterd, "--relay", broker, "--listen", listen, "--port-file", port,
           "--log-level", "warning", key != NULL && *key != '\0' ? "--key-file" : NULL, key,
           (char *)NULL);
@@ -45,7 +46,7 @@ static bool relay_listens(struct host_relay *relay)
     const int64_t until_ms = clock_ms(CLOCK_BOOTTIME) + START_MS;
     char port[PATH_MAX + 16];
 
-    path_in(relay, "port", port);
+    relay_path_in(relay, "port", port);
     while (access(port, F_OK) != 0) {
         if (waitpid(relay->pid, NULL, WNOHANG) != 0) {
             relay->pid = 0;
@@ -117,7 +118,7 @@ void host_relay_stop(struct host_relay *relay)
     if (relay->dir[0] == '\0')
         return;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        path_in(relay, names[i], path);
+        relay_path_in(relay, names[i], path);
         unlink(path);
     }
     rmdir(relay->dir);

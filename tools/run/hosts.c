@@ -44,13 +44,13 @@ struct speaker {
     char text[MUSTER_ERROR_TEXT_MAX]; /* the last that was told */
 };
 
-static void speaker_tell(struct speaker *s, const struct hosts_message *message)
+static void hosts_speaker_tell(struct speaker *s, const struct hosts_message *message)
 {
     if (send(s->fd, message, sizeof *message, MSG_NOSIGNAL) < 0)
         _exit(0); /* nobody is left to hear it */
 }
 
-static void speaker_say(struct speaker *s, enum hosts_news news, const char *text)
+static void hosts_speaker_say(struct speaker *s, enum hosts_news news, const char *text)
 {
     struct hosts_message message = {.news = news};
 
@@ -58,11 +58,11 @@ static void speaker_say(struct speaker *s, enum hosts_news news, const char *tex
         return;
     snprintf(s->text, sizeof s->text, "%s", text);
     snprintf(message.text, sizeof message.text, "%s", text);
-    speaker_tell(s, &message);
+    hosts_speaker_tell(s, &message);
 }
 
 /* The address by which packets to the broker leave; where that is a local socket, this host's. */
-static void address_towards(const char *broker, char *ret_address, size_t size)
+static void hosts_address_towards(const char *broker, char *ret_address, size_t size)
 {
     const struct addrinfo hints = {.ai_socktype = SOCK_DGRAM};
     struct addrinfo *found = NULL;
@@ -86,7 +86,7 @@ static void address_towards(const char *broker, char *ret_address, size_t size)
     freeaddrinfo(found);
 }
 
-static void place_tell(struct speaker *s, int64_t launch)
+static void hosts_place_tell(struct speaker *s, int64_t launch)
 {
     struct hosts_message message = {.news = HOSTS_PLACE, .launch = launch, .place = -1};
     muster_rows_t *rows = NULL;
@@ -114,11 +114,11 @@ static void place_tell(struct speaker *s, int64_t launch)
         return;
     s->told = launch;
     s->text[0] = '\0';
-    speaker_tell(s, &message);
+    hosts_speaker_tell(s, &message);
 }
 
 /* Others wait for which the launch has room: it saves now, and all begin again together. */
-static void grow(struct speaker *s, const char *why)
+static void hosts_grow(struct speaker *s, const char *why)
 {
     char id[64];
 
@@ -130,64 +130,64 @@ static void grow(struct speaker *s, const char *why)
 }
 
 /* For its next launch. */
-static bool speaker_waits(const struct speaker *s)
+static bool hosts_speaker_waits(const struct speaker *s)
 {
     return (int64_t)s->host.ended >= s->told;
 }
 
-static void speaker_gone(struct speaker *s, int64_t launch, const char *who)
+static void hosts_speaker_gone(struct speaker *s, int64_t launch, const char *who)
 {
     if (launch > s->told)
         s->host.ended = (uint64_t)(s->told = launch); /* over before it began here */
     else if (s->gone_told < s->told) {
         s->gone_told = s->told;
-        speaker_say(s, HOSTS_GONE, who);
+        hosts_speaker_say(s, HOSTS_GONE, who);
     }
 }
 
-static void speaker_ask(struct speaker *s)
+static void hosts_speaker_ask(struct speaker *s)
 {
     struct muster_error err = {.text = ""};
     int64_t launch = 0;
     enum muster_status status;
 
-    if (speaker_waits(s))
+    if (hosts_speaker_waits(s))
         s->host.port = (uint64_t)rank_free_port(INADDR_ANY);
     status = client_host(s->client, s->options->job, &s->host, &launch, &err);
     switch (status) {
     case MUSTER_OK:
     case MUSTER_PREEMPTED:
         if (launch > s->told)
-            place_tell(s, launch);
+            hosts_place_tell(s, launch);
         else if (status == MUSTER_PREEMPTED)
-            grow(s, err.text);
+            hosts_grow(s, err.text);
         break;
     case MUSTER_E_PEER:
-        speaker_gone(s, launch, err.text);
+        hosts_speaker_gone(s, launch, err.text);
         break;
     case MUSTER_E_BUSY:
-        speaker_say(s, HOSTS_WAIT, err.text);
+        hosts_speaker_say(s, HOSTS_WAIT, err.text);
         break;
     case MUSTER_E_BROKER: /* in a launch this is no news: its ranks say so themselves */
         if (s->told == 0)
-            speaker_say(s, HOSTS_WAIT, err.text);
+            hosts_speaker_say(s, HOSTS_WAIT, err.text);
         break;
     case MUSTER_E_STORAGE:
     case MUSTER_E_NOMEM:
         break;
     default:
-        speaker_say(s, HOSTS_REFUSED, err.text);
+        hosts_speaker_say(s, HOSTS_REFUSED, err.text);
         _exit(0);
     }
 }
 
 /* Until it is time to speak again. False: `muster run` wants no more of it. */
-static bool speaker_hear(struct speaker *s)
+static bool hosts_speaker_hear(struct speaker *s)
 {
     struct pollfd ready = {.fd = s->fd, .events = POLLIN};
     struct hosts_order order;
 
-    if (poll(&ready, 1, speaker_waits(s) ? RESEND_MIN_MS : HEARTBEAT_MS) <= 0)
+    if (poll(&ready, 1, hosts_speaker_waits(s) ? RESEND_MIN_MS : HEARTBEAT_MS) <= 0)
         return true;
     if (recv(s->fd, &order, sizeof order, 0) != (ssize_t)sizeof order)
         return false;
@@ -196,10 +196,10 @@ static bool speaker_hear(struct speaker *s)
     return !order.leave;
 }
 
-static void speaker_main(int fd, const struct hosts_options *o, pid_t parent)
+static void hosts_speaker_main(int fd, const struct hosts_options *o, pid_t parent)
     __attribute__((noreturn));
 
-static void speaker_main(int fd, const struct hosts_options *o, pid_t parent)
+static void hosts_speaker_main(int fd, const struct hosts_options *o, pid_t parent)
 {
     struct speaker s = {.fd = fd, .options = o};
     struct muster_error err = {.text = ""};
@@ -212,7 +212,7 @@ static void speaker_main(int fd, const struct hosts_options *o, pid_t parent)
     if (o->address != NULL)
         snprintf(s.address, sizeof s.address, "%s", o->address);
     else
-        address_towards(o->broker, s.address, sizeof s.address);
+        hosts_address_towards(o->broker, s.address, sizeof s.address);
     s.host = (struct wire_host){.name = s.name,
                                 .address = s.address,
                                 .ranks = (uint64_t)o->ranks,
@@ -224,12 +224,12 @@ static void speaker_main(int fd, const struct hosts_options *o, pid_t parent)
         if (getrandom(&s.host.id, sizeof s.host.id, 0) < 0)
             s.host.id = (uint64_t)clock_ms(CLOCK_MONOTONIC) << 20 | (uint64_t)getpid();
     if (muster_client_open(o->broker, HOSTS_ASK_MS, &s.client, &err) != MUSTER_OK) {
-        speaker_say(&s, HOSTS_REFUSED, err.text);
+        hosts_speaker_say(&s, HOSTS_REFUSED, err.text);
         _exit(0);
     }
     do
-        speaker_ask(&s);
-    while (speaker_hear(&s));
+        hosts_speaker_ask(&s);
+    while (hosts_speaker_hear(&s));
     s.host.leaving = true;
     client_host(s.client, o->job, &s.host, &(int64_t){0}, NULL);
     _exit(0);
@@ -248,7 +248,7 @@ bool hosts_start(struct hosts *ret, const struct hosts_options *options)
     ret->pid = fork();
     if (ret->pid == 0) {
         close(fds[0]);
-        speaker_main(fds[1], options, parent);
+        hosts_speaker_main(fds[1], options, parent);
     }
     close(fds[1]);
     ret->fd = fds[0];

@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static bool place_take(struct run *run, const struct hosts_message *message)
+static bool hosts_place_take(struct run *run, const struct hosts_message *message)
 {
     struct muster_error err;
     char ranks[48];
@@ -43,13 +43,13 @@ static bool place_take(struct run *run, const struct hosts_message *message)
 }
 
 /* -1: nothing yet. 0: there is a place. Else an exit code. */
-static int news_take(struct run *run)
+static int hosts_news_take(struct run *run)
 {
     struct hosts_message message;
 
     switch (hosts_read(&run->hosts, &message)) {
     case HOSTS_PLACE:
-        return place_take(run, &message) ? 0 : -1;
+        return hosts_place_take(run, &message) ? 0 : -1;
     case HOSTS_WAIT:
         output_note(&run->output, "muster run: waiting for hosts: %s", message.text);
         return -1;
@@ -62,7 +62,7 @@ static int news_take(struct run *run)
     }
 }
 
-static int told_to_end(struct run *run)
+static int hosts_told_to_end(struct run *run)
 {
     output_say(&run->output, "muster run: told to end while it waited for hosts, exit code %d",
                run->command.restart_code);
@@ -94,8 +94,8 @@ int run_hosts_await(struct run *run)
         if (run_signals_read(run))
             run_orphans_reap(run, false);
         if (run->sup.told_signo != 0)
-            return told_to_end(run);
-        code = news_take(run);
+            return hosts_told_to_end(run);
+        code = hosts_news_take(run);
         output_write(&run->output.sinks[0]);
         output_write(&run->output.sinks[1]);
     }
@@ -103,7 +103,7 @@ int run_hosts_await(struct run *run)
 }
 
 /* A notice is muster's own if it makes room for hosts, or if a rank made it of our SIGTERM. */
-static bool is_of_this_host(const struct run *run, const struct muster_notice_row *notice)
+static bool hosts_is_of_this_host(const struct run *run, const struct muster_notice_row *notice)
 {
     int first = run->ranks[0].rank;
     bool own = (run->host_gone || run->sup.now.term_sent) && strcmp(notice->kind, "signal") == 0;
@@ -113,7 +113,7 @@ static bool is_of_this_host(const struct run *run, const struct muster_notice_ro
            strncmp(notice->id, HOSTS_GROW_ID, strlen(HOSTS_GROW_ID)) != 0;
 }
 
-static bool notices_find(struct run *run, muster_client_t *client)
+static bool hosts_notices_find(struct run *run, muster_client_t *client)
 {
     muster_rows_t *jobs = NULL, *rows = NULL;
     bool found = false;
@@ -125,7 +125,7 @@ static bool notices_find(struct run *run, muster_client_t *client)
         for (size_t i = 0; i < muster_rows_count(rows) && !found; i++) {
             const struct muster_notice_row *notice = &muster_rows_notices(rows)[i];
 
-            found = is_of_this_host(run, notice);
+            found = hosts_is_of_this_host(run, notice);
             if (found)
                 output_say(&run->output,
                            "muster run: this host was told to end (notice %s of rank %lld), and "
@@ -145,7 +145,7 @@ bool run_hosts_is_taken(struct run *run)
     if (run->hosts.pid == 0 || run->sup.now.cause_kind != SUPERVISE_RESTART ||
         muster_client_open(run->command.broker, HOSTS_ASK_MS, &client, NULL) != MUSTER_OK)
         return false;
-    found = notices_find(run, client);
+    found = hosts_notices_find(run, client);
     muster_client_close(&client, NULL);
     return found;
 }

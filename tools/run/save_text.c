@@ -6,7 +6,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-static void amount_text(const struct save_news *news, char *text, size_t size)
+static void save_text_amount_text(const struct save_news *news, char *text, size_t size)
 {
     char bytes[120];
 
@@ -25,7 +25,7 @@ void save_watch_text(const struct save_news *news, char *text, size_t size)
 {
     char amount[160];
 
-    amount_text(news, amount, sizeof amount);
+    save_text_amount_text(news, amount, sizeof amount);
     snprintf(text, size, "save at step %" PRId64 ": %s", news->step, amount);
 }
 
@@ -40,7 +40,7 @@ void save_watch_bar(const struct save_news *news, char *text, size_t size, int w
     if (news->bytes > 0 && news->of > 0)
         share = (double)news->bytes / (double)news->of;
     part = (int)((share > 1 ? 1 : share) * length);
-    amount_text(news, amount, sizeof amount);
+    save_text_amount_text(news, amount, sizeof amount);
     snprintf(text, (size_t)width < size ? (size_t)width : size,
              "save at step %" PRId64 " [%.*s%.*s] %s", news->step, part, full, length - part, empty,
              amount);

@@ -40,7 +40,7 @@ struct watcher {
 };
 
 /* The bytes on the disk. A file's length may be set before its bytes are written. */
-static int64_t bytes_in(const char *directory, int depth, int *files)
+static int64_t save_watch_bytes_in(const char *directory, int depth, int *files)
 {
     DIR *dir = fs_opendir(directory);
     const struct dirent *entry;
@@ -58,7 +58,7 @@ static int64_t bytes_in(const char *directory, int depth, int *files)
             continue;
         (*files)++;
         if (S_ISDIR(st.st_mode) && depth < WATCH_DEPTH)
-            sum += bytes_in(path, depth + 1, files);
+            sum += save_watch_bytes_in(path, depth + 1, files);
         else if (S_ISREG(st.st_mode))
             sum += st.st_size < st.st_blocks * 512 ? st.st_size : st.st_blocks * 512;
     }
@@ -66,7 +66,7 @@ static int64_t bytes_in(const char *directory, int depth, int *files)
     return sum;
 }
 
-static int64_t bytes_of_newest(const struct watcher *w)
+static int64_t save_watch_bytes_of_newest(const struct watcher *w)
 {
     muster_rows_t *rows = NULL;
     int64_t bytes = 0;
@@ -78,38 +78,38 @@ static int64_t bytes_of_newest(const struct watcher *w)
     return bytes;
 }
 
-static void watcher_measure(struct watcher *w)
+static void save_watch_watcher_measure(struct watcher *w)
 {
     muster_rows_t *rows = NULL;
     int files = 0;
 
     if (muster_client_checkpoint(w->client, w->job, w->news.round, &rows, NULL) == MUSTER_OK &&
         muster_rows_count(rows) > 0 && muster_rows_checkpoints(rows)[0].path[0] == '/')
-        w->news.bytes = bytes_in(muster_rows_checkpoints(rows)[0].path, 0, &files);
+        w->news.bytes = save_watch_bytes_in(muster_rows_checkpoints(rows)[0].path, 0, &files);
     muster_rows_destroy(&rows);
 }
 
-static void watcher_begin(struct watcher *w, const struct muster_round_row *round)
+static void save_watch_watcher_begin(struct watcher *w, const struct muster_round_row *round)
 {
     w->news = (struct save_news){.writes = true, .round = round->round};
     w->begun_ms = clock_ms(CLOCK_MONOTONIC);
-    w->news.of = bytes_of_newest(w);
+    w->news.of = save_watch_bytes_of_newest(w);
 }
 
-static bool is_under_way(const struct muster_round_row *round)
+static bool save_watch_is_under_way(const struct muster_round_row *round)
 {
     return strcmp(round->state, "decided") == 0 || strcmp(round->state, "writing") == 0;
 }
 
-static void watcher_take(struct watcher *w, const struct muster_round_row *round)
+static void save_watch_watcher_take(struct watcher *w, const struct muster_round_row *round)
 {
-    const bool begins = is_under_way(round) && w->news.round != round->round;
+    const bool begins = save_watch_is_under_way(round) && w->news.round != round->round;
 
-    if (!is_under_way(round) && !w->news.writes)
+    if (!save_watch_is_under_way(round) && !w->news.writes)
         return;
     if (begins)
-        watcher_begin(w, round);
-    w->news.writes = is_under_way(round);
+        save_watch_watcher_begin(w, round);
+    w->news.writes = save_watch_is_under_way(round);
     w->news.passed_ms = clock_ms(CLOCK_MONOTONIC) - w->begun_ms;
     if (round->round == w->news.round) {
         w->news.step = round->step;
@@ -119,33 +119,33 @@ static void watcher_take(struct watcher *w, const struct muster_round_row *round
     snprintf(w->news.state, sizeof w->news.state, "%s",
              round->round == w->news.round ? round->state : "over");
     if (w->news.writes)
-        watcher_measure(w);
+        save_watch_watcher_measure(w);
     if (write(w->fd, &w->news, sizeof w->news) < 0)
         _exit(0); /* nobody is left to read it */
 }
 
-static bool watcher_ask(struct watcher *w)
+static bool save_watch_watcher_ask(struct watcher *w)
 {
     muster_rows_t *rows = NULL;
     int64_t offset;
     bool good = muster_client_round(w->client, w->job, 0, &rows, NULL) == MUSTER_OK;
 
-    if (good && muster_rows_count(rows) > 0 && is_under_way(muster_rows_rounds(rows)) &&
+    if (good && muster_rows_count(rows) > 0 && save_watch_is_under_way(muster_rows_rounds(rows)) &&
         !w->news.writes) { /* once a save: rows tell steps as the program counts them */
         muster_rows_destroy(&rows);
         good = client_count_as(w->client, w->job, &offset, NULL) == MUSTER_OK &&
                muster_client_round(w->client, w->job, 0, &rows, NULL) == MUSTER_OK;
     }
     if (good && muster_rows_count(rows) > 0)
-        watcher_take(w, muster_rows_rounds(rows));
+        save_watch_watcher_take(w, muster_rows_rounds(rows));
     muster_rows_destroy(&rows);
     return good;
 }
 
-static void watcher_main(int fd, const char *broker, const char *job, pid_t parent)
+static void save_watch_watcher_main(int fd, const char *broker, const char *job, pid_t parent)
     __attribute__((noreturn));
 
-static void watcher_main(int fd, const char *broker, const char *job, pid_t parent)
+static void save_watch_watcher_main(int fd, const char *broker, const char *job, pid_t parent)
 {
     struct watcher w = {.fd = fd, .job = job};
     int null = open("/dev/null", O_RDWR);
@@ -160,9 +160,9 @@ static void watcher_main(int fd, const char *broker, const char *job, pid_t pare
         _exit(0);
     for (;;)
         poll(NULL, 0,
-             !watcher_ask(&w) ? WATCH_AWAY_MS
-             : w.news.writes  ? WATCH_SAVE_MS
-                              : WATCH_IDLE_MS);
+             !save_watch_watcher_ask(&w) ? WATCH_AWAY_MS
+             : w.news.writes             ? WATCH_SAVE_MS
+                                         : WATCH_IDLE_MS);
 }
 
 /* --- `muster run` ----------------------------------------------------------------------------- */
@@ -180,7 +180,7 @@ void save_watch_start(struct save_watch *ret, const char *broker, const char *jo
     ret->pid = fork();
     if (ret->pid == 0) {
         close(fds[0]);
-        watcher_main(fds[1], broker, job, parent);
+        save_watch_watcher_main(fds[1], broker, job, parent);
     }
     close(fds[1]);
     ret->fd = fds[0];

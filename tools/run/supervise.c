@@ -60,7 +60,7 @@ static enum supervise_kind supervise_kind_of(const struct supervise *sup,
     return exit->code == SUPERVISE_CODE_NO_RESTART ? SUPERVISE_NO_RESTART : SUPERVISE_FAILED;
 }
 
-static void deadline_at_most(struct supervise_launch *now, int64_t at_ms)
+static void supervise_deadline_at_most(struct supervise_launch *now, int64_t at_ms)
 {
     if (now->deadline_ms > at_ms)
         now->deadline_ms = at_ms;
@@ -71,7 +71,8 @@ void supervise_none_started(struct supervise *sup, int64_t now_ms)
     struct supervise_launch *now = &sup->now;
 
     if (now->cause_kind == SUPERVISE_RESTART && !now->term_sent && !now->kill_sent)
-        deadline_at_most(now, sup->told_signo != 0 ? now_ms + sup->policy.grace_ms : now_ms);
+        supervise_deadline_at_most(now,
+                                   sup->told_signo != 0 ? now_ms + sup->policy.grace_ms : now_ms);
 }
 
 static bool supervise_is_failure(enum supervise_kind kind)
@@ -103,10 +104,10 @@ void supervise_exited(struct supervise *sup, const struct supervise_exit *exit, 
                                                                 : sup->policy.grace_ms;
     if (kind == SUPERVISE_UNSTARTED)
         wait_ms = 0;
-    deadline_at_most(now, now_ms + wait_ms);
+    supervise_deadline_at_most(now, now_ms + wait_ms);
 }
 
-static bool can_be_blamed(enum supervise_kind kind)
+static bool supervise_can_be_blamed(enum supervise_kind kind)
 {
     return supervise_is_failure(kind) || kind == SUPERVISE_NO_RESTART;
 }
@@ -115,7 +116,7 @@ void supervise_blame(struct supervise *sup, const struct supervise_exit *exit)
 {
     enum supervise_kind kind = supervise_kind_of(sup, exit);
 
-    if (!can_be_blamed(kind) || !can_be_blamed(sup->now.cause_kind))
+    if (!supervise_can_be_blamed(kind) || !supervise_can_be_blamed(sup->now.cause_kind))
         return;
     sup->now.cause_kind = kind;
     sup->now.cause = *exit;
@@ -123,7 +124,7 @@ void supervise_blame(struct supervise *sup, const struct supervise_exit *exit)
 
 void supervise_incurable(struct supervise *sup, const char *status)
 {
-    if (can_be_blamed(sup->now.cause_kind))
+    if (supervise_can_be_blamed(sup->now.cause_kind))
         sup->now.incurable = status;
 }
 
@@ -231,14 +232,14 @@ int64_t supervise_wait_ms(const struct supervise *sup, int64_t now_ms)
 
 /* ---- the verdict ---- */
 
-static bool within(int count, int max)
+static bool supervise_within(int count, int max)
 {
     return max < 0 || count <= max;
 }
 
 /* Is there a newer checkpoint than at the last verdict? The step may also go down: an operator
  * chose an older one, and what is newer than that counts again. */
-static bool progressed(struct supervise *sup, const int64_t *latest_step, int64_t now_ms)
+static bool supervise_progressed(struct supervise *sup, const int64_t *latest_step, int64_t now_ms)
 {
     bool newer;
 
@@ -251,7 +252,7 @@ static bool progressed(struct supervise *sup, const int64_t *latest_step, int64_
 }
 
 /* splitmix64: one line of state, and the same delays for the same seed. */
-static uint64_t random_next(uint64_t *state)
+static uint64_t supervise_random_next(uint64_t *state)
 {
     uint64_t z = (*state += 0x9e3779b97f4a7c15u);
 
@@ -262,7 +263,7 @@ static uint64_t random_next(uint64_t *state)
 
 /* Doubling, capped, then 75 to 100 % of it, so that the supervisors of many hosts do not all come
  * back in the same moment. */
-static int64_t backoff_ms(struct supervise *sup, int in_row)
+static int64_t supervise_backoff_ms(struct supervise *sup, int in_row)
 {
     int64_t delay_ms = sup->policy.backoff_ms;
 
@@ -272,7 +273,7 @@ static int64_t backoff_ms(struct supervise *sup, int in_row)
         delay_ms = sup->policy.backoff_max_ms;
     if (delay_ms <= 0 || in_row <= 0)
         return 0;
-    return delay_ms - (int64_t)(random_next(&sup->random) % ((uint64_t)delay_ms / 4 + 1));
+    return delay_ms - (int64_t)(supervise_random_next(&sup->random) % ((uint64_t)delay_ms / 4 + 1));
 }
 
 static int supervise_code_of(const struct supervise_exit *exit)
@@ -286,7 +287,7 @@ static struct supervise_verdict supervise_stop(enum supervise_reason reason, int
 }
 
 /* SIGTERM, SIGINT or SIGHUP came: this machine is going, so nothing is restarted here. */
-static struct supervise_verdict end_told(const struct supervise *sup)
+static struct supervise_verdict supervise_end_told(const struct supervise *sup)
 {
     const struct supervise_launch *now = &sup->now;
     bool failed_first = now->cause_before_told && (now->cause_kind == SUPERVISE_FAILED ||
@@ -299,13 +300,13 @@ static struct supervise_verdict end_told(const struct supervise *sup)
      * anyway asks for it too. */
     if (now->exits[SUPERVISE_RESTART] > 0 ||
         (sup->told_signo == SIGTERM && now->cause.signo == SIGTERM) ||
-        (failed_first && within(sup->failure_count, sup->policy.max_failures)))
+        (failed_first && supervise_within(sup->failure_count, sup->policy.max_failures)))
         return supervise_stop(SUPERVISE_BY_SIGNAL, sup->policy.restart_code);
     return supervise_stop(SUPERVISE_BY_SIGNAL, supervise_code_of(&now->cause));
 }
 
 /* A scheduler's SIGUSR1 shortly before the restart code: the notice was this machine's. */
-static bool hinted(const struct supervise *sup, int64_t now_ms)
+static bool supervise_hinted(const struct supervise *sup, int64_t now_ms)
 {
     return sup->hint_signo != 0 && sup->hint_ms >= sup->now.started_ms &&
            (sup->policy.stop_ms == 0 || now_ms - sup->hint_ms <= sup->policy.stop_ms);
@@ -313,9 +314,9 @@ static bool hinted(const struct supervise *sup, int64_t now_ms)
 
 static struct supervise_verdict supervise_end_preempted(struct supervise *sup, int64_t now_ms)
 {
-    if (hinted(sup, now_ms))
+    if (supervise_hinted(sup, now_ms))
         return supervise_stop(SUPERVISE_BY_SIGNAL, sup->policy.restart_code);
-    if (!within(sup->preemption_count, sup->policy.max_preemptions))
+    if (!supervise_within(sup->preemption_count, sup->policy.max_preemptions))
         return supervise_stop(SUPERVISE_BY_MAX_PREEMPTIONS, sup->policy.restart_code);
     /* A host that is taken away stays so for whoever starts the job here: elsewhere it may go on.
      * With a failure among the idle launches it would fail there too. */
@@ -324,20 +325,20 @@ static struct supervise_verdict supervise_end_preempted(struct supervise *sup, i
                               sup->failures_in_row == 0 ? sup->policy.restart_code : 1);
     return (struct supervise_verdict){.reason = SUPERVISE_BY_PREEMPTION,
                                       .restart = true,
-                                      .delay_ms = backoff_ms(sup, sup->idle_in_row)};
+                                      .delay_ms = supervise_backoff_ms(sup, sup->idle_in_row)};
 }
 
-static struct supervise_verdict end_failed(struct supervise *sup)
+static struct supervise_verdict supervise_end_failed(struct supervise *sup)
 {
     int code = supervise_code_of(&sup->now.cause);
 
-    if (!within(sup->failure_count, sup->policy.max_failures))
+    if (!supervise_within(sup->failure_count, sup->policy.max_failures))
         return supervise_stop(SUPERVISE_BY_MAX_FAILURES, code);
     if (sup->stall_count > sup->policy.max_stalls)
         return supervise_stop(SUPERVISE_BY_STALL, code);
     return (struct supervise_verdict){.reason = SUPERVISE_BY_FAILURE,
                                       .restart = true,
-                                      .delay_ms = backoff_ms(sup, sup->failures_in_row)};
+                                      .delay_ms = supervise_backoff_ms(sup, sup->failures_in_row)};
 }
 
 struct supervise_verdict supervise_end(struct supervise *sup, const int64_t *latest_step,
@@ -346,7 +347,7 @@ struct supervise_verdict supervise_end(struct supervise *sup, const int64_t *lat
     const struct supervise_launch *now = &sup->now;
     bool preempted = now->cause_kind == SUPERVISE_RESTART;
 
-    if (progressed(sup, latest_step, now_ms)) {
+    if (supervise_progressed(sup, latest_step, now_ms)) {
         sup->stall_count = 0;
         sup->failures_in_row = 0;
         sup->idle_in_row = 0;
@@ -367,12 +368,12 @@ struct supervise_verdict supervise_end(struct supervise *sup, const int64_t *lat
     if (now->exits[SUPERVISE_UNSTARTED] > 0)
         return supervise_stop(SUPERVISE_BY_UNSTARTED, supervise_code_of(&now->cause));
     if (sup->told_signo != 0)
-        return end_told(sup);
+        return supervise_end_told(sup);
     if (now->cause_kind == SUPERVISE_NONE)
         return supervise_stop(SUPERVISE_BY_FINISH, 0);
     if (now->incurable != NULL)
         return supervise_stop(SUPERVISE_BY_INCURABLE, SUPERVISE_CODE_NO_RESTART);
-    return preempted ? supervise_end_preempted(sup, now_ms) : end_failed(sup);
+    return preempted ? supervise_end_preempted(sup, now_ms) : supervise_end_failed(sup);
 }
 
 /* ---- sentences ---- */
@@ -404,7 +405,7 @@ void supervise_describe_exit(const struct supervise_exit *exit, char *text, size
         snprintf(text, size, "%s exited with code %d", who.text, exit->code);
 }
 
-static void describe_preemption(const struct supervise *sup, char *text, size_t size)
+static void supervise_describe_preemption(const struct supervise *sup, char *text, size_t size)
 {
     int count = sup->now.exits[SUPERVISE_RESTART];
     int ranks = sup->policy.rank_count;
@@ -426,8 +427,8 @@ static void describe_preemption(const struct supervise *sup, char *text, size_t 
 }
 
 /* The limit that was reached, to follow what happened. */
-static void describe_limit(const struct supervise *sup, enum supervise_reason reason, char *text,
-                           size_t size)
+static void supervise_describe_limit(const struct supervise *sup, enum supervise_reason reason,
+                                     char *text, size_t size)
 {
     switch (reason) {
     case SUPERVISE_BY_MAX_FAILURES:
@@ -473,11 +474,11 @@ void supervise_describe(const struct supervise *sup, const struct supervise_verd
     if (sup->now.cause_kind == SUPERVISE_NONE) {
         snprintf(what, sizeof what, "%s", sup->now.abandoned ? "stuck" : "finished");
     } else if (sup->now.cause_kind == SUPERVISE_RESTART) {
-        describe_preemption(sup, what, sizeof what);
+        supervise_describe_preemption(sup, what, sizeof what);
     } else {
         supervise_describe_exit(&sup->now.cause, exit, sizeof exit);
         snprintf(what, sizeof what, "failed, %s", exit);
     }
-    describe_limit(sup, verdict->reason, limit, sizeof limit);
+    supervise_describe_limit(sup, verdict->reason, limit, sizeof limit);
     snprintf(text, size, "%s%s", what, limit);
 }

@@ -14,21 +14,21 @@ static bool supervise_box_is_failure(const struct supervise_exit *exit)
     return exit->signo != 0 || exit->code != 0;
 }
 
-static bool is_own(const struct files_error *error)
+static bool box_is_own(const struct files_error *error)
 {
     return error->error_rank == error->rank && strcmp(error->status, "MUSTER_E_PEER") != 0;
 }
 
 /* The earliest error that a rank had of its own; the others' come from it. */
-static bool first_own_error(const struct files *files, const struct rank_end *ends, int rank_count,
-                            struct files_error *ret_error)
+static bool box_first_own_error(const struct files *files, const struct rank_end *ends,
+                                int rank_count, struct files_error *ret_error)
 {
     struct files_error error;
     bool found = false;
 
     for (int i = 0; i < rank_count; i++) {
         if (!ends[i].ended || !supervise_box_is_failure(&ends[i].exit) ||
-            !files_error_read(files, ends[i].exit.rank, &error) || !is_own(&error) ||
+            !files_error_read(files, ends[i].exit.rank, &error) || !box_is_own(&error) ||
             (found && error.unix_ms >= ret_error->unix_ms))
             continue;
         *ret_error = error;
@@ -52,7 +52,7 @@ bool cause_find(struct supervise *sup, const struct files *files, const struct r
 {
     const struct supervise_exit first = sup->now.cause;
     const struct rank_end *end = supervise_box_end_of(ends, rank_count, first.rank);
-    bool own = first_own_error(files, ends, rank_count, ret_error);
+    bool own = box_first_own_error(files, ends, rank_count, ret_error);
 
     if (end == NULL)
         return false;
@@ -63,7 +63,7 @@ bool cause_find(struct supervise *sup, const struct files *files, const struct r
     }
     if (!files_error_read(files, first.rank, ret_error))
         return false;
-    if (is_own(ret_error))
+    if (box_is_own(ret_error))
         return true;
     end = supervise_box_end_of(ends, rank_count,
                                ret_error->error_rank); /* it left because of another */
@@ -75,7 +75,7 @@ bool cause_find(struct supervise *sup, const struct files *files, const struct r
 /* --- the box ---------------------------------------------------------------------------------- */
 
 /* Did this rank fail with the same words? */
-static bool says_the_same(const struct box *box, int rank)
+static bool box_says_the_same(const struct box *box, int rank)
 {
     struct files_error error;
 
@@ -89,7 +89,7 @@ struct ranks {
 };
 
 /* "rank 2", or "ranks 0-2, 5" if those say the same. */
-static struct ranks who(const struct box *box)
+static struct ranks box_who(const struct box *box)
 {
     int end = box->first_rank + box->sup->policy.rank_count, count = 0;
     struct ranks ranks = {""};
@@ -98,9 +98,9 @@ static struct ranks who(const struct box *box)
     for (int rank = box->first_rank; box->error != NULL && rank < end; rank++) {
         int first = rank;
 
-        if (!says_the_same(box, rank))
+        if (!box_says_the_same(box, rank))
             continue;
-        while (rank + 1 < end && says_the_same(box, rank + 1))
+        while (rank + 1 < end && box_says_the_same(box, rank + 1))
             rank++;
         count += rank - first + 1;
         if (used < sizeof ranks.text)
@@ -116,7 +116,7 @@ static struct ranks who(const struct box *box)
     return ranks;
 }
 
-static void say_when(struct output *output, const struct box *box)
+static void box_say_when(struct output *output, const struct box *box)
 {
     const struct files_error *error = box->error;
     int64_t unix_ms = error != NULL && error->unix_ms > 0 ? error->unix_ms : box->unix_ms;
@@ -132,10 +132,10 @@ static void say_when(struct output *output, const struct box *box)
         strftime(at, sizeof at, " at %Y-%m-%d %H:%M:%S", &local);
     if (error != NULL && error->step >= 0)
         snprintf(step, sizeof step, ", step %lld", (long long)error->step);
-    output_say(output, "| %s on %s%s%s", who(box).text, host, at, step);
+    output_say(output, "| %s on %s%s%s", box_who(box).text, host, at, step);
 }
 
-static void say_words(struct output *output, const struct box *box)
+static void box_say_words(struct output *output, const struct box *box)
 {
     const struct files_error *error = box->error;
     char path[FILES_PATH_MAX];
@@ -156,7 +156,7 @@ static void say_words(struct output *output, const struct box *box)
         output_say(output, "|   (%s)", path);
 }
 
-static void say_tail(struct output *output, const struct box *box)
+static void box_say_tail(struct output *output, const struct box *box)
 {
     int rank = box->sup->now.cause.rank;
     int index = rank - box->first_rank;
@@ -176,7 +176,7 @@ static void say_tail(struct output *output, const struct box *box)
 }
 
 /* Launch after launch left with the restart code and saved nothing: who or what told it to. */
-static void say_taken_away(struct output *output, const struct box *box)
+static void box_say_taken_away(struct output *output, const struct box *box)
 {
     char text[1200];
 
@@ -200,11 +200,11 @@ void box_say(struct output *output, const struct box *box)
         output_say(output, "| %s: %s", box->program,
                    box->sup->now.cause.code == 127 ? "no such program" : "it cannot be executed");
     } else if (kind != SUPERVISE_NONE && kind != SUPERVISE_RESTART) {
-        say_when(output, box);
-        say_words(output, box);
-        say_tail(output, box);
+        box_say_when(output, box);
+        box_say_words(output, box);
+        box_say_tail(output, box);
     } else if (box->stalled && box->exit_code == box->sup->policy.restart_code) {
-        say_taken_away(output, box);
+        box_say_taken_away(output, box);
     }
     if (box->sup->step_known && box->sup->step >= 0)
         output_say(output, "| the newest checkpoint is of step %lld", (long long)box->sup->step);

@@ -15,7 +15,7 @@
 #define ERROR_BYTES_MAX 65536
 #define LIFE_BYTES_MAX 8192
 
-static bool is_set(const char *value)
+static bool supervise_files_is_set(const char *value)
 {
     return value != NULL && value[0] == '/';
 }
@@ -27,8 +27,8 @@ enum muster_status files_open(struct files *ret, const char *output, struct must
     char template[FILES_PATH_MAX];
 
     *ret = (struct files){.own = ""};
-    if (!is_set(parent) || access(parent, W_OK) != 0)
-        parent = is_set(temporary) ? temporary : "/tmp";
+    if (!supervise_files_is_set(parent) || access(parent, W_OK) != 0)
+        parent = supervise_files_is_set(temporary) ? temporary : "/tmp";
     if (snprintf(template, sizeof template, "%s/muster-run.XXXXXX", parent) >=
             (int)sizeof template ||
         (output != NULL && strlen(output) >= FILES_PATH_MAX))
@@ -44,8 +44,8 @@ enum muster_status files_open(struct files *ret, const char *output, struct must
     return MUSTER_OK;
 }
 
-static void path_of(const char *directory, int rank, const char *ending,
-                    char ret_path[FILES_PATH_MAX])
+static void supervise_files_path_of(const char *directory, int rank, const char *ending,
+                                    char ret_path[FILES_PATH_MAX])
 {
     if (directory[0] == '\0' ||
         snprintf(ret_path, FILES_PATH_MAX, "%s/%d.%s", directory, rank, ending) >= FILES_PATH_MAX)
@@ -54,12 +54,12 @@ static void path_of(const char *directory, int rank, const char *ending,
 
 void files_error_path(const struct files *files, int rank, char ret_path[FILES_PATH_MAX])
 {
-    path_of(files->errors, rank, "error.json", ret_path);
+    supervise_files_path_of(files->errors, rank, "error.json", ret_path);
 }
 
 void files_life_path(const struct files *files, int rank, char ret_path[FILES_PATH_MAX])
 {
-    path_of(files->own, rank, "life", ret_path);
+    supervise_files_path_of(files->own, rank, "life", ret_path);
 }
 
 void files_forget(const struct files *files, int rank)
@@ -81,7 +81,8 @@ void files_close(struct files *files, int first_rank, int rank_count)
     for (int i = 0; i < rank_count; i++) {
         files_life_path(files, first_rank + i, path);
         unlink(path);
-        path_of(files->own, first_rank + i, "error.json", path); /* that of --output stays */
+        supervise_files_path_of(files->own, first_rank + i, "error.json",
+                                path); /* that of --output stays */
         unlink(path);
     }
     rmdir(files->own);
@@ -89,7 +90,7 @@ void files_close(struct files *files, int first_rank, int rank_count)
 }
 
 /* Whole, at most max bytes; a NUL follows. NULL: not there, not a file, too long. Owned. */
-static char *small_file(int fd, size_t max, size_t *ret_size)
+static char *supervise_files_small_file(int fd, size_t max, size_t *ret_size)
 {
     struct stat info;
     char *bytes;
@@ -121,7 +122,7 @@ static int64_t supervise_files_number_of(const json_t *document, const char *key
 }
 
 /* One line for a terminal. */
-static void text_clean(char *text)
+static void supervise_files_text_clean(char *text)
 {
     for (char *c = text; *c != '\0'; c++)
         if ((unsigned char)*c < ' ' || *c == 0x7f)
@@ -134,10 +135,11 @@ static void supervise_files_text_of(const json_t *document, const char *key, cha
     const char *value = json_string_value(json_object_get(document, key));
 
     snprintf(text, size, "%s", value != NULL ? value : "");
-    text_clean(text);
+    supervise_files_text_clean(text);
 }
 
-static bool error_parse(const char *bytes, size_t size, int rank, struct files_error *ret)
+static bool supervise_files_error_parse(const char *bytes, size_t size, int rank,
+                                        struct files_error *ret)
 {
     json_t *document = json_loadb(bytes, size, JSON_REJECT_DUPLICATES, NULL);
 
@@ -171,17 +173,17 @@ bool files_error_read(const struct files *files, int rank, struct files_error *r
     fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (fd < 0)
         return false;
-    bytes = small_file(fd, ERROR_BYTES_MAX, &size);
+    bytes = supervise_files_small_file(fd, ERROR_BYTES_MAX, &size);
     close(fd);
     if (bytes != NULL)
-        known = error_parse(bytes, size, rank, ret);
+        known = supervise_files_error_parse(bytes, size, rank, ret);
     free(bytes);
     return known;
 }
 
 /* --- life files ------------------------------------------------------------------------------- */
 
-static bool line_take(char **at, char *text, size_t size)
+static bool supervise_files_line_take(char **at, char *text, size_t size)
 {
     char *line = *at, *end = strchr(line, '\n');
 
@@ -193,22 +195,24 @@ static bool line_take(char **at, char *text, size_t size)
     return text[0] != '\0';
 }
 
-static bool life_parse(char *bytes, struct files_life *ret)
+static bool supervise_files_life_parse(char *bytes, struct files_life *ret)
 {
     char head[32], rank[16];
     char *end;
 
-    if (!line_take(&bytes, head, sizeof head) || strcmp(head, "muster-life 1") != 0 ||
-        !line_take(&bytes, ret->incarnation, sizeof ret->incarnation) ||
-        !line_take(&bytes, rank, sizeof rank) || !line_take(&bytes, ret->job, sizeof ret->job) ||
-        !line_take(&bytes, ret->broker, sizeof ret->broker))
+    if (!supervise_files_line_take(&bytes, head, sizeof head) ||
+        strcmp(head, "muster-life 1") != 0 ||
+        !supervise_files_line_take(&bytes, ret->incarnation, sizeof ret->incarnation) ||
+        !supervise_files_line_take(&bytes, rank, sizeof rank) ||
+        !supervise_files_line_take(&bytes, ret->job, sizeof ret->job) ||
+        !supervise_files_line_take(&bytes, ret->broker, sizeof ret->broker))
         return false;
     ret->rank = (int)strtol(rank, &end, 10);
     return *end == '\0';
 }
 
 /* The lock is the process's: nobody holds it when the process is gone, and not before. */
-static bool lock_is_free(int fd)
+static bool supervise_files_lock_is_free(int fd)
 {
     struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
 
@@ -216,7 +220,7 @@ static bool lock_is_free(int fd)
 }
 
 /* The text of the file that no living process holds; owned. NULL: nothing, or it lives. */
-static char *life_bytes(const struct files *files, int rank)
+static char *supervise_files_life_bytes(const struct files *files, int rank)
 {
     char path[FILES_PATH_MAX];
     char *bytes = NULL;
@@ -227,8 +231,8 @@ static char *life_bytes(const struct files *files, int rank)
     fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
     if (fd < 0)
         return NULL;
-    if (lock_is_free(fd))
-        bytes = small_file(fd, LIFE_BYTES_MAX, &size);
+    if (supervise_files_lock_is_free(fd))
+        bytes = supervise_files_small_file(fd, LIFE_BYTES_MAX, &size);
     close(fd);
     return bytes;
 }
@@ -246,17 +250,18 @@ bool files_not_started(const struct files *files, int rank)
     fd = path[0] != '\0' ? open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK) : -1;
     if (fd < 0)
         return path[0] != '\0' && errno == ENOENT;
-    bytes = small_file(fd, LIFE_BYTES_MAX, &size);
+    bytes = supervise_files_small_file(fd, LIFE_BYTES_MAX, &size);
     close(fd);
-    waits = bytes != NULL && strstr(bytes, "\nstarted\n") == NULL && life_parse(bytes, &life);
+    waits = bytes != NULL && strstr(bytes, "\nstarted\n") == NULL &&
+            supervise_files_life_parse(bytes, &life);
     free(bytes);
     return waits;
 }
 
 bool files_life_ended(const struct files *files, int rank, struct files_life *ret)
 {
-    char *bytes = life_bytes(files, rank);
-    bool ended = bytes != NULL && life_parse(bytes, ret);
+    char *bytes = supervise_files_life_bytes(files, rank);
+    bool ended = bytes != NULL && supervise_files_life_parse(bytes, ret);
 
     free(bytes);
     return ended;
@@ -267,7 +272,7 @@ bool files_life_ended(const struct files *files, int rank, struct files_life *re
 
 bool files_finished(const struct files *files, int rank)
 {
-    char *bytes = life_bytes(files, rank);
+    char *bytes = supervise_files_life_bytes(files, rank);
     bool finished = bytes != NULL && strncmp(bytes, FINISHED, strlen(FINISHED)) == 0;
 
     free(bytes);
@@ -276,7 +281,7 @@ bool files_finished(const struct files *files, int rank)
 
 bool files_left_read(const struct files *files, int rank, char *ret_text, size_t size)
 {
-    char *bytes = life_bytes(files, rank);
+    char *bytes = supervise_files_life_bytes(files, rank);
     const char *head =
         bytes != NULL && strncmp(bytes, FINISHED, strlen(FINISHED)) == 0 ? FINISHED : LEFT;
     bool left =
@@ -285,7 +290,7 @@ bool files_left_read(const struct files *files, int rank, char *ret_text, size_t
     if (left) {
         snprintf(ret_text, size, "%.*s", (int)strcspn(bytes + strlen(head), "\n"),
                  bytes + strlen(head));
-        text_clean(ret_text);
+        supervise_files_text_clean(ret_text);
     }
     free(bytes);
     return left;

@@ -29,7 +29,7 @@ void guard_remove(const struct guard *guard, pid_t group)
     guard_tell(guard, -group);
 }
 
-static void groups_change(pid_t *groups, size_t *count, pid_t message)
+static void guard_groups_change(pid_t *groups, size_t *count, pid_t message)
 {
     if (message > 0) {
         if (*count < GROUPS_MAX)
@@ -66,7 +66,7 @@ static void guard_main(int fd)
         ssize_t length = read(fd, &message, sizeof message);
 
         if (length == (ssize_t)sizeof message)
-            groups_change(groups, &count, message);
+            guard_groups_change(groups, &count, message);
         else if (length >= 0 || errno != EINTR)
             break;
     }

@@ -100,7 +100,7 @@ bool run_signals_read(struct run *run)
 
 /* A rank ended without leaving the job: the broker is told, so that the other ranks need not wait
  * until the silence is long enough. */
-static void deaths_tell(struct run *run)
+static void launch_deaths_tell(struct run *run)
 {
     for (int i = 0; i < run->rank_count; i++) {
         struct files_life life;
@@ -113,7 +113,7 @@ static void deaths_tell(struct run *run)
     }
 }
 
-static void tellers_await(struct run *run)
+static void launch_tellers_await(struct run *run)
 {
     int64_t end_ms = clock_ms(CLOCK_BOOTTIME) + TELL_LIMIT_MS;
 
@@ -126,8 +126,8 @@ static void tellers_await(struct run *run)
 }
 
 /* A shell that is told to end leaves its program behind, which has heard nothing and has to save */
-static void heirs_tell(struct run *run, struct rank_process *rank,
-                       const struct supervise_exit *exit)
+static void launch_heirs_tell(struct run *run, struct rank_process *rank,
+                              const struct supervise_exit *exit)
 {
     int signo = supervise_inherited(&run->sup, exit);
     int count = signo != 0 ? rank_heirs_find(rank, exit) : 0;
@@ -146,7 +146,7 @@ static void heirs_tell(struct run *run, struct rank_process *rank,
 }
 
 /* Milliseconds until heirs are to be killed, at most wait_ms (-1: for ever). */
-static int64_t heirs_wait_ms(const struct run *run, int64_t wait_ms)
+static int64_t launch_heirs_wait_ms(const struct run *run, int64_t wait_ms)
 {
     int64_t now_ms = clock_ms(CLOCK_BOOTTIME);
 
@@ -160,7 +160,7 @@ static int64_t heirs_wait_ms(const struct run *run, int64_t wait_ms)
     return wait_ms;
 }
 
-static void heirs_end(struct run *run)
+static void launch_heirs_end(struct run *run)
 {
     for (int i = 0; i < run->rank_count; i++) {
         struct rank_process *rank = &run->ranks[i];
@@ -175,7 +175,7 @@ static void heirs_end(struct run *run)
 }
 
 /* " 1 3 8", " ..." behind what does not fit. */
-static void ranks_left(const struct run *run, char *text, size_t size)
+static void launch_ranks_left(const struct run *run, char *text, size_t size)
 {
     size_t used = 0;
 
@@ -196,7 +196,7 @@ static void ranks_left(const struct run *run, char *text, size_t size)
 
 /* Their launch is over, and nobody waits for ranks that have not begun a step. Only a launch of
  * nodes tells which have. */
-static void unstarted_end(struct run *run)
+static void launch_unstarted_end(struct run *run)
 {
     const struct supervise_launch *now = &run->sup.now;
     char ranks[128], why[128];
@@ -209,7 +209,7 @@ static void unstarted_end(struct run *run)
         if (!run->ends[i].ended && !files_not_started(&run->files, run->ranks[i].rank))
             return;
     run->unstarted_said = true;
-    ranks_left(run, ranks, sizeof ranks);
+    launch_ranks_left(run, ranks, sizeof ranks);
     output_note(&run->output,
                 "muster run: rank %d left with the restart code; ranks%s have not begun a step and "
                 "end with their launch",
@@ -219,8 +219,8 @@ static void unstarted_end(struct run *run)
 
 /* A signal that asks a process to end, and comes when it has finished on record, has changed
  * nothing. */
-static void finished_believe(struct run *run, const struct rank_process *rank,
-                             struct supervise_exit *exit)
+static void launch_finished_believe(struct run *run, const struct rank_process *rank,
+                                    struct supervise_exit *exit)
 {
     if ((exit->signo != SIGTERM && exit->signo != SIGINT && exit->signo != SIGHUP) ||
         !files_finished(&run->files, rank->rank))
@@ -231,7 +231,7 @@ static void finished_believe(struct run *run, const struct rank_process *rank,
 }
 
 /* A launcher's own code tells little: torchrun says 1 of a preemption. */
-static void launcher_believe(struct run *run, struct supervise_exit *exit)
+static void launch_launcher_believe(struct run *run, struct supervise_exit *exit)
 {
     launcher_ended(&run->launcher, run->sup.told_signo, exit);
     if (!run->launcher.answered && !exit->unstarted && (exit->code != 0 || exit->signo != 0))
@@ -248,36 +248,36 @@ int run_orphans_reap(const struct run *run, bool kill_too)
     return orphans_reap(run->ranks, run->rank_count, keep, kill_too);
 }
 
-static void exits_read(struct run *run)
+static void launch_exits_read(struct run *run)
 {
     for (int i = 0; i < run->rank_count; i++) {
         struct rank_process *rank = &run->ranks[i];
         struct rank_end *end = &run->ends[i];
 
         if (rank_ended(rank, &end->exit))
-            heirs_tell(run, rank, &end->exit);
+            launch_heirs_tell(run, rank, &end->exit);
         else if (rank->heirs_left == 0)
             continue;
         if (rank_heirs_look(rank, run->command.restart_code, &end->exit) > 0)
             continue;
         if (run->launcher.given)
-            launcher_believe(run, &end->exit);
+            launch_launcher_believe(run, &end->exit);
         else
-            finished_believe(run, rank, &end->exit);
+            launch_finished_believe(run, rank, &end->exit);
         if (run->host_gone && !files_finished(&run->files, rank->rank))
             end->exit.preempted = true; /* also with code 0, as many programs exit at SIGTERM */
         end->ended = true;
         end->unix_ms = clock_ms(CLOCK_REALTIME);
         supervise_exited(&run->sup, &end->exit, clock_ms(CLOCK_BOOTTIME));
     }
-    deaths_tell(run);
-    unstarted_end(run);
+    launch_deaths_tell(run);
+    launch_unstarted_end(run);
     run_orphans_reap(run, false);
 }
 
 /* A host of this launch is gone. Where ranks took steps the broker ends the launch; where none did,
  * nobody waits until the others give up. */
-static void hosts_look(struct run *run)
+static void launch_hosts_look(struct run *run)
 {
     struct hosts_message message;
 
@@ -293,12 +293,12 @@ static void hosts_look(struct run *run)
         rank_signal(&run->ranks[i], SIGTERM);
 }
 
-static void order_obey(struct run *run)
+static void launch_order_obey(struct run *run)
 {
     enum supervise_order order = supervise_due(&run->sup, clock_ms(CLOCK_BOOTTIME));
     int alive = run->sup.now.alive;
 
-    bool as_told = order == SUPERVISE_TERM && run->unstarted_said; /* see unstarted_end */
+    bool as_told = order == SUPERVISE_TERM && run->unstarted_said; /* see launch_unstarted_end */
 
     if ((order == SUPERVISE_TERM || order == SUPERVISE_KILL) && !as_told)
         output_say(&run->output, "muster run: sending %s to %s that still run%s",
@@ -312,7 +312,7 @@ static void order_obey(struct run *run)
     }
 }
 
-static nfds_t polls_fill(struct run *run)
+static nfds_t launch_polls_fill(struct run *run)
 {
     nfds_t count = 0;
 
@@ -344,7 +344,7 @@ static nfds_t polls_fill(struct run *run)
 }
 
 /* A rank that should leave and does not is mostly in a long step, or its broker is away. */
-static void wait_say(struct run *run)
+static void launch_wait_say(struct run *run)
 {
     char ranks[128];
 
@@ -359,7 +359,7 @@ static void wait_say(struct run *run)
                    WAIT_SAY_MS / 1000, run->job);
         return;
     }
-    ranks_left(run, ranks, sizeof ranks);
+    launch_ranks_left(run, ranks, sizeof ranks);
     output_say(
         &run->output,
         "muster run: %d s after SIGTERM these ranks still run:%s. One that waits for a save "
@@ -373,7 +373,7 @@ static void wait_say(struct run *run)
 }
 
 /* When to say that some do not follow those that left; INT64_MAX = not. */
-static int64_t stuck_boot_ms(const struct run *run)
+static int64_t launch_stuck_boot_ms(const struct run *run)
 {
     const struct supervise_launch *now = &run->sup.now;
     int64_t leave_ms = run->sup.policy.leave_ms;
@@ -384,15 +384,15 @@ static int64_t stuck_boot_ms(const struct run *run)
     return now->deadline_ms - leave_ms + (leave_ms / 2 < WAIT_SAY_MS ? leave_ms / 2 : WAIT_SAY_MS);
 }
 
-static void stuck_say(struct run *run)
+static void launch_stuck_say(struct run *run)
 {
     int64_t now_ms = clock_ms(CLOCK_BOOTTIME);
     char ranks[128];
 
-    if (now_ms < stuck_boot_ms(run))
+    if (now_ms < launch_stuck_boot_ms(run))
         return;
     run->stuck_said = true;
-    ranks_left(run, ranks, sizeof ranks);
+    launch_ranks_left(run, ranks, sizeof ranks);
     output_say(&run->output,
                "muster run: rank %d left with the restart code, these ranks still run:%s. One "
                "that starts or is in a step leaves when that ends; muster run ends what still runs "
@@ -401,9 +401,9 @@ static void stuck_say(struct run *run)
 }
 
 /* It does not sleep while there is something to say. */
-static int64_t wait_say_ms(const struct run *run, int64_t wait_ms)
+static int64_t launch_wait_say_ms(const struct run *run, int64_t wait_ms)
 {
-    int64_t now_ms = clock_ms(CLOCK_BOOTTIME), next_ms = stuck_boot_ms(run);
+    int64_t now_ms = clock_ms(CLOCK_BOOTTIME), next_ms = launch_stuck_boot_ms(run);
 
     if (run->wait_say_boot_ms != 0 && run->wait_say_boot_ms < next_ms)
         next_ms = run->wait_say_boot_ms;
@@ -413,14 +413,14 @@ static int64_t wait_say_ms(const struct run *run, int64_t wait_ms)
 }
 
 /* One of all that run this job's ranks tells of its saves. */
-static bool saves_are_ours(const struct run *run)
+static bool launch_saves_are_ours(const struct run *run)
 {
     if (run->output.quiet)
         return false;
     return run->launcher.given ? run->command.node_rank <= 0 : run->ranks[0].rank == 0;
 }
 
-static void saves_look(struct run *run)
+static void launch_saves_look(struct run *run)
 {
     struct save_watch *saves = &run->saves;
     const int width = output_bar_width(&run->output);
@@ -450,19 +450,19 @@ static void saves_look(struct run *run)
 static void launch_watch(struct run *run)
 {
     while (run->sup.now.alive > 0 && !run->sup.now.abandoned) {
-        int64_t wait_ms = wait_say_ms(
-            run, heirs_wait_ms(run, supervise_wait_ms(&run->sup, clock_ms(CLOCK_BOOTTIME))));
-        nfds_t count = polls_fill(run);
+        int64_t wait_ms = launch_wait_say_ms(
+            run, launch_heirs_wait_ms(run, supervise_wait_ms(&run->sup, clock_ms(CLOCK_BOOTTIME))));
+        nfds_t count = launch_polls_fill(run);
 
         poll(run->polls, count, wait_ms > INT_MAX ? INT_MAX : (int)wait_ms);
         if (run_signals_read(run))
-            exits_read(run);
-        hosts_look(run);
-        saves_look(run);
-        order_obey(run);
-        heirs_end(run);
-        wait_say(run);
-        stuck_say(run);
+            launch_exits_read(run);
+        launch_hosts_look(run);
+        launch_saves_look(run);
+        launch_order_obey(run);
+        launch_heirs_end(run);
+        launch_wait_say(run);
+        launch_stuck_say(run);
         for (nfds_t i = 0; i < count; i++) {
             if (run->streams[i] != NULL && run->polls[i].revents != 0)
                 output_read(&run->output, &run->output.ranks[run->owners[i]], run->streams[i]);
@@ -479,16 +479,16 @@ static void launch_clean(struct run *run)
 {
     int64_t end_ms;
 
-    tellers_await(run);
+    launch_tellers_await(run);
     end_ms = clock_ms(CLOCK_BOOTTIME) + SWEEP_LIMIT_MS;
     for (int i = 0; i < run->rank_count; i++)
         rank_kill_group(&run->ranks[i]);
     /* Orphans are ours now; the children of a killed one come to us in their turn. */
     while (run_orphans_reap(run, true) > 0 && clock_ms(CLOCK_BOOTTIME) < end_ms)
         poll(NULL, 0, SWEEP_NAP_MS);
-    deaths_tell(
+    launch_deaths_tell(
         run); /* nodes that were no longer the rank's own process, but something it started */
-    tellers_await(run);
+    launch_tellers_await(run);
     output_drain(&run->output, DRAIN_LIMIT_MS);
     for (int i = 0; i < run->rank_count; i++) {
         if (run->ranks[i].pid > 0)
@@ -499,7 +499,7 @@ static void launch_clean(struct run *run)
 
 void run_launch(struct run *run)
 {
-    if (saves_are_ours(run)) /* before there are pipes that it would hold */
+    if (launch_saves_are_ours(run)) /* before there are pipes that it would hold */
         save_watch_start(&run->saves, run->command.broker, run->job);
     launch_start(run);
     launch_watch(run);

@@ -141,7 +141,8 @@ bool run_usage_error(const char *format, ...)
     return run_fail("%s; `muster run --help` lists the options", text);
 }
 
-static bool number_take(const char *name, const char *text, int min, int max, int *ret_value)
+static bool supervise_options_number_take(const char *name, const char *text, int min, int max,
+                                          int *ret_value)
 {
     char *end;
     long value;
@@ -155,9 +156,9 @@ static bool number_take(const char *name, const char *text, int min, int max, in
     return true;
 }
 
-static bool code_take(const char *name, const char *text, int *ret_code)
+static bool supervise_options_code_take(const char *name, const char *text, int *ret_code)
 {
-    if (!number_take(name, text, 1, 255, ret_code))
+    if (!supervise_options_number_take(name, text, 1, 255, ret_code))
         return false;
     if (*ret_code == SUPERVISE_CODE_NO_RESTART)
         return run_usage_error("%s cannot be %d, which means \"do not restart\"", name,
@@ -165,7 +166,7 @@ static bool code_take(const char *name, const char *text, int *ret_code)
     return true;
 }
 
-static bool preset_take(const char *name, struct run_options *o)
+static bool supervise_options_preset_take(const char *name, struct run_options *o)
 {
     static const struct {
         const char *name;
@@ -183,7 +184,7 @@ static bool preset_take(const char *name, struct run_options *o)
                            name);
 }
 
-static bool job_take(const char *name)
+static bool supervise_options_job_take(const char *name)
 {
     if (!wire_job_name_ok(name))
         return run_usage_error(
@@ -193,27 +194,30 @@ static bool job_take(const char *name)
     return true;
 }
 
-static bool restart_code_take(struct run_options *o, int option, const char *value)
+static bool supervise_options_restart_code_take(struct run_options *o, int option,
+                                                const char *value)
 {
     if (o->code_given)
         return run_usage_error(
             "--restart-code and --restart-preset can be given once, and not both");
     o->code_given = true;
-    return option == OPT_RESTART_CODE ? code_take("--restart-code", value, &o->restart_code)
-                                      : preset_take(value, o);
+    return option == OPT_RESTART_CODE
+               ? supervise_options_code_take("--restart-code", value, &o->restart_code)
+               : supervise_options_preset_take(value, o);
 }
 
 /* "2" or "2:4". */
-static bool nodes_take(struct run_options *o, const char *value)
+static bool supervise_options_nodes_take(struct run_options *o, const char *value)
 {
     const char *colon = strchr(value, ':');
     char least[16];
 
     snprintf(least, sizeof least, "%.*s", colon != NULL ? (int)(colon - value) : 15, value);
-    if (!number_take("--nodes", least, 1, HOSTS_MAX, &o->nodes_min))
+    if (!supervise_options_number_take("--nodes", least, 1, HOSTS_MAX, &o->nodes_min))
         return false;
     o->nodes_max = o->nodes_min;
-    if (colon != NULL && !number_take("--nodes", colon + 1, 1, HOSTS_MAX, &o->nodes_max))
+    if (colon != NULL &&
+        !supervise_options_number_take("--nodes", colon + 1, 1, HOSTS_MAX, &o->nodes_max))
         return false;
     if (o->nodes_max < o->nodes_min)
         return run_usage_error("--nodes %s: the first number is the least, the second the most",
@@ -221,7 +225,7 @@ static bool nodes_take(struct run_options *o, const char *value)
     return true;
 }
 
-static bool hosts_fit(const struct run_options *o)
+static bool supervise_options_hosts_fit(const struct run_options *o)
 {
     if (o->nodes_max == 0 && (o->node_rank >= 0 || o->host_address != NULL))
         return run_usage_error("--node-rank and --host-address need --nodes");
@@ -235,7 +239,7 @@ static bool hosts_fit(const struct run_options *o)
 }
 
 /* getopt has said what is wrong with it. */
-static bool word_is_wrong(const char *word)
+static bool supervise_options_word_is_wrong(const char *word)
 {
     bool is_long = strncmp(word, "--", 2) == 0;
     struct nearest nearest = {.word = is_long ? word + 2 : word};
@@ -253,10 +257,10 @@ static bool option_take(struct run_options *o, int option, const char *value)
 {
     switch (option) {
     case 'n':
-        return number_take("-n", value, 1, RUN_RANKS_MAX, &o->count);
+        return supervise_options_number_take("-n", value, 1, RUN_RANKS_MAX, &o->count);
     case 'j':
         o->job = value;
-        return job_take(value);
+        return supervise_options_job_take(value);
     case 'b':
         o->broker = value;
         return true;
@@ -264,11 +268,11 @@ static bool option_take(struct run_options *o, int option, const char *value)
         o->directory = value;
         return true;
     case OPT_NODES:
-        return nodes_take(o, value);
+        return supervise_options_nodes_take(o, value);
     case OPT_NODE_RANK:
-        return number_take("--node-rank", value, 0, HOSTS_MAX - 1, &o->node_rank);
+        return supervise_options_number_take("--node-rank", value, 0, HOSTS_MAX - 1, &o->node_rank);
     case OPT_JOIN_WAIT:
-        return number_take("--join-wait-ms", value, 0, INT_MAX, &o->join_wait_ms);
+        return supervise_options_number_take("--join-wait-ms", value, 0, INT_MAX, &o->join_wait_ms);
     case OPT_HOST_ADDRESS:
         o->host_address = value;
         return true;
@@ -282,29 +286,31 @@ static bool option_take(struct run_options *o, int option, const char *value)
         o->fallback = true;
         return true;
     case OPT_MAX_FAILURES:
-        return number_take("--max-failures", value, -1, INT_MAX, &o->max_failures);
+        return supervise_options_number_take("--max-failures", value, -1, INT_MAX,
+                                             &o->max_failures);
     case OPT_MAX_PREEMPTIONS:
-        return number_take("--max-preemptions", value, -1, INT_MAX, &o->max_preemptions);
+        return supervise_options_number_take("--max-preemptions", value, -1, INT_MAX,
+                                             &o->max_preemptions);
     case OPT_RESTART_CODE:
     case OPT_RESTART_PRESET:
-        return restart_code_take(o, option, value);
+        return supervise_options_restart_code_take(o, option, value);
     case OPT_GRACE:
-        return number_take("--grace-ms", value, 0, INT_MAX, &o->grace_ms);
+        return supervise_options_number_take("--grace-ms", value, 0, INT_MAX, &o->grace_ms);
     case OPT_LEAVE:
-        return number_take("--leave-ms", value, 0, INT_MAX, &o->leave_ms);
+        return supervise_options_number_take("--leave-ms", value, 0, INT_MAX, &o->leave_ms);
     case OPT_STOP:
-        return number_take("--stop-ms", value, 0, INT_MAX, &o->stop_ms);
+        return supervise_options_number_take("--stop-ms", value, 0, INT_MAX, &o->stop_ms);
     case OPT_LOG_LEVEL:
         return setenv("MUSTER_LOG", value, 1) == 0; /* the ranks inherit it */
     case OPT_BACKOFF:
-        return number_take("--backoff-ms", value, 0, INT_MAX, &o->backoff_ms);
+        return supervise_options_number_take("--backoff-ms", value, 0, INT_MAX, &o->backoff_ms);
     default:
-        return word_is_wrong(value);
+        return supervise_options_word_is_wrong(value);
     }
 }
 
 /* MUSTER_LOG, for this command. The library refuses an unknown level in the same words. */
-static bool log_level_read(bool *ret_quiet)
+static bool supervise_options_log_level_read(bool *ret_quiet)
 {
     static const char *const levels[] = {"none", "error", "warning", "info", "debug"};
     const char *level = getenv("MUSTER_LOG");
@@ -321,7 +327,7 @@ static bool log_level_read(bool *ret_quiet)
         level);
 }
 
-static const char *env_or_null(const char *name)
+static const char *supervise_options_env_or_null(const char *name)
 {
     const char *value = getenv(name);
 
@@ -331,14 +337,14 @@ static const char *env_or_null(const char *name)
 bool run_options_read(struct run_options *o, int argc, char **argv, int *ret_code)
 {
     static char name[] = "muster run";
-    const char *code = env_or_null("MUSTER_RESTART_CODE");
+    const char *code = supervise_options_env_or_null("MUSTER_RESTART_CODE");
     struct supervise_policy policy;
     struct muster_error err;
     int option;
 
     supervise_defaults(&policy, 1);
     *o = (struct run_options){
-        .broker = env_or_null("MUSTER_BROKER"),
+        .broker = supervise_options_env_or_null("MUSTER_BROKER"),
         .restart_code = policy.restart_code,
         .max_failures = policy.max_failures,
         .max_preemptions = policy.max_preemptions,
@@ -364,11 +370,12 @@ bool run_options_read(struct run_options *o, int argc, char **argv, int *ret_cod
     if (o->launcher && o->count > 0)
         return run_usage_error("-n contradicts --launcher: the launcher starts the ranks, so tell "
                                "it how many");
-    if (!hosts_fit(o))
+    if (!supervise_options_hosts_fit(o))
         return false;
-    if (!o->code_given && code != NULL && !code_take("MUSTER_RESTART_CODE", code, &o->restart_code))
+    if (!o->code_given && code != NULL &&
+        !supervise_options_code_take("MUSTER_RESTART_CODE", code, &o->restart_code))
         return false;
-    if (!log_level_read(&o->quiet))
+    if (!supervise_options_log_level_read(&o->quiet))
         return false;
     if (o->broker != NULL && query_address_check(o->broker, &err) != MUSTER_OK)
         return run_usage_error("%s", err.text);

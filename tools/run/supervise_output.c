@@ -26,7 +26,7 @@
 
 /* ---- sinks ---- */
 
-static bool sink_open(struct output_sink *sink, int fd)
+static bool output_sink_open(struct output_sink *sink, int fd)
 {
     struct stat st;
 
@@ -38,7 +38,7 @@ static bool sink_open(struct output_sink *sink, int fd)
     return sink->queue != NULL;
 }
 
-static void sink_put(struct output_sink *sink, const char *data, size_t length)
+static void output_sink_put(struct output_sink *sink, const char *data, size_t length)
 {
     static const char wipe[] = "\r\033[K";
 
@@ -46,7 +46,7 @@ static void sink_put(struct output_sink *sink, const char *data, size_t length)
         return;
     if (sink->bar && OUTPUT_QUEUE_MAX - sink->length > sizeof wipe) {
         sink->bar = false;
-        sink_put(sink, wipe, sizeof wipe - 1);
+        output_sink_put(sink, wipe, sizeof wipe - 1);
     }
     if (length > OUTPUT_QUEUE_MAX - sink->length)
         length = OUTPUT_QUEUE_MAX - sink->length; /* only our own lines: ranks are not read then */
@@ -55,7 +55,7 @@ static void sink_put(struct output_sink *sink, const char *data, size_t length)
 }
 
 /* A reader that went away knows; a disk that is full says nothing by itself. */
-static void sink_lost(struct output_sink *sink, int code)
+static void output_sink_lost(struct output_sink *sink, int code)
 {
     char line[160];
 
@@ -66,11 +66,11 @@ static void sink_lost(struct output_sink *sink, int code)
              "muster run: the standard output cannot be written (%s); what the ranks print there "
              "is lost from here on\n",
              strerror(code));
-    sink_put(sink->complaints, line, strlen(line));
+    output_sink_put(sink->complaints, line, strlen(line));
 }
 
 /* Whole lines where the chunk holds one, so that another writer to the pipe gets none torn. */
-static size_t sink_chunk(const struct output_sink *sink, size_t start)
+static size_t output_sink_chunk(const struct output_sink *sink, size_t start)
 {
     const char *end;
 
@@ -90,11 +90,11 @@ void output_write(struct output_sink *sink)
 
         if (poll(&ready, 1, 0) <= 0)
             break;
-        written = write(sink->fd, sink->queue + start, sink_chunk(sink, start));
+        written = write(sink->fd, sink->queue + start, output_sink_chunk(sink, start));
         if (written < 0 && (errno == EAGAIN || errno == EINTR))
             break;
         if (written <= 0)
-            sink_lost(sink, written < 0 ? errno : ENOSPC);
+            output_sink_lost(sink, written < 0 ? errno : ENOSPC);
         start = sink->gone ? sink->length : start + (size_t)written;
     }
     sink->length -= start;
@@ -121,16 +121,16 @@ void output_flush(struct output *output, int limit_ms)
     }
 }
 
-static void line_put(struct output *output, const char *format, va_list args)
+static void output_line_put(struct output *output, const char *format, va_list args)
     __attribute__((format(printf, 2, 0)));
 
-static void line_put(struct output *output, const char *format, va_list args)
+static void output_line_put(struct output *output, const char *format, va_list args)
 {
     char line[1400];
 
     vsnprintf(line, sizeof line, format, args);
-    sink_put(output->to_err, line, strlen(line));
-    sink_put(output->to_err, "\n", 1);
+    output_sink_put(output->to_err, line, strlen(line));
+    output_sink_put(output->to_err, "\n", 1);
     output_write(output->to_err);
 }
 
@@ -139,7 +139,7 @@ void output_say(struct output *output, const char *format, ...)
     va_list args;
 
     va_start(args, format);
-    line_put(output, format, args);
+    output_line_put(output, format, args);
     va_end(args);
 }
 
@@ -149,7 +149,7 @@ void output_note(struct output *output, const char *format, ...)
 
     va_start(args, format);
     if (!output->quiet)
-        line_put(output, format, args);
+        output_line_put(output, format, args);
     va_end(args);
 }
 
@@ -168,14 +168,14 @@ void output_bar(struct output *output, const char *text)
 
     if (sink->length > 0 || (text == NULL && !sink->bar))
         return; /* it would wait behind what nobody reads */
-    sink_put(sink, text == NULL ? "" : text, text == NULL ? 0 : strlen(text));
+    output_sink_put(sink, text == NULL ? "" : text, text == NULL ? 0 : strlen(text));
     sink->bar = text != NULL;
     output_write(sink);
 }
 
 /* ---- lines ---- */
 
-static void tail_put(struct output_rank *rank, const char *line, size_t length)
+static void output_tail_put(struct output_rank *rank, const char *line, size_t length)
 {
     static const char rest[] = " ..."; /* its first copy is whole */
     char *slot = rank->tail[rank->tail_count++ % OUTPUT_TAIL_LINES];
@@ -200,8 +200,8 @@ const char *output_tail(const struct output *output, int index, int i)
     return rank->tail[(rank->tail_count - count + (uint64_t)i) % OUTPUT_TAIL_LINES];
 }
 
-static void log_put(struct output *output, struct output_rank *rank, const char *line,
-                    size_t length)
+static void output_log_put(struct output *output, struct output_rank *rank, const char *line,
+                           size_t length)
 {
     struct iovec parts[2] = {{.iov_base = (void *)(uintptr_t)line, .iov_len = length},
                              {.iov_base = (void *)(uintptr_t) "\n", .iov_len = 1}};
@@ -216,23 +216,24 @@ static void log_put(struct output *output, struct output_rank *rank, const char 
                supervise_name(rank->rank).text, errno != 0 ? strerror(errno) : "disk full");
 }
 
-static void line_end(struct output *output, struct output_rank *rank, struct output_stream *stream)
+static void output_line_end(struct output *output, struct output_rank *rank,
+                            struct output_stream *stream)
 {
     char prefix[PREFIX_MAX];
     int length = rank->rank < 0 ? 0 : snprintf(prefix, sizeof prefix, "[%d] ", rank->rank);
 
-    sink_put(stream->sink, prefix, (size_t)length);
-    sink_put(stream->sink, stream->line, stream->length);
-    sink_put(stream->sink, "\n", 1);
-    log_put(output, rank, stream->line, stream->length);
+    output_sink_put(stream->sink, prefix, (size_t)length);
+    output_sink_put(stream->sink, stream->line, stream->length);
+    output_sink_put(stream->sink, "\n", 1);
+    output_log_put(output, rank, stream->line, stream->length);
     if (stream == &rank->err)
-        tail_put(rank, stream->line, stream->length);
+        output_tail_put(rank, stream->line, stream->length);
     stream->length = 0;
 }
 
 /* A line ends at '\n' or at '\r' (progress bars), "\r\n" is one end. */
-static void bytes_take(struct output *output, struct output_rank *rank,
-                       struct output_stream *stream, const char *data, size_t length)
+static void output_bytes_take(struct output *output, struct output_rank *rank,
+                              struct output_stream *stream, const char *data, size_t length)
 {
     for (size_t i = 0; i < length; i++) {
         bool second = data[i] == '\n' && stream->after_return;
@@ -241,22 +242,22 @@ static void bytes_take(struct output *output, struct output_rank *rank,
         if (second)
             continue;
         if (data[i] == '\n' || data[i] == '\r') {
-            line_end(output, rank, stream);
+            output_line_end(output, rank, stream);
             continue;
         }
         if (stream->length == OUTPUT_LINE_MAX)
-            line_end(output, rank, stream);
+            output_line_end(output, rank, stream);
         stream->line[stream->length++] = data[i];
     }
 }
 
-static void stream_close(struct output *output, struct output_rank *rank,
-                         struct output_stream *stream)
+static void output_stream_close(struct output *output, struct output_rank *rank,
+                                struct output_stream *stream)
 {
     if (stream->fd < 0)
         return;
     if (stream->length > 0)
-        line_end(output, rank, stream);
+        output_line_end(output, rank, stream);
     close(stream->fd);
     stream->fd = -1;
 }
@@ -275,14 +276,14 @@ void output_read(struct output *output, struct output_rank *rank, struct output_
         return;
     length = read(stream->fd, data, sizeof data);
     if (length > 0) {
-        bytes_take(output, rank, stream, data, (size_t)length);
+        output_bytes_take(output, rank, stream, data, (size_t)length);
     } else if (length == 0 || (errno != EAGAIN && errno != EINTR)) {
-        stream_close(output, rank, stream);
+        output_stream_close(output, rank, stream);
     }
 }
 
 /* Reads every pipe that is ready, once. False when all are closed. */
-static bool drain_pass(struct output *output, int wait_ms)
+static bool output_drain_pass(struct output *output, int wait_ms)
 {
     bool open = false;
 
@@ -306,18 +307,18 @@ void output_drain(struct output *output, int limit_ms)
 {
     int64_t end_ms = clock_ms(CLOCK_BOOTTIME) + limit_ms;
 
-    while (clock_ms(CLOCK_BOOTTIME) < end_ms && drain_pass(output, 10))
+    while (clock_ms(CLOCK_BOOTTIME) < end_ms && output_drain_pass(output, 10))
         output_flush(output, limit_ms); /* room for what is still in the pipes */
     for (int i = 0; i < output->rank_count; i++) {
-        stream_close(output, &output->ranks[i], &output->ranks[i].out);
-        stream_close(output, &output->ranks[i], &output->ranks[i].err);
+        output_stream_close(output, &output->ranks[i], &output->ranks[i].out);
+        output_stream_close(output, &output->ranks[i], &output->ranks[i].err);
     }
 }
 
 /* ---- opening and closing ---- */
 
-static enum muster_status log_open(struct output_rank *rank, const char *directory,
-                                   struct muster_error *err)
+static enum muster_status output_log_open(struct output_rank *rank, const char *directory,
+                                          struct muster_error *err)
 {
     char path[PATH_MAX], name[24] = "launcher";
 
@@ -332,7 +333,7 @@ static enum muster_status log_open(struct output_rank *rank, const char *directo
     return MUSTER_OK;
 }
 
-static bool rank_open(struct output *output, struct output_rank *rank)
+static bool output_rank_open(struct output *output, struct output_rank *rank)
 {
     rank->out = (struct output_stream){.fd = -1, .sink = output->to_out};
     rank->err = (struct output_stream){.fd = -1, .sink = output->to_err};
@@ -343,7 +344,7 @@ static bool rank_open(struct output *output, struct output_rank *rank)
     return rank->out.line != NULL && rank->err.line != NULL && rank->tail != NULL;
 }
 
-static bool one_file(int fd, int other_fd)
+static bool output_one_file(int fd, int other_fd)
 {
     struct stat st;
     struct stat other;
@@ -359,13 +360,13 @@ enum muster_status output_open(struct output *ret, int rank_count, int first_ran
 
     memset(ret, 0, sizeof *ret);
     ret->ranks = calloc((size_t)rank_count, sizeof *ret->ranks);
-    if (ret->ranks == NULL || !sink_open(&ret->sinks[0], STDOUT_FILENO) ||
-        !sink_open(&ret->sinks[1], STDERR_FILENO)) {
+    if (ret->ranks == NULL || !output_sink_open(&ret->sinks[0], STDOUT_FILENO) ||
+        !output_sink_open(&ret->sinks[1], STDERR_FILENO)) {
         output_close(ret);
         return error_set(err, MUSTER_E_NOMEM, "no memory for the output of %d ranks", rank_count);
     }
     ret->to_out = &ret->sinks[0];
-    ret->to_err = &ret->sinks[one_file(STDOUT_FILENO, STDERR_FILENO) ? 0 : 1];
+    ret->to_err = &ret->sinks[output_one_file(STDOUT_FILENO, STDERR_FILENO) ? 0 : 1];
     if (ret->to_err != ret->to_out)
         ret->sinks[0].complaints = ret->to_err;
     if (directory != NULL && mkdir(directory, 0777) != 0 && errno != EEXIST)
@@ -374,11 +375,11 @@ enum muster_status output_open(struct output *ret, int rank_count, int first_ran
     for (int i = 0; status == MUSTER_OK && i < rank_count; i++) {
         ret->rank_count = i + 1; /* a half-opened one is closed too */
         ret->ranks[i].rank = first_rank + i;
-        if (!rank_open(ret, &ret->ranks[i]))
+        if (!output_rank_open(ret, &ret->ranks[i]))
             status =
                 error_set(err, MUSTER_E_NOMEM, "no memory for the output of %d ranks", rank_count);
         else if (directory != NULL)
-            status = log_open(&ret->ranks[i], directory, err);
+            status = output_log_open(&ret->ranks[i], directory, err);
     }
     if (status != MUSTER_OK)
         output_close(ret);
@@ -400,7 +401,7 @@ enum muster_status output_renumber(struct output *output, int first_rank, const 
             close(rank->log_fd);
         rank->log_fd = -1;
         if (directory != NULL)
-            status = log_open(rank, directory, err);
+            status = output_log_open(rank, directory, err);
     }
     return status;
 }

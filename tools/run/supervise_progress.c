@@ -12,7 +12,7 @@
 #include <string.h>
 
 /* The step of the checkpoint in one directory; -1: there is none of this job. */
-static int64_t step_in(const char *directory, const char *name, const char *job)
+static int64_t progress_step_in(const char *directory, const char *name, const char *job)
 {
     struct manifest *manifest = NULL;
     char path[FS_PATH_MAX];
@@ -40,7 +40,8 @@ bool progress_in_directory(const char *directory, const char *job, int64_t *ret_
     if (dir == NULL)
         return false;
     while ((entry = fs_readdir(dir)) != NULL) {
-        int64_t step = entry->d_name[0] == '.' ? -1 : step_in(directory, entry->d_name, job);
+        int64_t step =
+            entry->d_name[0] == '.' ? -1 : progress_step_in(directory, entry->d_name, job);
 
         if (step > newest)
             newest = step;

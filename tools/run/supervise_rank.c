@@ -23,7 +23,7 @@ struct pipes {
     int start[2];
 };
 
-static void pipes_close(struct pipes *pipes)
+static void rank_pipes_close(struct pipes *pipes)
 {
     int *ends[] = {pipes->out, pipes->err, pipes->start};
 
@@ -36,14 +36,14 @@ static void pipes_close(struct pipes *pipes)
     }
 }
 
-static bool pipes_open(struct pipes *pipes)
+static bool rank_pipes_open(struct pipes *pipes)
 {
     int *ends[] = {pipes->out, pipes->err, pipes->start};
 
     memset(pipes, 0xff, sizeof *pipes); /* all -1 */
     for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
         if (pipe2(ends[i], O_CLOEXEC) != 0 || fcntl(ends[i][0], F_SETFL, O_NONBLOCK) != 0) {
-            pipes_close(pipes);
+            rank_pipes_close(pipes);
             return false;
         }
     }
@@ -52,7 +52,7 @@ static bool pipes_open(struct pipes *pipes)
 
 /* ---- in the child, between fork and exec (we have one thread, so malloc is allowed) ---- */
 
-static void env_set(const char *name, int value)
+static void rank_env_set(const char *name, int value)
 {
     char text[16];
 
@@ -64,7 +64,7 @@ static void env_set(const char *name, int value)
     setenv(name, text, 1);
 }
 
-static void env_path(const char *name, const char *path)
+static void rank_env_path(const char *name, const char *path)
 {
     if (path[0] == '\0')
         unsetenv(name); /* an outer supervisor's is not ours to write to */
@@ -72,31 +72,33 @@ static void env_path(const char *name, const char *path)
         setenv(name, path, 1);
 }
 
-static void env_give(const char *name, int value)
+static void rank_env_give(const char *name, int value)
 {
     if (getenv(name) == NULL)
-        env_set(name, value);
+        rank_env_set(name, value);
 }
 
 /* As torchrun sets them: what PyTorch's env:// and others read. */
-static void torch_environment(const struct rank_process *rank, const struct rank_command *command)
+static void rank_torch_environment(const struct rank_process *rank,
+                                   const struct rank_command *command)
 {
-    env_give("RANK", rank->rank);
-    env_give("WORLD_SIZE", command->world_size);
-    env_give("LOCAL_RANK", rank->local_rank);
-    env_give("LOCAL_WORLD_SIZE", rank->local_size);
+    rank_env_give("RANK", rank->rank);
+    rank_env_give("WORLD_SIZE", command->world_size);
+    rank_env_give("LOCAL_RANK", rank->local_rank);
+    rank_env_give("LOCAL_WORLD_SIZE", rank->local_size);
     if (command->node_rank >= 0) { /* what an outer launcher says is of other hosts */
-        env_set("GROUP_RANK", command->node_rank);
+        rank_env_set("GROUP_RANK", command->node_rank);
         setenv("MASTER_ADDR", command->master_address, 1);
-        env_set("MASTER_PORT", command->master_port);
+        rank_env_set("MASTER_PORT", command->master_port);
         return;
     }
     if (getenv("MASTER_ADDR") == NULL)
         setenv("MASTER_ADDR", "127.0.0.1", 1);
-    env_give("MASTER_PORT", command->master_port);
+    rank_env_give("MASTER_PORT", command->master_port);
 }
 
-static void child_environment(const struct rank_process *rank, const struct rank_command *command)
+static void rank_child_environment(const struct rank_process *rank,
+                                   const struct rank_command *command)
 {
     char path[FILES_PATH_MAX];
 
@@ -104,30 +106,30 @@ static void child_environment(const struct rank_process *rank, const struct rank
         '\0'; /* a launcher is no rank: what tells one who it is, is of the ranks that it starts */
     if (rank->rank >= 0)
         files_error_path(command->files, rank->rank, path);
-    env_path("MUSTER_ERROR_FILE", path);
+    rank_env_path("MUSTER_ERROR_FILE", path);
     if (rank->rank >= 0)
         files_life_path(command->files, rank->rank, path);
-    env_path("MUSTER_LIFE_FILE", path);
+    rank_env_path("MUSTER_LIFE_FILE", path);
     setenv("MUSTER_JOB", command->job, 1);
     if (command->broker != NULL)
         setenv("MUSTER_BROKER", command->broker, 1);
-    env_set("MUSTER_RANK", rank->rank);
-    env_set("MUSTER_WORLD_SIZE", command->world_size);
-    env_set("MUSTER_LOCAL_RANK", rank->local_rank);
-    env_set("MUSTER_LOCAL_SIZE", rank->local_size);
-    env_set("MUSTER_RESTART_COUNT", command->restart_count);
-    env_set("MUSTER_RESTART_CODE", command->restart_code);
+    rank_env_set("MUSTER_RANK", rank->rank);
+    rank_env_set("MUSTER_WORLD_SIZE", command->world_size);
+    rank_env_set("MUSTER_LOCAL_RANK", rank->local_rank);
+    rank_env_set("MUSTER_LOCAL_SIZE", rank->local_size);
+    rank_env_set("MUSTER_RESTART_COUNT", command->restart_count);
+    rank_env_set("MUSTER_RESTART_CODE", command->restart_code);
     if (command->fallback)
         setenv("MUSTER_FALLBACK", "1", 1);
     if (command->master_port > 0)
-        torch_environment(rank, command);
+        rank_torch_environment(rank, command);
 }
 
-static void child_main(const struct rank_process *rank, const struct rank_command *command,
-                       const struct pipes *pipes, pid_t parent) __attribute__((noreturn));
+static void rank_child_main(const struct rank_process *rank, const struct rank_command *command,
+                            const struct pipes *pipes, pid_t parent) __attribute__((noreturn));
 
-static void child_main(const struct rank_process *rank, const struct rank_command *command,
-                       const struct pipes *pipes, pid_t parent)
+static void rank_child_main(const struct rank_process *rank, const struct rank_command *command,
+                            const struct pipes *pipes, pid_t parent)
 {
     int null;
     int code;
@@ -138,7 +140,7 @@ static void child_main(const struct rank_process *rank, const struct rank_comman
         _exit(128 + SIGKILL); /* it died before the line above */
     signal(SIGPIPE, command->on_sigpipe);
     signal(SIGXFSZ, command->on_sigxfsz);
-    child_environment(rank, command);
+    rank_child_environment(rank, command);
     null = open("/dev/null", O_RDONLY); /* our terminal would stop a background group that reads */
     dup2(null, STDIN_FILENO);
     if (null > STDERR_FILENO)
@@ -177,17 +179,17 @@ enum muster_status rank_start(struct rank_process *rank, const struct rank_comma
     struct pipes pipes;
     pid_t pid;
 
-    if (!pipes_open(&pipes))
+    if (!rank_pipes_open(&pipes))
         return error_set_code(err, MUSTER_E_IO, errno,
                               "no pipes for %s: %s; raise the limit of open files",
                               supervise_name(rank->rank).text, strerror(errno));
     pid = fork();
     if (pid == 0)
-        child_main(rank, command, &pipes, parent);
+        rank_child_main(rank, command, &pipes, parent);
     if (pid < 0) {
         error_set_code(err, MUSTER_E_NOMEM, errno, "cannot start %s: %s",
                        supervise_name(rank->rank).text, strerror(errno));
-        pipes_close(&pipes);
+        rank_pipes_close(&pipes);
         return MUSTER_E_NOMEM;
     }
     setpgid(pid, pid); /* the child does it too: whoever comes first */
@@ -269,7 +271,7 @@ static bool supervise_rank_is_ours(const struct rank_process *ranks, int rank_co
 }
 
 /* Our children, as the kernel lists them; without /proc there are none to see. */
-static FILE *children_open(void)
+static FILE *rank_children_open(void)
 {
     char path[64];
 
@@ -279,7 +281,7 @@ static FILE *children_open(void)
 
 int rank_heirs_find(struct rank_process *rank, const struct supervise_exit *exit)
 {
-    FILE *children = children_open();
+    FILE *children = rank_children_open();
     int pid;
 
     if (children == NULL)
@@ -316,7 +318,7 @@ int rank_heirs_look(struct rank_process *rank, int restart_code, struct supervis
 int orphans_reap(const struct rank_process *ranks, int rank_count, const pid_t keep[2],
                  bool kill_too)
 {
-    FILE *children = children_open();
+    FILE *children = rank_children_open();
     int left = 0;
     int pid;
 

@@ -35,7 +35,7 @@ static const struct {
 };
 #define REFUSALS_COUNT (sizeof refusals / sizeof refusals[0])
 
-static const struct muster_broker_row *fact_of(const muster_rows_t *rows, const char *name)
+static const struct muster_broker_row *broker_fact_of(const muster_rows_t *rows, const char *name)
 {
     static const struct muster_broker_row none = {.name = "", .number = -1, .text = ""};
     const struct muster_broker_row *facts = muster_rows_broker(rows);
@@ -46,73 +46,76 @@ static const struct muster_broker_row *fact_of(const muster_rows_t *rows, const 
     return &none;
 }
 
-static const char *text_of(const muster_rows_t *rows, const char *name)
+static const char *broker_text_of(const muster_rows_t *rows, const char *name)
 {
-    return fact_of(rows, name)->text;
+    return broker_fact_of(rows, name)->text;
 }
 
-static int64_t number_of(const muster_rows_t *rows, const char *name)
+static int64_t broker_number_of(const muster_rows_t *rows, const char *name)
 {
-    return fact_of(rows, name)->number;
+    return broker_fact_of(rows, name)->number;
 }
 
-static const char *plural_of(int64_t number)
+static const char *broker_plural_of(int64_t number)
 {
     return number == 1 ? "" : "s";
 }
 
-static void print_refusals(struct tool *tool, const muster_rows_t *rows)
+static void broker_print_refusals(struct tool *tool, const muster_rows_t *rows)
 {
     bool any = false;
 
     for (size_t i = 0; i < REFUSALS_COUNT; i++)
-        any |= number_of(rows, refusals[i].name) > 0;
+        any |= broker_number_of(rows, refusals[i].name) > 0;
     fprintf(tool->out, "Since its start it refused%s\n", any ? " or could not send:" : " nothing.");
     for (size_t i = 0; i < REFUSALS_COUNT; i++)
-        if (number_of(rows, refusals[i].name) > 0)
-            fprintf(tool->out, "%8" PRId64 "  %s\n", number_of(rows, refusals[i].name),
+        if (broker_number_of(rows, refusals[i].name) > 0)
+            fprintf(tool->out, "%8" PRId64 "  %s\n", broker_number_of(rows, refusals[i].name),
                     refusals[i].words);
 }
 
-static void print_broker(struct tool *tool, const muster_rows_t *rows)
+static void broker_print(struct tool *tool, const muster_rows_t *rows)
 {
-    int64_t started = number_of(rows, "started_unix_ms"), jobs = number_of(rows, "jobs_running"),
-            processes = number_of(rows, "processes");
-    const char *trouble = text_of(rows, "database_trouble");
+    int64_t started = broker_number_of(rows, "started_unix_ms"),
+            jobs = broker_number_of(rows, "jobs_running"),
+            processes = broker_number_of(rows, "processes");
+    const char *trouble = broker_text_of(rows, "database_trouble");
 
     fprintf(tool->out, "musterd %s runs on %s as process %s, since %s (%s).\n",
-            text_of(rows, "version"), text_of(rows, "host"),
-            render_number(number_of(rows, "pid")).text, render_stamp(started).text,
-            render_age(started, number_of(rows, "now_unix_ms")).text);
+            broker_text_of(rows, "version"), broker_text_of(rows, "host"),
+            render_number(broker_number_of(rows, "pid")).text, render_stamp(started).text,
+            render_age(started, broker_number_of(rows, "now_unix_ms")).text);
     fprintf(tool->out, "It listens on %s, with events on %s, and asks for %s.\n",
-            text_of(rows, "endpoint"), text_of(rows, "events_endpoint"),
-            number_of(rows, "asks_for_keys") > 0 ? "keys" : "no keys");
-    fprintf(tool->out, "Its database %s has %s; the disk has %s free.\n", text_of(rows, "database"),
-            render_bytes(number_of(rows, "database_bytes")).text,
-            render_bytes(number_of(rows, "disk_free_bytes")).text);
-    if (text_of(rows, "shared_database")[0] != '\0')
+            broker_text_of(rows, "endpoint"), broker_text_of(rows, "events_endpoint"),
+            broker_number_of(rows, "asks_for_keys") > 0 ? "keys" : "no keys");
+    fprintf(tool->out, "Its database %s has %s; the disk has %s free.\n",
+            broker_text_of(rows, "database"),
+            render_bytes(broker_number_of(rows, "database_bytes")).text,
+            render_bytes(broker_number_of(rows, "disk_free_bytes")).text);
+    if (broker_text_of(rows, "shared_database")[0] != '\0')
         fprintf(tool->out,
                 "Since then it has been the active broker of the shared database %s. Its lease has "
                 "%s left.\n",
-                text_of(rows, "shared_database"),
-                render_duration(number_of(rows, "lease_left_ms")).text);
+                broker_text_of(rows, "shared_database"),
+                render_duration(broker_number_of(rows, "lease_left_ms")).text);
     if (trouble[0] != '\0')
         fprintf(tool->out, "It CANNOT WRITE its database: %s\n", trouble);
     if (jobs == 0)
         fprintf(tool->out, "No job runs.\n");
     else
         fprintf(tool->out, "%" PRId64 " job%s run%s in %" PRId64 " process%s.\n", jobs,
-                plural_of(jobs), jobs == 1 ? "s" : "", processes, processes == 1 ? "" : "es");
+                broker_plural_of(jobs), jobs == 1 ? "s" : "", processes,
+                processes == 1 ? "" : "es");
     fprintf(tool->out,
             "Messages received: %" PRId64 ", sent: %" PRId64 ". It was never busy for more than %s "
             "at a time.\n",
-            number_of(rows, "messages_received"),
-            number_of(rows, "messages_sent") + number_of(rows, "messages_published"),
-            render_duration(number_of(rows, "pass_longest_ms") + 1).text);
-    print_refusals(tool, rows);
+            broker_number_of(rows, "messages_received"),
+            broker_number_of(rows, "messages_sent") + broker_number_of(rows, "messages_published"),
+            render_duration(broker_number_of(rows, "pass_longest_ms") + 1).text);
+    broker_print_refusals(tool, rows);
 }
 
-static int print_json_broker(struct tool *tool, const muster_rows_t *rows)
+static int broker_print_json(struct tool *tool, const muster_rows_t *rows)
 {
     const struct muster_broker_row *facts = muster_rows_broker(rows);
     json_t *document = render_document(), *broker = json_object();
@@ -139,9 +142,9 @@ int cmd_broker(struct tool *tool)
     if (status != MUSTER_OK)
         return tool_fail_status(status, &err);
     if (tool_json(tool))
-        code = print_json_broker(tool, rows);
+        code = broker_print_json(tool, rows);
     else
-        print_broker(tool, rows);
+        broker_print(tool, rows);
     muster_rows_destroy(&rows);
     return code;
 }

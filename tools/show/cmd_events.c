@@ -11,7 +11,7 @@
 #define FOLLOW_EVERY_MS 500
 
 /* One line an event, of fixed widths, so that following lines up with what was printed before. */
-static void print_event(struct tool *tool, const struct muster_event_row *event, bool fell)
+static void events_print_event(struct tool *tool, const struct muster_event_row *event, bool fell)
 {
     fprintf(tool->out, "%6" PRId64 "  %-19s  %3" PRId64 "  %-18s %5s %5s %7s%s%s%s\n", event->seq,
             render_stamp(event->unix_ms).text, event->generation, event->kind,
@@ -21,7 +21,7 @@ static void print_event(struct tool *tool, const struct muster_event_row *event,
 }
 
 /* The journal has the notice's id; why it is over, its rank's row has. */
-static bool fell(struct tool *tool, const struct muster_event_row *event)
+static bool events_fell(struct tool *tool, const struct muster_event_row *event)
 {
     muster_rows_t *nodes = NULL;
     bool fell = false;
@@ -33,15 +33,15 @@ static bool fell(struct tool *tool, const struct muster_event_row *event)
     return fell;
 }
 
-static int print_events(struct tool *tool, const muster_rows_t *rows)
+static int events_print(struct tool *tool, const muster_rows_t *rows)
 {
     bool one_by_one = tool->values[OPTION_FOLLOW] != NULL;
     bool ok = true;
 
     if (!tool_json(tool)) {
         for (size_t i = 0; i < muster_rows_count(rows); i++)
-            print_event(tool, &muster_rows_events(rows)[i],
-                        fell(tool, &muster_rows_events(rows)[i]));
+            events_print_event(tool, &muster_rows_events(rows)[i],
+                               events_fell(tool, &muster_rows_events(rows)[i]));
     } else if (one_by_one) {
         for (size_t i = 0; ok && i < muster_rows_count(rows); i++) {
             json_t *document = render_document();
@@ -61,7 +61,7 @@ static int print_events(struct tool *tool, const muster_rows_t *rows)
 }
 
 /* The number behind which to begin. */
-static int first_seq(struct tool *tool, int64_t *ret_seq)
+static int events_first_seq(struct tool *tool, int64_t *ret_seq)
 {
     muster_rows_t *rows = NULL;
     int64_t newest;
@@ -78,7 +78,7 @@ static int first_seq(struct tool *tool, int64_t *ret_seq)
     return TOOL_DONE;
 }
 
-static int next_events(struct tool *tool, int64_t *seq)
+static int events_next(struct tool *tool, int64_t *seq)
 {
     muster_rows_t *rows = NULL;
     struct muster_error err = {.status = MUSTER_OK};
@@ -91,13 +91,13 @@ static int next_events(struct tool *tool, int64_t *seq)
         return tool_fail_status(status, &err);
     if (count > 0)
         *seq = muster_rows_events(rows)[count - 1].seq;
-    code = print_events(tool, rows);
+    code = events_print(tool, rows);
     muster_rows_destroy(&rows);
     return code == TOOL_DONE ? tool_flush(tool) : code;
 }
 
 /* Whoever follows may be there before the job: of one that is named it is waited for. */
-static int await_job(struct tool *tool, const struct timespec *pause)
+static int events_await_job(struct tool *tool, const struct timespec *pause)
 {
     const char *name = tool->values[OPTION_JOB];
     struct muster_error err = {.status = MUSTER_OK};
@@ -126,23 +126,23 @@ int cmd_events(struct tool *tool)
 {
     const struct timespec pause = {.tv_nsec = FOLLOW_EVERY_MS * 1000000L};
     int64_t seq = 0;
-    int code = await_job(tool, &pause);
+    int code = events_await_job(tool, &pause);
     char title[32];
 
     if (code == TOOL_DONE)
         code = tool_find_job(tool);
     if (code == TOOL_DONE)
-        code = first_seq(tool, &seq);
+        code = events_first_seq(tool, &seq);
     if (code != TOOL_DONE)
         return code;
     snprintf(title, sizeof title, "TIME, %.20s", render_zone(tool->now_unix_ms).text);
     if (!tool_json(tool))
         fprintf(tool->out, "%6s  %-19s  %3s  %-18s %5s %5s %7s  %s\n", "SEQ", title, "GEN", "KIND",
                 "ROUND", "RANK", "STEP", "TEXT");
-    code = next_events(tool, &seq);
+    code = events_next(tool, &seq);
     while (code == TOOL_DONE && tool->values[OPTION_FOLLOW] != NULL) {
         nanosleep(&pause, NULL);
-        code = next_events(tool, &seq);
+        code = events_next(tool, &seq);
     }
     return code;
 }

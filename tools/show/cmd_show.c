@@ -9,7 +9,7 @@
 #include <string.h>
 
 /* {"schema_version": 2, "job": ..., KEY: json}; json is dropped. */
-static int print_json_as(struct tool *tool, const char *key, json_t *json)
+static int show_print_json_as(struct tool *tool, const char *key, json_t *json)
 {
     json_t *document = render_document();
 
@@ -20,18 +20,18 @@ static int print_json_as(struct tool *tool, const char *key, json_t *json)
 }
 
 /* The rows are freed. */
-static int print_json_rows(struct tool *tool, const char *key, muster_rows_t *rows)
+static int show_print_json_rows(struct tool *tool, const char *key, muster_rows_t *rows)
 {
     json_t *json = render_rows(rows);
 
     muster_rows_destroy(&rows);
-    return print_json_as(tool, key, json);
+    return show_print_json_as(tool, key, json);
 }
 
 /* --- nodes ------------------------------------------------------------------------------------ */
 
 /* A node's own words: an array, or what else it may have said. */
-static json_t *sources_of(const char *text)
+static json_t *show_sources_of(const char *text)
 {
     json_t *sources = json_loads(text, 0, NULL);
 
@@ -39,9 +39,9 @@ static json_t *sources_of(const char *text)
 }
 
 /* "signal, ec2 degraded (well 40 s ago)": those that are asked, and what is wrong with which. */
-static void say_sources(const char *text, int64_t now_unix_ms, char *ret_line, size_t size)
+static void show_say_sources(const char *text, int64_t now_unix_ms, char *ret_line, size_t size)
 {
-    json_t *sources = sources_of(text), *source;
+    json_t *sources = show_sources_of(text), *source;
     size_t index, used = 0;
 
     ret_line[0] = '\0';
@@ -63,7 +63,7 @@ static void say_sources(const char *text, int64_t now_unix_ms, char *ret_line, s
     json_decref(sources);
 }
 
-static int print_json_nodes(struct tool *tool, muster_rows_t *rows)
+static int show_print_json_nodes(struct tool *tool, muster_rows_t *rows)
 {
     json_t *nodes = render_rows(rows), *node;
     size_t index;
@@ -73,14 +73,14 @@ static int print_json_nodes(struct tool *tool, muster_rows_t *rows)
     {
         const char *text = json_string_value(json_object_get(node, "sources"));
 
-        json_object_set_new(node, "sources", sources_of(text != NULL ? text : ""));
+        json_object_set_new(node, "sources", show_sources_of(text != NULL ? text : ""));
     }
-    return print_json_as(tool, "nodes", nodes);
+    return show_print_json_as(tool, "nodes", nodes);
 }
 
 /* "ended" is what a node thinks of its launch; a training thread that has not come out of a step is
  * there. A process that has left does nothing more, whatever it said last. */
-static struct shown phase_of(const struct muster_node_row *node)
+static struct shown show_phase_of(const struct muster_node_row *node)
 {
     struct shown shown = {""};
 
@@ -96,7 +96,7 @@ static struct shown phase_of(const struct muster_node_row *node)
     return shown;
 }
 
-static void print_nodes(struct tool *tool, const muster_rows_t *rows)
+static void show_print_nodes(struct tool *tool, const muster_rows_t *rows)
 {
     static const char *const titles[] = {">RANK", "ROLE", "HOST", ">PID",   "STATE", "PHASE",
                                          ">STEP", ">LAG", ">P95", ">HEARD", "ROUND", "SOURCES"};
@@ -111,14 +111,14 @@ static void print_nodes(struct tool *tool, const muster_rows_t *rows)
         const char *why = strcmp(node->leave_why, "none") == 0 ? "" : node->leave_why;
         char state[96], sources[512];
 
-        say_sources(node->sources, tool->now_unix_ms, sources, sizeof sources);
+        show_say_sources(node->sources, tool->now_unix_ms, sources, sizeof sources);
         snprintf(state, sizeof state, "%s%s%s", node->state, why[0] == '\0' ? "" : ": ", why);
         table_add(&table, render_number(node->rank).text);
         table_add(&table, node->role);
         table_add(&table, node->host);
         table_add(&table, render_number(node->pid).text);
         table_add(&table, state);
-        table_add(&table, phase_of(node).text);
+        table_add(&table, show_phase_of(node).text);
         table_add(&table, render_number(node->done).text);
         table_add(&table, render_number(node->lag).text);
         table_add(&table, render_duration(node->step_p95_ms).text);
@@ -153,22 +153,22 @@ int cmd_nodes(struct tool *tool)
                          tool->job, generation, tool->job);
     }
     if (tool_json(tool))
-        return print_json_nodes(tool, rows);
+        return show_print_json_nodes(tool, rows);
     tool_print_as_of(tool);
-    print_nodes(tool, rows);
+    show_print_nodes(tool, rows);
     muster_rows_destroy(&rows);
     return TOOL_DONE;
 }
 
 /* --- rounds ----------------------------------------------------------------------------------- */
 
-static struct shown how_long(const struct muster_round_row *round)
+static struct shown show_how_long(const struct muster_round_row *round)
 {
     return render_duration(
         round->ended_unix_ms == 0 ? -1 : round->ended_unix_ms - round->opened_unix_ms);
 }
 
-static struct shown part(int64_t count, int64_t all)
+static struct shown show_part(int64_t count, int64_t all)
 {
     struct shown shown;
 
@@ -176,7 +176,7 @@ static struct shown part(int64_t count, int64_t all)
     return shown;
 }
 
-static void print_rounds(struct tool *tool, const muster_rows_t *rows)
+static void show_print_rounds(struct tool *tool, const muster_rows_t *rows)
 {
     static const char *const titles[] = {">ROUND",  ">GEN",  "CAUSE",   ">TRY",
                                          "STATE",   ">STEP", "REPORTS", "SAVED",
@@ -199,10 +199,10 @@ static void print_rounds(struct tool *tool, const muster_rows_t *rows)
         /* a step that every rank computes alike needs no report */
         table_add(&table, round->reported == 0 && strcmp(round->cause, "policy") == 0
                               ? "-"
-                              : part(round->reported, round->members).text);
-        table_add(&table, part(round->saved, round->writers).text);
+                              : show_part(round->reported, round->members).text);
+        table_add(&table, show_part(round->saved, round->writers).text);
         table_add(&table, render_age(round->opened_unix_ms, tool->now_unix_ms).text);
-        table_add(&table, how_long(round).text);
+        table_add(&table, show_how_long(round).text);
         table_add(&table, render_duration(round->margin_ms).text);
         table_add(&table, round->reason);
     }
@@ -227,7 +227,7 @@ static int show_rows(struct tool *tool, const char *name, fetch_fn *fetch,
     if (status != MUSTER_OK)
         return tool_fail_status(status, &err);
     if (tool_json(tool))
-        return print_json_rows(tool, name, rows);
+        return show_print_json_rows(tool, name, rows);
     tool_print_as_of(tool);
     print(tool, rows);
     muster_rows_destroy(&rows);
@@ -236,17 +236,17 @@ static int show_rows(struct tool *tool, const char *name, fetch_fn *fetch,
 
 int cmd_rounds(struct tool *tool)
 {
-    return show_rows(tool, "rounds", muster_client_rounds, print_rounds);
+    return show_rows(tool, "rounds", muster_client_rounds, show_print_rounds);
 }
 
 /* --- one round -------------------------------------------------------------------------------- */
 
-static struct shown since(int64_t unix_ms, int64_t from_unix_ms)
+static struct shown show_since(int64_t unix_ms, int64_t from_unix_ms)
 {
     return render_duration(unix_ms == 0 ? -1 : unix_ms - from_unix_ms);
 }
 
-static void print_round_head(struct tool *tool, const struct muster_round_row *round)
+static void show_print_round_head(struct tool *tool, const struct muster_round_row *round)
 {
     FILE *out = tool->out;
 
@@ -260,9 +260,9 @@ static void print_round_head(struct tool *tool, const struct muster_round_row *r
             render_zone(round->opened_unix_ms).text,
             render_age(round->opened_unix_ms, tool->now_unix_ms).text);
     fprintf(out, "  agreed     %s, captured %s, ended %s (since it was opened)\n",
-            since(round->decided_unix_ms, round->opened_unix_ms).text,
-            since(round->captured_unix_ms, round->opened_unix_ms).text,
-            since(round->ended_unix_ms, round->opened_unix_ms).text);
+            show_since(round->decided_unix_ms, round->opened_unix_ms).text,
+            show_since(round->captured_unix_ms, round->opened_unix_ms).text,
+            show_since(round->ended_unix_ms, round->opened_unix_ms).text);
     if (round->deadline_unix_ms != 0)
         fprintf(out, "  deadline   %s, left at the commit: %s\n",
                 render_stamp(round->deadline_unix_ms).text, render_duration(round->margin_ms).text);
@@ -273,7 +273,7 @@ static void print_round_head(struct tool *tool, const struct muster_round_row *r
     fputc('\n', out);
 }
 
-static void print_members(struct tool *tool, const muster_rows_t *rows)
+static void show_print_members(struct tool *tool, const muster_rows_t *rows)
 {
     static const char *const titles[] = {">RANK",     "HOST",     ">BEGUN",    ">DONE",
                                          ">REPORTED", ">AT STEP", ">CAPTURED", ">SAVED",
@@ -308,8 +308,8 @@ static int show_round(struct tool *tool, const muster_rows_t *round, const muste
 
     if (!tool_json(tool)) {
         tool_print_as_of(tool);
-        print_round_head(tool, muster_rows_rounds(round));
-        print_members(tool, members);
+        show_print_round_head(tool, muster_rows_rounds(round));
+        show_print_members(tool, members);
         return TOOL_DONE;
     }
     document = render_document();
@@ -352,7 +352,7 @@ int cmd_round(struct tool *tool)
 
 /* --- checkpoints ------------------------------------------------------------------------------ */
 
-static struct shown position(const struct muster_checkpoint_row *checkpoint)
+static struct shown show_position(const struct muster_checkpoint_row *checkpoint)
 {
     struct shown shown = {"-"};
 
@@ -364,7 +364,7 @@ static struct shown position(const struct muster_checkpoint_row *checkpoint)
     return shown;
 }
 
-static struct shown rate(const struct muster_checkpoint_row *checkpoint)
+static struct shown show_rate(const struct muster_checkpoint_row *checkpoint)
 {
     struct shown shown = {"-"};
 
@@ -374,7 +374,7 @@ static struct shown rate(const struct muster_checkpoint_row *checkpoint)
     return shown;
 }
 
-static bool has_control(const char *text)
+static bool show_has_control(const char *text)
 {
     while ((unsigned char)*text >= ' ' && *text != 0x7f)
         text++;
@@ -382,13 +382,13 @@ static bool has_control(const char *text)
 }
 
 /* A checkpoint that a program wrote by itself: muster's own path holds only a pointer to it. */
-static void add_written(struct table *table, const struct muster_checkpoint_row *checkpoint)
+static void show_add_written(struct table *table, const struct muster_checkpoint_row *checkpoint)
 {
     json_t *custom = json_loads(checkpoint->custom, 0, NULL);
     const char *path = json_string_value(json_object_get(custom, "path"));
     json_t *bytes = json_object_get(custom, "bytes");
 
-    if (path != NULL && !has_control(path) && json_is_integer(bytes)) {
+    if (path != NULL && !show_has_control(path) && json_is_integer(bytes)) {
         table_add(table, render_number(checkpoint->checkpoint).text);
         table_add(table, render_bytes(json_integer_value(bytes)).text);
         table_add(table, path);
@@ -396,7 +396,7 @@ static void add_written(struct table *table, const struct muster_checkpoint_row 
     json_decref(custom);
 }
 
-static void print_checkpoints(struct tool *tool, const muster_rows_t *rows)
+static void show_print_checkpoints(struct tool *tool, const muster_rows_t *rows)
 {
     static const char *const written_titles[] = {">CHECKPOINT", ">SIZE", "WRITTEN BY THE PROGRAM"};
     static const char *const titles[] = {
@@ -422,20 +422,20 @@ static void print_checkpoints(struct tool *tool, const muster_rows_t *rows)
         }
         table_add(&table, render_number(checkpoint->checkpoint).text);
         table_add(&table, render_number(checkpoint->step).text);
-        table_add(&table, position(checkpoint).text);
+        table_add(&table, show_position(checkpoint).text);
         table_add(&table, checkpoint->state);
         table_add(&table, checkpoint->cause);
         table_add(&table, render_bytes(checkpoint->bytes).text);
         table_add(&table, render_duration(checkpoint->save_ms).text);
         table_add(&table, render_duration(checkpoint->blocked_ms).text);
-        table_add(&table, rate(checkpoint).text);
-        table_add(&table, part(checkpoint->shards, checkpoint->shards_required).text);
+        table_add(&table, show_rate(checkpoint).text);
+        table_add(&table, show_part(checkpoint->shards, checkpoint->shards_required).text);
         held_text(&held, i, holders, sizeof holders);
         table_add(&table, holders);
         table_add(&table, render_age(checkpoint->committed_unix_ms, tool->now_unix_ms).text);
         table_add(&table, checkpoint->path);
         table_add(&table, checkpoint->metrics);
-        add_written(&written, checkpoint);
+        show_add_written(&written, checkpoint);
     }
     held_free(&held);
     table_print(&table, tool->out, tool->width);
@@ -448,7 +448,7 @@ static void print_checkpoints(struct tool *tool, const muster_rows_t *rows)
                 hidden == 1 ? " is" : "s are");
 }
 
-static json_t *checkpoints_json(struct tool *tool, const muster_rows_t *rows)
+static json_t *show_checkpoints_json(struct tool *tool, const muster_rows_t *rows)
 {
     json_t *array = render_checkpoints(rows);
     struct held held = held_find(tool, rows);
@@ -468,20 +468,20 @@ int cmd_checkpoints(struct tool *tool)
     int code = tool_json(tool) ? tool_find_job(tool) : TOOL_DONE;
 
     if (!tool_json(tool))
-        return show_rows(tool, "checkpoints", muster_client_checkpoints, print_checkpoints);
+        return show_rows(tool, "checkpoints", muster_client_checkpoints, show_print_checkpoints);
     if (code != TOOL_DONE)
         return code;
     status = muster_client_checkpoints(tool->client, tool->job, 0, &rows, &err);
     if (status != MUSTER_OK)
         return tool_fail_status(status, &err);
-    checkpoints = checkpoints_json(tool, rows);
+    checkpoints = show_checkpoints_json(tool, rows);
     muster_rows_destroy(&rows);
-    return print_json_as(tool, "checkpoints", checkpoints);
+    return show_print_json_as(tool, "checkpoints", checkpoints);
 }
 
 /* "job X has finished and ...", of one that may have deleted its checkpoints itself. *ret_code: if
  * it has. */
-static bool finished_without(struct tool *tool, int *ret_code)
+static bool show_finished_without(struct tool *tool, int *ret_code)
 {
     muster_rows_t *rows = NULL;
     const struct muster_job_row *job;
@@ -501,7 +501,7 @@ static bool finished_without(struct tool *tool, int *ret_code)
 }
 
 /* None is on record; a launch that could not restore says that there are others. */
-static int no_latest(struct tool *tool)
+static int show_no_latest(struct tool *tool)
 {
     muster_rows_t *rows = NULL;
     const struct muster_generation_row *failed;
@@ -517,7 +517,7 @@ static int no_latest(struct tool *tool)
                          "job %s has no committed checkpoint on record, and its generation %" PRId64
                          " could not restore: %s",
                          tool->job, failed->generation, restored_text(failed));
-    else if (!finished_without(tool, &code))
+    else if (!show_finished_without(tool, &code))
         code = tool_fail(TOOL_NO,
                          "job %s has no committed checkpoint, so it starts from the beginning: "
                          "`muster why --job %s` tells why, `muster save --job %s` makes one",
@@ -527,7 +527,7 @@ static int no_latest(struct tool *tool)
 }
 
 /* The one that the job resumes from, and that nobody can read yet. */
-static int unfinished(const struct latest *latest)
+static int show_unfinished(const struct latest *latest)
 {
     const struct muster_checkpoint_row *newest = latest->newest;
 
@@ -538,7 +538,8 @@ static int unfinished(const struct latest *latest)
                      newest->checkpoint, newest->step, newest->path);
 }
 
-static json_t *latest_json(const struct latest *latest, const struct muster_checkpoint_row *row)
+static json_t *show_latest_json(const struct latest *latest,
+                                const struct muster_checkpoint_row *row)
 {
     json_t *object;
 
@@ -566,16 +567,16 @@ int cmd_latest(struct tool *tool)
     if (status != MUSTER_OK)
         return tool_fail_status(status, &err);
     if (latest.newest == NULL)
-        code = no_latest(tool);
+        code = show_no_latest(tool);
     else if (latest.newest != latest.whole)
-        code = unfinished(&latest);
+        code = show_unfinished(&latest);
     if (tool_json(tool)) {
         document = render_document();
         json_object_set_new(document, "job", json_string(tool->job));
-        json_object_set_new(document, "checkpoint", latest_json(&latest, latest.whole));
+        json_object_set_new(document, "checkpoint", show_latest_json(&latest, latest.whole));
         json_object_set_new(
             document, "unfinished",
-            latest_json(&latest, latest.newest != latest.whole ? latest.newest : NULL));
+            show_latest_json(&latest, latest.newest != latest.whole ? latest.newest : NULL));
         if (!render_json(document, tool->out, false))
             code = tool_fail(TOOL_NO, "no memory for the answer");
     } else if (latest.whole != NULL) {

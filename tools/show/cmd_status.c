@@ -15,7 +15,7 @@
 
 #define ENDED_SHOWN 5 /* jobs in the list, without --all */
 
-static bool is_ended(const struct muster_job_row *job)
+static bool status_is_ended(const struct muster_job_row *job)
 {
     return strcmp(job->state, "ended") == 0;
 }
@@ -70,7 +70,7 @@ struct shown status_goodput_shown(const struct muster_job_row *job)
     return shown;
 }
 
-static struct shown open_round(const struct muster_job_row *job)
+static struct shown status_open_round(const struct muster_job_row *job)
 {
     struct shown shown = {"-"};
 
@@ -80,7 +80,8 @@ static struct shown open_round(const struct muster_job_row *job)
     return shown;
 }
 
-static void add_job(struct table *table, const struct muster_job_row *job, int64_t now_unix_ms)
+static void status_add_job(struct table *table, const struct muster_job_row *job,
+                           int64_t now_unix_ms)
 {
     struct shown nodes;
 
@@ -92,22 +93,22 @@ static void add_job(struct table *table, const struct muster_job_row *job, int64
     table_add(table, render_number(job->generation).text);
     table_add(table, nodes.text);
     table_add(table, render_number(status_step(job, job->step)).text);
-    table_add(table, open_round(job).text);
-    table_add(table, render_count(is_ended(job) ? 0 : job->notices_active).text);
+    table_add(table, status_open_round(job).text);
+    table_add(table, render_count(status_is_ended(job) ? 0 : job->notices_active).text);
     table_add(table, render_number(status_step(job, job->newest_step)).text);
     table_add(table, render_age(job->newest_unix_ms, now_unix_ms).text);
     table_add(table, status_goodput_shown(job).text);
 }
 
 /* Jobs that go on by name, then those that have ended, the newest end first. */
-static int compare_jobs(const void *one, const void *other)
+static int status_compare_jobs(const void *one, const void *other)
 {
     const struct muster_job_row *a = *(const struct muster_job_row *const *)one;
     const struct muster_job_row *b = *(const struct muster_job_row *const *)other;
 
-    if (is_ended(a) != is_ended(b))
-        return is_ended(a) ? 1 : -1;
-    if (is_ended(a) && a->state_unix_ms != b->state_unix_ms)
+    if (status_is_ended(a) != status_is_ended(b))
+        return status_is_ended(a) ? 1 : -1;
+    if (status_is_ended(a) && a->state_unix_ms != b->state_unix_ms)
         return a->state_unix_ms > b->state_unix_ms ? -1 : 1;
     return strcmp(a->job, b->job);
 }
@@ -120,7 +121,7 @@ const struct muster_job_row **status_ordered(const muster_rows_t *rows)
     for (size_t i = 0; jobs != NULL && i < count; i++)
         jobs[i] = &muster_rows_jobs(rows)[i];
     if (jobs != NULL)
-        qsort(jobs, count, sizeof *jobs, compare_jobs);
+        qsort(jobs, count, sizeof *jobs, status_compare_jobs);
     return jobs;
 }
 
@@ -137,20 +138,20 @@ void status_list(FILE *out, const struct muster_job_row *const *jobs, size_t cou
     table_init(&table, titles, 11);
     table.spare = spare;
     for (size_t i = 0; i < count; i++)
-        add_job(&table, jobs[i], now_unix_ms);
+        status_add_job(&table, jobs[i], now_unix_ms);
     table_print(&table, out, width);
 }
 
-static int print_jobs(struct tool *tool, const muster_rows_t *rows)
+static int status_print_jobs(struct tool *tool, const muster_rows_t *rows)
 {
     const struct muster_job_row **jobs = status_ordered(rows);
     size_t shown = 0, ended = 0, count = muster_rows_count(rows);
 
     if (jobs == NULL)
         return tool_fail(TOOL_NO, "no memory for the answer");
-    while (shown < count &&
-           (tool->values[OPTION_ALL] != NULL || !is_ended(jobs[shown]) || ended < ENDED_SHOWN))
-        ended += is_ended(jobs[shown++]);
+    while (shown < count && (tool->values[OPTION_ALL] != NULL || !status_is_ended(jobs[shown]) ||
+                             ended < ENDED_SHOWN))
+        ended += status_is_ended(jobs[shown++]);
     status_list(tool->out, jobs, shown, tool->now_unix_ms, tool->width);
     free(jobs);
     if (count == 0)
@@ -162,7 +163,7 @@ static int print_jobs(struct tool *tool, const muster_rows_t *rows)
 }
 
 /* With the word of the table beside the state. */
-static json_t *json_jobs(const muster_rows_t *rows)
+static json_t *status_json_jobs(const muster_rows_t *rows)
 {
     json_t *jobs = render_rows(rows);
 
@@ -180,7 +181,7 @@ static json_t *json_jobs(const muster_rows_t *rows)
     return jobs;
 }
 
-static int all_jobs(struct tool *tool)
+static int status_all_jobs(struct tool *tool)
 {
     muster_rows_t *rows = NULL;
     struct muster_error err = {.status = MUSTER_OK};
@@ -192,12 +193,12 @@ static int all_jobs(struct tool *tool)
     if (tool_json(tool)) {
         json_t *document = render_document();
 
-        json_object_set_new(document, "jobs", json_jobs(rows));
+        json_object_set_new(document, "jobs", status_json_jobs(rows));
         if (!render_json(document, tool->out, false))
             code = tool_fail(TOOL_NO, "no memory for the answer");
     } else {
         tool_print_as_of(tool);
-        code = print_jobs(tool, rows);
+        code = status_print_jobs(tool, rows);
     }
     muster_rows_destroy(&rows);
     return code;
@@ -213,8 +214,8 @@ static bool status_is_awaited(const struct muster_participant_row *member, const
     return member->captured_ms < 0 || (member->writer && member->saved_ms < 0);
 }
 
-static void print_open_round(struct tool *tool, const struct muster_job_row *job,
-                             const muster_rows_t *members)
+static void status_print_open_round(struct tool *tool, const struct muster_job_row *job,
+                                    const muster_rows_t *members)
 {
     const struct muster_participant_row *member = muster_rows_participants(members);
     int shown = 0;
@@ -240,14 +241,14 @@ static void print_open_round(struct tool *tool, const struct muster_job_row *job
     fputc('\n', tool->out);
 }
 
-static const char *left_from(const char *from)
+static const char *status_left_from(const char *from)
 {
     if (strcmp(from, "assumed") == 0)
         return ", which is assumed";
     return strcmp(from, "told") == 0 ? "" : ", by grace_period_ms";
 }
 
-static void print_notices(struct tool *tool, const muster_rows_t *rows, bool ended)
+static void status_print_notices(struct tool *tool, const muster_rows_t *rows, bool ended)
 {
     const struct muster_notice_row *notice = muster_rows_notices(rows);
 
@@ -267,12 +268,12 @@ static void print_notices(struct tool *tool, const muster_rows_t *rows, bool end
         }
         fprintf(tool->out, "  notice        %s: rank %" PRId64 " %s, %s left%s (%s)\n",
                 render_line(notice[i].id).text, notice[i].rank, render_fate(notice[i].kind),
-                render_duration(left_ms < 0 ? 0 : left_ms).text, left_from(notice[i].left_from),
-                render_line(notice[i].source).text);
+                render_duration(left_ms < 0 ? 0 : left_ms).text,
+                status_left_from(notice[i].left_from), render_line(notice[i].source).text);
     }
 }
 
-static void print_plan(struct tool *tool, const struct muster_job_row *job)
+static void status_print_plan(struct tool *tool, const struct muster_job_row *job)
 {
     int64_t left_ms = job->freeze_unix_ms - tool->now_unix_ms;
 
@@ -280,7 +281,7 @@ static void print_plan(struct tool *tool, const struct muster_job_row *job)
             render_duration(left_ms < 0 ? 0 : left_ms).text, render_line(job->plan).text);
 }
 
-static void print_error(FILE *out, const struct muster_job_row *job)
+static void status_print_error(FILE *out, const struct muster_job_row *job)
 {
     if (error_names_rank(job->error_text, job->error_rank))
         fprintf(out, "  first error   %s\n", render_line(job->error_text).text);
@@ -289,7 +290,7 @@ static void print_error(FILE *out, const struct muster_job_row *job)
                 render_line(job->error_text).text);
 }
 
-static bool is_there(const muster_rows_t *nodes, int64_t rank)
+static bool status_is_there(const muster_rows_t *nodes, int64_t rank)
 {
     const struct muster_node_row *node = muster_rows_nodes(nodes);
 
@@ -299,12 +300,13 @@ static bool is_there(const muster_rows_t *nodes, int64_t rank)
     return false;
 }
 
-static void print_missing(FILE *out, const struct muster_job_row *job, const muster_rows_t *nodes)
+static void status_print_missing(FILE *out, const struct muster_job_row *job,
+                                 const muster_rows_t *nodes)
 {
     int shown = 0;
 
     for (int64_t rank = 0; rank < job->world_size && shown <= 8; rank++) {
-        if (is_there(nodes, rank))
+        if (status_is_there(nodes, rank))
             continue;
         if (shown++ == 8)
             fprintf(out, ", ...");
@@ -316,7 +318,7 @@ static void print_missing(FILE *out, const struct muster_job_row *job, const mus
 }
 
 /* Of a launch that ends: whoever has not left yet. */
-static void print_staying(FILE *out, const muster_rows_t *nodes)
+static void status_print_staying(FILE *out, const muster_rows_t *nodes)
 {
     const struct muster_node_row *node = muster_rows_nodes(nodes);
     int shown = 0;
@@ -338,7 +340,7 @@ static void print_staying(FILE *out, const muster_rows_t *nodes)
 }
 
 /* Parameter servers and evaluators are no ranks of the world. */
-static void print_beside(FILE *out, const muster_rows_t *nodes)
+static void status_print_beside(FILE *out, const muster_rows_t *nodes)
 {
     const struct muster_node_row *node = muster_rows_nodes(nodes);
     size_t servers = 0, evaluators = 0;
@@ -355,7 +357,7 @@ static void print_beside(FILE *out, const muster_rows_t *nodes)
 }
 
 /* Whoever hangs, as long as it does: the longest first. */
-static void print_stuck(FILE *out, const muster_rows_t *nodes)
+static void status_print_stuck(FILE *out, const muster_rows_t *nodes)
 {
     struct stuck stuck;
 
@@ -372,7 +374,7 @@ static void print_stuck(FILE *out, const muster_rows_t *nodes)
     free(stuck.nodes);
 }
 
-static void print_newest(struct tool *tool, const struct muster_job_row *job)
+static void status_print_newest(struct tool *tool, const struct muster_job_row *job)
 {
     fprintf(tool->out, "  checkpoint    step %" PRId64 ", committed %s: %s%s\n",
             status_step(job, job->newest_step),
@@ -381,19 +383,19 @@ static void print_newest(struct tool *tool, const struct muster_job_row *job)
 }
 
 /* Rounds since the newest checkpoint that came to nothing, and are not tried again. */
-static bool is_failed(const struct muster_round_row *round)
+static bool status_is_failed(const struct muster_round_row *round)
 {
     return strcmp(round->state, "aborted") == 0 && round->final;
 }
 
-static void print_failed_saves(FILE *out, const struct muster_job_row *job,
-                               const muster_rows_t *rows)
+static void status_print_failed_saves(FILE *out, const struct muster_job_row *job,
+                                      const muster_rows_t *rows)
 {
     const struct muster_round_row *rounds = muster_rows_rounds(rows), *last = NULL;
     int count = 0;
 
     for (size_t i = 0; i < muster_rows_count(rows); i++)
-        if (is_failed(&rounds[i])) {
+        if (status_is_failed(&rounds[i])) {
             last = &rounds[i];
             count++;
         }
@@ -409,19 +411,19 @@ static void print_failed_saves(FILE *out, const struct muster_job_row *job,
                 : muster_status_sentence((enum muster_status)last->reason_code));
 }
 
-static json_t *json_failed_saves(const muster_rows_t *rows)
+static json_t *status_json_failed_saves(const muster_rows_t *rows)
 {
     json_t *array = json_array();
 
     for (size_t i = 0; array != NULL && i < muster_rows_count(rows); i++)
-        if (is_failed(&muster_rows_rounds(rows)[i]))
+        if (status_is_failed(&muster_rows_rounds(rows)[i]))
             json_array_append_new(array, render_row(rows, i));
     return array;
 }
 
 #define HOSTS_SHOWN 16
 
-static void print_host(struct tool *tool, const struct muster_host_row *host)
+static void status_print_host(struct tool *tool, const struct muster_host_row *host)
 {
     struct shown age = render_age(host->state_unix_ms, tool->now_unix_ms);
     const struct one_line name = render_line(host->host);
@@ -441,19 +443,19 @@ static void print_host(struct tool *tool, const struct muster_host_row *host)
 }
 
 /* Of `muster run --nodes`. */
-static void print_hosts(struct tool *tool, const muster_rows_t *rows)
+static void status_print_hosts(struct tool *tool, const muster_rows_t *rows)
 {
     size_t count = muster_rows_count(rows);
 
     for (size_t i = 0; i < count && i < HOSTS_SHOWN; i++)
-        print_host(tool, &muster_rows_hosts(rows)[i]);
+        status_print_host(tool, &muster_rows_hosts(rows)[i]);
     if (count > HOSTS_SHOWN)
         fprintf(tool->out, "  hosts         and %zu more: --json\n", count - HOSTS_SHOWN);
 }
 
 /* ", 14.9 steps/s", the mean of this launch; "" unless it is known to run. Only the program knows
  * how many steps it will take, so nobody can tell how long that lasts. */
-static struct shown print_rate_of(const struct tool *tool, const struct muster_job_row *job)
+static struct shown status_print_rate_of(const struct tool *tool, const struct muster_job_row *job)
 {
     int64_t passed_ms = tool->now_unix_ms - job->started_unix_ms;
     int64_t begun_at = job->resume_checkpoint == 0 ? 0 : job->resume_step;
@@ -468,10 +470,10 @@ static struct shown print_rate_of(const struct tool *tool, const struct muster_j
     return shown;
 }
 
-static void print_job(struct tool *tool, const struct muster_job_row *job,
-                      const muster_rows_t *members, const muster_rows_t *notices,
-                      const muster_rows_t *nodes, const muster_rows_t *generations,
-                      const muster_rows_t *rounds, const muster_rows_t *hosts)
+static void status_print_job(struct tool *tool, const struct muster_job_row *job,
+                             const muster_rows_t *members, const muster_rows_t *notices,
+                             const muster_rows_t *nodes, const muster_rows_t *generations,
+                             const muster_rows_t *rounds, const muster_rows_t *hosts)
 {
     const struct muster_generation_row *failed =
         restored_in_the_way(generations, muster_rows_count(generations));
@@ -480,7 +482,7 @@ static void print_job(struct tool *tool, const struct muster_job_row *job,
     if (strcmp(status_outcome(job), "not launched") == 0) {
         fprintf(out, "job %s: not launched%s\n", job->job,
                 muster_rows_count(hosts) > 0 ? "" : "; `muster tasks` shows its tasks");
-        print_hosts(tool, hosts);
+        status_print_hosts(tool, hosts);
         return;
     }
     fprintf(out, "job %s: %s%s%s%s %s\n", job->job, paint(paint_of_state(status_outcome(job))),
@@ -488,7 +490,7 @@ static void print_job(struct tool *tool, const struct muster_job_row *job,
             strcmp(job->state, "ended") == 0 ? "" : ", since",
             render_age(job->state_unix_ms, tool->now_unix_ms).text);
     if (strcmp(status_outcome(job), "imported") == 0) {
-        print_newest(tool, job);
+        status_print_newest(tool, job);
         fprintf(out, "  known         what `muster import` found on disk; nothing of how it ran\n");
         return;
     }
@@ -496,13 +498,13 @@ static void print_job(struct tool *tool, const struct muster_job_row *job,
             "  generation    %" PRId64 ", opened %s, %s, %" PRId64 " of %" PRId64 " nodes live",
             job->generation, render_age(job->opened_unix_ms, tool->now_unix_ms).text, job->layout,
             job->nodes_live, job->world_size);
-    print_beside(out, nodes);
+    status_print_beside(out, nodes);
     if (strcmp(job->state, "joining") == 0)
-        print_missing(out, job, nodes);
+        status_print_missing(out, job, nodes);
     if (strcmp(job->state, "ending") == 0)
-        print_staying(out, nodes);
-    print_hosts(tool, hosts);
-    print_stuck(out, nodes);
+        status_print_staying(out, nodes);
+    status_print_hosts(tool, hosts);
+    status_print_stuck(out, nodes);
     if (failed != NULL && failed->generation < job->generation)
         fprintf(out,
                 "  resumed       nowhere: generation %" PRId64 " could not restore, and no step "
@@ -514,24 +516,24 @@ static void print_job(struct tool *tool, const struct muster_job_row *job,
         fprintf(out, "  resumed       at step %" PRId64 ", from checkpoint %" PRId64 "\n",
                 status_step(job, job->resume_step), job->resume_checkpoint);
     fprintf(out, "  step          %" PRId64 "%s, goodput %s (%s%" PRId64 " step%s computed%s)\n",
-            status_step(job, job->step), print_rate_of(tool, job).text,
+            status_step(job, job->step), status_print_rate_of(tool, job).text,
             status_goodput_shown(job).text, job->unknown_ranks > 0 ? "at least " : "",
             job->steps_executed, job->steps_executed == 1 ? "" : "s",
             job->unknown_ranks > 0 ? ": what lost ranks did after they were last heard is not known"
                                    : "");
     if (job->open_round != 0)
-        print_open_round(tool, job, members);
-    print_notices(tool, notices, strcmp(job->state, "ended") == 0);
+        status_print_open_round(tool, job, members);
+    status_print_notices(tool, notices, strcmp(job->state, "ended") == 0);
     if (job->freeze_unix_ms != 0)
-        print_plan(tool, job);
+        status_print_plan(tool, job);
     if (job->newest_checkpoint != 0)
-        print_newest(tool, job);
+        status_print_newest(tool, job);
     else
         fprintf(out, "  checkpoint    none%s\n",
                 strcmp(job->state, "ended") == 0 ? "" : " committed yet");
-    print_failed_saves(out, job, rounds);
+    status_print_failed_saves(out, job, rounds);
     if (job->error_rank >= 0)
-        print_error(out, job);
+        status_print_error(out, job);
     if (strcmp(status_outcome(job), "unheard") == 0)
         fprintf(out, "  finished?     not known here: `muster run` said it where it was started\n");
     if (job->end_text[0] != '\0' && !tool_end_is_of(job->end_text, job->error_text))
@@ -539,7 +541,7 @@ static void print_job(struct tool *tool, const struct muster_job_row *job,
 }
 
 /* Of a job without tasks there is nothing to say; of many queues `muster tasks` tells. */
-static void print_task_queues(FILE *out, const muster_rows_t *rows)
+static void status_print_task_queues(FILE *out, const muster_rows_t *rows)
 {
     const struct muster_task_queue_row *queue = muster_rows_task_queues(rows);
 
@@ -558,18 +560,19 @@ static void print_task_queues(FILE *out, const muster_rows_t *rows)
                 muster_rows_count(rows) - 4);
 }
 
-static int print_job_json(struct tool *tool, const muster_rows_t *job, const muster_rows_t *members,
-                          const muster_rows_t *notices, const muster_rows_t *nodes,
-                          const muster_rows_t *rounds, const muster_rows_t *hosts)
+static int status_print_job_json(struct tool *tool, const muster_rows_t *job,
+                                 const muster_rows_t *members, const muster_rows_t *notices,
+                                 const muster_rows_t *nodes, const muster_rows_t *rounds,
+                                 const muster_rows_t *hosts)
 {
     json_t *document = render_document();
 
-    json_object_set_new(document, "jobs", json_jobs(job));
+    json_object_set_new(document, "jobs", status_json_jobs(job));
     json_object_set_new(document, "participants", render_rows(members));
     json_object_set_new(document, "notices", render_rows(notices));
     json_object_set_new(document, "stuck", render_stuck_rows(nodes));
     json_object_set_new(document, "hosts", render_rows(hosts));
-    json_object_set_new(document, "failed_saves", json_failed_saves(rounds));
+    json_object_set_new(document, "failed_saves", status_json_failed_saves(rounds));
     return render_json(document, tool->out, false) ? TOOL_DONE
                                                    : tool_fail(TOOL_NO, "no memory for the answer");
 }
@@ -577,7 +580,7 @@ static int print_job_json(struct tool *tool, const muster_rows_t *job, const mus
 #define EXIT_RUNS 5 /* beyond the codes that every verb has */
 
 /* Of a launch whose ranks left before it started, which ends without an error, too. */
-static int unstarted_exit_code(const muster_rows_t *rows)
+static int status_unstarted_exit_code(const muster_rows_t *rows)
 {
     const struct muster_node_row *nodes = muster_rows_nodes(rows);
 
@@ -595,11 +598,11 @@ static int status_exit_code(const struct muster_job_row *job, const muster_rows_
     if (job->end_status == MUSTER_PREEMPTED || job->end_status == MUSTER_E_NOT_SAVED)
         return muster_status_exit_code(MUSTER_PREEMPTED);
     if (job->end_status == MUSTER_OK && job->started_unix_ms == 0)
-        return unstarted_exit_code(nodes);
+        return status_unstarted_exit_code(nodes);
     return job->end_status == MUSTER_OK ? TOOL_DONE : TOOL_NO;
 }
 
-static int one_job(struct tool *tool, const char *name)
+static int status_one_job(struct tool *tool, const char *name)
 {
     muster_rows_t *rows = NULL;
     muster_rows_t *members = NULL;
@@ -639,11 +642,11 @@ static int one_job(struct tool *tool, const char *name)
     if (status != MUSTER_OK)
         code = tool_fail_status(status, &err);
     else if (tool_json(tool))
-        code = print_job_json(tool, rows, members, notices, nodes, rounds, hosts);
+        code = status_print_job_json(tool, rows, members, notices, nodes, rounds, hosts);
     else {
         tool_print_as_of(tool);
-        print_job(tool, job, members, notices, nodes, generations, rounds, hosts);
-        print_task_queues(tool->out, queues);
+        status_print_job(tool, job, members, notices, nodes, generations, rounds, hosts);
+        status_print_task_queues(tool->out, queues);
     }
     if (code == TOOL_DONE && tool->values[OPTION_EXIT_CODE] != NULL)
         code = status_exit_code(job, nodes);
@@ -664,5 +667,5 @@ int cmd_status(struct tool *tool)
 
     if (name == NULL && tool->values[OPTION_EXIT_CODE] != NULL)
         return tool_fail(TOOL_USAGE, "--exit-code is of one job: muster status JOB --exit-code");
-    return name == NULL ? all_jobs(tool) : one_job(tool, name);
+    return name == NULL ? status_all_jobs(tool) : status_one_job(tool, name);
 }

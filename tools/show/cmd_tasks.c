@@ -8,7 +8,7 @@
 
 /* The job that is meant: tasks need no launch, so the list of jobs need not have it. A list for a
  * program may be empty. */
-static int find_queues(struct tool *tool, bool for_list, muster_rows_t **ret_rows)
+static int tasks_find_queues(struct tool *tool, bool for_list, muster_rows_t **ret_rows)
 {
     const char *named = tool->values[OPTION_JOB];
     struct muster_error err = {.status = MUSTER_OK};
@@ -38,7 +38,7 @@ static int find_queues(struct tool *tool, bool for_list, muster_rows_t **ret_row
     return TOOL_DONE;
 }
 
-static int print_json(struct tool *tool, const char *key, const muster_rows_t *rows)
+static int tasks_print_json(struct tool *tool, const char *key, const muster_rows_t *rows)
 {
     json_t *document = render_document();
 
@@ -51,7 +51,7 @@ static int print_json(struct tool *tool, const char *key, const muster_rows_t *r
 /* --- lists ------------------------------------------------------------------------------------ */
 
 /* They have ended, and nobody holds their values any more. */
-static int64_t forgotten(const struct muster_task_queue_row *queue)
+static int64_t tasks_forgotten(const struct muster_task_queue_row *queue)
 {
     int64_t count = queue->taken - queue->queued - queue->leased - queue->done - queue->failed -
                     queue->cancelled;
@@ -59,7 +59,7 @@ static int64_t forgotten(const struct muster_task_queue_row *queue)
     return count > 0 ? count : 0;
 }
 
-static void print_queues(struct tool *tool, const muster_rows_t *rows)
+static void tasks_print_queues(struct tool *tool, const muster_rows_t *rows)
 {
     static const char *const titles[] = {"QUEUE",    ">TASKS",  ">QUEUED",    ">AT WORKERS",
                                          ">DONE",    ">FAILED", ">CANCELLED", ">FORGOTTEN",
@@ -81,14 +81,14 @@ static void print_queues(struct tool *tool, const muster_rows_t *rows)
         table_add(&table, render_number(queues[i].done).text);
         table_add(&table, render_number(queues[i].failed).text);
         table_add(&table, render_number(queues[i].cancelled).text);
-        table_add(&table, render_number(forgotten(&queues[i])).text);
+        table_add(&table, render_number(tasks_forgotten(&queues[i])).text);
         table_add(&table, render_number(queues[i].workers).text);
         table_add(&table, error);
     }
     table_print(&table, tool->out, tool->width);
 }
 
-static void print_tasks(struct tool *tool, const muster_rows_t *rows)
+static void tasks_print(struct tool *tool, const muster_rows_t *rows)
 {
     static const char *const titles[] = {">TASK",   "QUEUE",      "STATE",   "FUNCTION", ">ATTEMPT",
                                          ">WORKER", ">SCHEDULED", ">RESULT", "TEXT"};
@@ -115,7 +115,7 @@ static void print_tasks(struct tool *tool, const muster_rows_t *rows)
     table_print(&table, tool->out, tool->width);
 }
 
-static void print_workers(struct tool *tool, const muster_rows_t *rows)
+static void tasks_print_workers(struct tool *tool, const muster_rows_t *rows)
 {
     static const char *const titles[] = {">WORKER", "HOST",   ">PID",  "STATE",
                                          ">SINCE",  ">TAKES", ">HELD", "TASKS"};
@@ -138,7 +138,7 @@ static void print_workers(struct tool *tool, const muster_rows_t *rows)
     table_print(&table, tool->out, tool->width);
 }
 
-static bool is_state(const char *word)
+static bool tasks_is_state(const char *word)
 {
     static const char *const states[] = {"queued", "leased", "done", "failed", "cancelled"};
 
@@ -158,9 +158,9 @@ static int show_workers(struct tool *tool)
     if (status != MUSTER_OK)
         return tool_fail_status(status, &err);
     if (tool_json(tool))
-        code = print_json(tool, "workers", rows);
+        code = tasks_print_json(tool, "workers", rows);
     else
-        print_workers(tool, rows);
+        tasks_print_workers(tool, rows);
     muster_rows_destroy(&rows);
     return code;
 }
@@ -182,15 +182,15 @@ static int show_tasks(struct tool *tool, const char *state, int64_t number)
                          ": `muster tasks all` lists those that are not forgotten",
                          tool->job, number);
     else if (tool_json(tool))
-        code = print_json(tool, "tasks", rows);
+        code = tasks_print_json(tool, "tasks", rows);
     else
-        print_tasks(tool, rows);
+        tasks_print(tool, rows);
     muster_rows_destroy(&rows);
     return code;
 }
 
 /* They may be there before the first coordinator: of a job that is named no queue is needed. */
-static int workers_alone(struct tool *tool)
+static int tasks_workers_alone(struct tool *tool)
 {
     const char *named = tool->values[OPTION_JOB];
 
@@ -203,8 +203,8 @@ static int workers_alone(struct tool *tool)
 static int show_queues(struct tool *tool, const muster_rows_t *queues)
 {
     if (tool_json(tool))
-        return print_json(tool, "queues", queues);
-    print_queues(tool, queues);
+        return tasks_print_json(tool, "queues", queues);
+    tasks_print_queues(tool, queues);
     return TOOL_DONE;
 }
 
@@ -227,18 +227,18 @@ int cmd_tasks(struct tool *tool)
     int code = TOOL_DONE;
 
     if (workers && tool->values[OPTION_JOB] != NULL)
-        return workers_alone(tool);
+        return tasks_workers_alone(tool);
     if (what[0] != '\0' && !workers && !all &&
-        !is_state(what)) /* a wrong word is one of no queue too */
+        !tasks_is_state(what)) /* a wrong word is one of no queue too */
         code = tasks_read_number(what, &number);
     if (code == TOOL_DONE)
-        code = find_queues(tool, true, &queues);
+        code = tasks_find_queues(tool, true, &queues);
     if (code == TOOL_DONE && what[0] == '\0')
         code = show_queues(tool, queues);
     else if (code == TOOL_DONE && workers)
         code = show_workers(tool);
     else if (code == TOOL_DONE)
-        code = show_tasks(tool, is_state(what) ? what : NULL, number);
+        code = show_tasks(tool, tasks_is_state(what) ? what : NULL, number);
     muster_rows_destroy(&queues);
     return code;
 }
@@ -256,8 +256,8 @@ static const struct muster_task_queue_row *tasks_queue_of(const muster_rows_t *q
     return queue;
 }
 
-static void say_waiting(struct tool *tool, const struct muster_task_queue_row *queue,
-                        const struct muster_task_row *task)
+static void tasks_say_waiting(struct tool *tool, const struct muster_task_queue_row *queue,
+                              const struct muster_task_row *task)
 {
     if (queue->error_pending)
         fprintf(tool->out,
@@ -279,7 +279,8 @@ static void say_waiting(struct tool *tool, const struct muster_task_queue_row *q
                 queue->queued, queue->workers, queue->leased);
 }
 
-static void say_worker(struct tool *tool, const struct muster_task_row *task, const char *before)
+static void tasks_say_worker(struct tool *tool, const struct muster_task_row *task,
+                             const char *before)
 {
     fprintf(tool->out, "%s worker %" PRId64, before, task->worker_index);
     if (task->worker_pid > 0)
@@ -288,9 +289,9 @@ static void say_worker(struct tool *tool, const struct muster_task_row *task, co
     fprintf(tool->out, "%s\n", task->worker_pid > 0 ? "." : ", whose process is another by now.");
 }
 
-static void say_leased(struct tool *tool, const struct muster_task_row *task)
+static void tasks_say_leased(struct tool *tool, const struct muster_task_row *task)
 {
-    say_worker(tool, task, "It is at");
+    tasks_say_worker(tool, task, "It is at");
     if (task->text[0] != '\0')
         fprintf(tool->out,
                 "It makes no progress, and was named for it: %s.\nNext: look at that process; "
@@ -299,7 +300,7 @@ static void say_leased(struct tool *tool, const struct muster_task_row *task)
                 task->text);
 }
 
-static void say_end(struct tool *tool, const struct muster_task_row *task)
+static void tasks_say_end(struct tool *tool, const struct muster_task_row *task)
 {
     enum muster_status kind = task->status > 0 && task->status < MUSTER_STATUS_COUNT
                                   ? (enum muster_status)task->status
@@ -327,8 +328,8 @@ static void say_end(struct tool *tool, const struct muster_task_row *task)
             muster_status_advice(kind));
 }
 
-static void say_task(struct tool *tool, const struct muster_task_queue_row *queue,
-                     const struct muster_task_row *task)
+static void tasks_say_task(struct tool *tool, const struct muster_task_queue_row *queue,
+                           const struct muster_task_row *task)
 {
     fprintf(tool->out, "Task %" PRId64 " (%s) of queue %s of job %s is %s. It was scheduled %s.\n",
             task->number, task->function, task->queue_name, tool->job, task->state,
@@ -344,18 +345,18 @@ static void say_task(struct tool *tool, const struct muster_task_queue_row *queu
                 " it fails.\n",
                 task->losses, queue->max_attempts > 0 ? queue->max_attempts : 3);
     if (strcmp(task->state, "queued") == 0)
-        say_waiting(tool, queue, task);
+        tasks_say_waiting(tool, queue, task);
     else if (strcmp(task->state, "leased") == 0)
-        say_leased(tool, task);
+        tasks_say_leased(tool, task);
     else
-        say_end(tool, task);
+        tasks_say_end(tool, task);
 }
 
 int cmd_why_task(struct tool *tool, int64_t number)
 {
     struct muster_error err = {.status = MUSTER_OK};
     muster_rows_t *queues = NULL, *rows = NULL;
-    int code = find_queues(tool, false, &queues);
+    int code = tasks_find_queues(tool, false, &queues);
 
     if (code == TOOL_DONE) {
         enum muster_status status =
@@ -368,11 +369,11 @@ int cmd_why_task(struct tool *tool, int64_t number)
                              ": it was never scheduled, or its value was freed and it is forgotten",
                              tool->job, number);
         else if (tool_json(tool))
-            code = print_json(tool, "tasks", rows);
+            code = tasks_print_json(tool, "tasks", rows);
     }
     for (size_t i = 0; code == TOOL_DONE && !tool_json(tool) && i < muster_rows_count(rows); i++)
-        say_task(tool, tasks_queue_of(queues, &muster_rows_tasks(rows)[i]),
-                 &muster_rows_tasks(rows)[i]);
+        tasks_say_task(tool, tasks_queue_of(queues, &muster_rows_tasks(rows)[i]),
+                       &muster_rows_tasks(rows)[i]);
     muster_rows_destroy(&rows);
     muster_rows_destroy(&queues);
     return code;

@@ -15,7 +15,7 @@ static bool held_counts(const struct muster_checkpoint_row *row)
 }
 
 /* As the broker's registry: by step, of equals by round. */
-static int by_step(const void *a, const void *b)
+static int held_by_step(const void *a, const void *b)
 {
     const struct muster_checkpoint_row *const *x = a, *const *y = b;
 
@@ -57,7 +57,7 @@ static void held_weigh(struct held *held, int64_t offset)
         for (size_t i = 0; i < held->count; i++)
             if (held_counts(&held->rows[i]))
                 order[count++] = &held->rows[i];
-        qsort(order, count, sizeof *order, by_step);
+        qsort(order, count, sizeof *order, held_by_step);
         held_choose(held, order, items, keep, count, offset);
         if (count > 0)
             held->newest = (size_t)(order[count - 1] - held->rows);
@@ -91,7 +91,7 @@ void held_free(struct held *held)
 
 /* --- words ------------------------------------------------------------------------------------ */
 
-static void rule_text(const struct keep_rule *rule, char *text, size_t size)
+static void held_rule_text(const struct keep_rule *rule, char *text, size_t size)
 {
     const struct shown number = render_number(rule->number), time = render_duration(rule->number);
 
@@ -114,7 +114,7 @@ static void rule_text(const struct keep_rule *rule, char *text, size_t size)
         snprintf(text, size, "a given step");
 }
 
-static bool pin_at(const struct muster_checkpoint_row *row, size_t at, char *text, size_t size)
+static bool held_pin_at(const struct muster_checkpoint_row *row, size_t at, char *text, size_t size)
 {
     const char *pins = row->pins;
     struct pin pin;
@@ -141,10 +141,10 @@ bool held_by(const struct held *held, size_t row, size_t rank, char *text, size_
     for (size_t rule = 0; rule < held->policies.count; rule++) {
         if ((wanted & 1u << rule) == 0 || met++ != rank)
             continue;
-        rule_text(&held->policies.rules[rule], text, size);
+        held_rule_text(&held->policies.rules[rule], text, size);
         return true;
     }
-    for (size_t pin = 0; pin_at(&held->rows[row], pin, text, size); pin++)
+    for (size_t pin = 0; held_pin_at(&held->rows[row], pin, text, size); pin++)
         if (met++ == rank)
             return true;
     if (met == 0 && rank == 0 && (all || row == held->newest)) {

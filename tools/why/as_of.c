@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 /* Is a pid of this space one of ours? Not known counts as yes. */
-static bool is_our_space(const char *space)
+static bool as_of_is_our_space(const char *space)
 {
     char ours[64] = "";
     size_t length = strcspn(space, "\n");
@@ -22,7 +22,7 @@ static bool is_our_space(const char *space)
 
 /* A musterd writes its pid and whose pids these are beside its database; a lock on that is not
  * tried, for it would keep one from starting. */
-static bool is_dead(const char *database)
+static bool as_of_is_dead(const char *database)
 {
     char path[PATH_MAX], text[128] = "", *end;
     FILE *file;
@@ -37,16 +37,16 @@ static bool is_dead(const char *database)
         text[0] = '\0';
     fclose(file);
     pid = strtol(text, &end, 10);
-    return pid > 0 && is_our_space(end + (*end == ' ')) && kill((pid_t)pid, 0) != 0 &&
+    return pid > 0 && as_of_is_our_space(end + (*end == ' ')) && kill((pid_t)pid, 0) != 0 &&
            errno == ESRCH;
 }
 
 bool tool_broker_is_dead(const struct tool *tool)
 {
-    return muster_client_is_database(tool->client) && is_dead(tool->address);
+    return muster_client_is_database(tool->client) && as_of_is_dead(tool->address);
 }
 
-static int64_t written_unix_ms(const char *path)
+static int64_t as_of_written_unix_ms(const char *path)
 {
     struct stat info;
 
@@ -59,12 +59,12 @@ static int64_t written_unix_ms(const char *path)
 void tool_print_as_of(struct tool *tool)
 {
     char wal[PATH_MAX];
-    int64_t last_ms = written_unix_ms(tool->address), wal_ms;
+    int64_t last_ms = as_of_written_unix_ms(tool->address), wal_ms;
 
     if (!tool_broker_is_dead(tool) ||
         snprintf(wal, sizeof wal, "%s-wal", tool->address) >= (int)sizeof wal)
         return;
-    wal_ms = written_unix_ms(wal);
+    wal_ms = as_of_written_unix_ms(wal);
     fprintf(tool->out, "as of %s: no musterd runs on %s now, and what is running may have ended\n",
             render_age(wal_ms > last_ms ? wal_ms : last_ms, tool->now_unix_ms).text, tool->address);
 }

@@ -19,7 +19,7 @@ struct subject {
 
 /* --- choosing --------------------------------------------------------------------------------- */
 
-static int choose_round(struct tool *tool, int64_t number, struct subject *ret_subject)
+static int why_choose_round(struct tool *tool, int64_t number, struct subject *ret_subject)
 {
     struct muster_error err = {.status = MUSTER_OK};
     muster_rows_t *rows = NULL;
@@ -40,7 +40,7 @@ static int choose_round(struct tool *tool, int64_t number, struct subject *ret_s
 }
 
 /* An id names one notice of a generation; the newest one is meant. */
-static int choose_notice(struct tool *tool, const char *id, struct subject *ret_subject)
+static int why_choose_notice(struct tool *tool, const char *id, struct subject *ret_subject)
 {
     struct muster_error err = {.status = MUSTER_OK};
     muster_rows_t *rows = NULL;
@@ -72,7 +72,7 @@ static bool why_is_saved(const struct muster_round_row *round)
 
 /* The newest round that somebody may ask about: one that failed or that was asked for from outside.
  * If all went their ordinary course, the newest. NULL: there is none. */
-static const struct muster_round_row *newest_remarkable(const muster_rows_t *rounds)
+static const struct muster_round_row *why_newest_remarkable(const muster_rows_t *rounds)
 {
     const struct muster_round_row *round = muster_rows_rounds(rounds);
     size_t count = muster_rows_count(rounds);
@@ -84,7 +84,7 @@ static const struct muster_round_row *newest_remarkable(const muster_rows_t *rou
 }
 
 /* Does the story of this round tell, or come after, that event? */
-static bool covers(const struct muster_round_row *round, const struct muster_event_row *event)
+static bool why_covers(const struct muster_round_row *round, const struct muster_event_row *event)
 {
     if (round == NULL || event->generation > round->generation)
         return false;
@@ -112,9 +112,9 @@ static bool why_is_failure(const struct muster_event_row *event, const muster_ro
 }
 
 /* Is there a failure in it that the round's story does not tell? */
-static enum muster_status has_failure(struct tool *tool, const struct muster_round_row *round,
-                                      const struct muster_generation_row *generation, bool *ret_has,
-                                      struct muster_error *err)
+static enum muster_status why_has_failure(struct tool *tool, const struct muster_round_row *round,
+                                          const struct muster_generation_row *generation,
+                                          bool *ret_has, struct muster_error *err)
 {
     int64_t number = generation->generation;
     muster_rows_t *rows = NULL, *nodes = NULL;
@@ -126,7 +126,7 @@ static enum muster_status has_failure(struct tool *tool, const struct muster_rou
     *ret_has = false;
     for (size_t i = 0; status == MUSTER_OK && i < muster_rows_count(rows); i++)
         *ret_has |= why_is_failure(&muster_rows_events(rows)[i], nodes, generation) &&
-                    !covers(round, &muster_rows_events(rows)[i]);
+                    !why_covers(round, &muster_rows_events(rows)[i]);
     muster_rows_destroy(&rows);
     muster_rows_destroy(&nodes);
     return status;
@@ -134,8 +134,8 @@ static enum muster_status has_failure(struct tool *tool, const struct muster_rou
 
 /* The newest generation, not older than the round's, that failed without the round's story telling
  * it. */
-static enum muster_status find_failure(struct tool *tool, const struct muster_round_row *round,
-                                       int64_t *ret_generation, struct muster_error *err)
+static enum muster_status why_find_failure(struct tool *tool, const struct muster_round_row *round,
+                                           int64_t *ret_generation, struct muster_error *err)
 {
     bool routine = round != NULL && strcmp(round->cause, "policy") == 0 && why_is_saved(round);
     int64_t after = round == NULL || routine ? 0 : round->generation - 1;
@@ -149,7 +149,7 @@ static enum muster_status find_failure(struct tool *tool, const struct muster_ro
         const struct muster_generation_row *row = &muster_rows_generations(generations)[i - 1];
         bool has = false;
 
-        status = has_failure(tool, round, row, &has, err);
+        status = why_has_failure(tool, round, row, &has, err);
         if (has)
             found = row->generation;
     }
@@ -160,8 +160,8 @@ static enum muster_status find_failure(struct tool *tool, const struct muster_ro
 }
 
 /* Was the notice's wish fulfilled by that round before it came? */
-static bool is_served_by(const struct muster_notice_row *notice,
-                         const struct muster_round_row *round)
+static bool why_is_served_by(const struct muster_notice_row *notice,
+                             const struct muster_round_row *round)
 {
     return notice->round == 0 && round->generation == notice->generation &&
            strcmp(round->cause, "termination") == 0 && why_is_saved(round) &&
@@ -169,7 +169,7 @@ static bool is_served_by(const struct muster_notice_row *notice,
 }
 
 /* One for which nobody leaves is a story only if there is no other. NULL: there is none. */
-static const struct muster_notice_row *newest_notice(const muster_rows_t *rows, bool any)
+static const struct muster_notice_row *why_newest_notice(const muster_rows_t *rows, bool any)
 {
     const struct muster_notice_row *notice = muster_rows_notices(rows);
     size_t count = muster_rows_count(rows);
@@ -182,8 +182,8 @@ static const struct muster_notice_row *newest_notice(const muster_rows_t *rows, 
 
 /* The newest story: the newest remarkable round, a failure since, or a later notice that has no
  * round. *ret_notices keeps the notice's id alive. */
-static int choose_newest(struct tool *tool, struct subject *ret_subject,
-                         muster_rows_t **ret_notices)
+static int why_choose_newest(struct tool *tool, struct subject *ret_subject,
+                             muster_rows_t **ret_notices)
 {
     struct muster_error err = {.status = MUSTER_OK};
     muster_rows_t *rounds = NULL;
@@ -192,18 +192,18 @@ static int choose_newest(struct tool *tool, struct subject *ret_subject,
     enum muster_status status = muster_client_rounds(tool->client, tool->job, 0, &rounds, &err);
     int64_t failed = 0;
 
-    round = newest_remarkable(rounds);
+    round = why_newest_remarkable(rounds);
     if (status == MUSTER_OK)
         status = muster_client_notices(tool->client, tool->job, NULL, 0, ret_notices, &err);
     if (status == MUSTER_OK)
-        status = find_failure(tool, round, &failed, &err);
+        status = why_find_failure(tool, round, &failed, &err);
     if (status != MUSTER_OK) {
         muster_rows_destroy(&rounds);
         return tool_fail_status(status, &err);
     }
-    notice = newest_notice(*ret_notices, round == NULL && failed == 0);
+    notice = why_newest_notice(*ret_notices, round == NULL && failed == 0);
     if (notice != NULL && notice->round == 0 && notice->generation >= failed &&
-        (round == NULL || !is_served_by(notice, round)) &&
+        (round == NULL || !why_is_served_by(notice, round)) &&
         (round == NULL || notice->received_unix_ms > round->opened_unix_ms))
         *ret_subject = (struct subject){.notice_id = notice->id, .generation = notice->generation};
     else if (failed != 0)
@@ -216,8 +216,8 @@ static int choose_newest(struct tool *tool, struct subject *ret_subject,
 
 /* --- gathering -------------------------------------------------------------------------------- */
 
-static enum muster_status gather_rounds(struct tool *tool, int64_t number, struct story *story,
-                                        struct muster_error *err)
+static enum muster_status why_gather_rounds(struct tool *tool, int64_t number, struct story *story,
+                                            struct muster_error *err)
 {
     muster_client_t *client = tool->client;
     enum muster_status status =
@@ -243,8 +243,8 @@ static enum muster_status gather_rounds(struct tool *tool, int64_t number, struc
 }
 
 /* A notice without a round: which round had saved before it came? */
-static enum muster_status gather_served_by(struct tool *tool, struct story *story,
-                                           struct muster_error *err)
+static enum muster_status why_gather_served_by(struct tool *tool, struct story *story,
+                                               struct muster_error *err)
 {
     const struct muster_notice_row *notice = muster_rows_notices(story->notices);
     muster_rows_t *rounds = NULL;
@@ -253,15 +253,15 @@ static enum muster_status gather_served_by(struct tool *tool, struct story *stor
     for (size_t i = 0; i < muster_rows_count(story->notices); i++)
         for (size_t k = 0; k < muster_rows_count(rounds); k++)
             if (strcmp(notice[i].id, story->notice_id) == 0 &&
-                is_served_by(&notice[i], &muster_rows_rounds(rounds)[k]))
+                why_is_served_by(&notice[i], &muster_rows_rounds(rounds)[k]))
                 story->served_by = muster_rows_rounds(rounds)[k].round;
     muster_rows_destroy(&rounds);
     return status;
 }
 
 /* A launch before it may tell what a launch that began no step was to restore. */
-static enum muster_status gather_before(struct tool *tool, struct story *story,
-                                        struct muster_error *err)
+static enum muster_status why_gather_before(struct tool *tool, struct story *story,
+                                            struct muster_error *err)
 {
     const struct muster_generation_row *generation = muster_rows_generations(story->generations);
 
@@ -270,8 +270,8 @@ static enum muster_status gather_before(struct tool *tool, struct story *story,
     return muster_client_generations(tool->client, tool->job, 0, &story->before, err);
 }
 
-static enum muster_status gather(struct tool *tool, const struct subject *subject,
-                                 struct story *story, struct muster_error *err)
+static enum muster_status why_gather(struct tool *tool, const struct subject *subject,
+                                     struct story *story, struct muster_error *err)
 {
     muster_client_t *client = tool->client;
     int64_t generation = subject->generation;
@@ -280,18 +280,18 @@ static enum muster_status gather(struct tool *tool, const struct subject *subjec
     *story = (struct story){
         .job = tool->job, .now_unix_ms = tool->now_unix_ms, .notice_id = subject->notice_id};
     if (subject->round != 0)
-        status = gather_rounds(tool, subject->round, story, err);
+        status = why_gather_rounds(tool, subject->round, story, err);
     if (status == MUSTER_OK)
         status = muster_client_notices(client, tool->job, NULL, generation, &story->notices, err);
     if (status == MUSTER_OK && subject->round == 0 && subject->notice_id != NULL)
-        status = gather_served_by(tool, story, err);
+        status = why_gather_served_by(tool, story, err);
     if (status == MUSTER_OK)
         status = muster_client_incidents(client, tool->job, generation, &story->incidents, err);
     if (status == MUSTER_OK)
         status =
             muster_client_generations(client, tool->job, generation - 1, &story->generations, err);
     if (status == MUSTER_OK)
-        status = gather_before(tool, story, err);
+        status = why_gather_before(tool, story, err);
     if (status == MUSTER_OK)
         status = muster_client_nodes(client, tool->job, generation, &story->nodes, err);
     if (status == MUSTER_OK)
@@ -303,7 +303,7 @@ static enum muster_status gather(struct tool *tool, const struct subject *subjec
 
 /* --- printing --------------------------------------------------------------------------------- */
 
-static json_t *json_rounds(const struct story *story)
+static json_t *why_json_rounds(const struct story *story)
 {
     json_t *rounds = render_rows(story->rounds);
 
@@ -313,7 +313,7 @@ static json_t *json_rounds(const struct story *story)
     return rounds;
 }
 
-static json_t *json_notices(const struct story *story)
+static json_t *why_json_notices(const struct story *story)
 {
     json_t *notices = json_array();
 
@@ -323,7 +323,7 @@ static json_t *json_notices(const struct story *story)
     return notices;
 }
 
-static json_t *json_lines(const struct story *story)
+static json_t *why_json_lines(const struct story *story)
 {
     json_t *lines = json_array();
 
@@ -333,13 +333,13 @@ static json_t *json_lines(const struct story *story)
     return lines;
 }
 
-static json_t *row_or_null(const muster_rows_t *rows, size_t index)
+static json_t *why_row_or_null(const muster_rows_t *rows, size_t index)
 {
     return index < muster_rows_count(rows) ? render_row(rows, index) : json_null();
 }
 
 /* Of the notices that stand. */
-static json_t *json_plan(const struct story *story)
+static json_t *why_json_plan(const struct story *story)
 {
     const struct muster_job_row *job = muster_rows_jobs(story->job_row);
     json_t *plan;
@@ -354,7 +354,7 @@ static json_t *json_plan(const struct story *story)
     return plan;
 }
 
-static int print_story(struct tool *tool, const struct story *story)
+static int why_print_story(struct tool *tool, const struct story *story)
 {
     json_t *document;
 
@@ -370,22 +370,22 @@ static int print_story(struct tool *tool, const struct story *story)
     }
     document = render_document();
     json_object_set_new(document, "job", json_string(tool->job));
-    json_object_set_new(document, "story", json_lines(story));
-    json_object_set_new(document, "notices", json_notices(story));
-    json_object_set_new(document, "rounds", json_rounds(story));
+    json_object_set_new(document, "story", why_json_lines(story));
+    json_object_set_new(document, "notices", why_json_notices(story));
+    json_object_set_new(document, "rounds", why_json_rounds(story));
     json_object_set_new(document, "incidents", render_rows(story->incidents));
     json_object_set_new(document, "stuck", render_stuck_rows(story->nodes));
-    json_object_set_new(document, "generation", row_or_null(story->generations, 0));
-    json_object_set_new(document, "next_generation", row_or_null(story->generations, 1));
+    json_object_set_new(document, "generation", why_row_or_null(story->generations, 0));
+    json_object_set_new(document, "next_generation", why_row_or_null(story->generations, 1));
     json_object_set_new(document, "checkpoint", render_checkpoint(story->checkpoint, 0));
     json_object_set_new(document, "latest", render_checkpoint(story->latest, 0));
-    json_object_set_new(document, "plan", json_plan(story));
+    json_object_set_new(document, "plan", why_json_plan(story));
     return render_json(document, tool->out, false) ? TOOL_DONE
                                                    : tool_fail(TOOL_NO, "no memory for the answer");
 }
 
-static enum muster_status newest_event(struct tool *tool, int64_t *ret_seq,
-                                       struct muster_error *err)
+static enum muster_status why_newest_event(struct tool *tool, int64_t *ret_seq,
+                                           struct muster_error *err)
 {
     muster_rows_t *rows = NULL;
     enum muster_status status = muster_client_jobs(tool->client, tool->job, &rows, err);
@@ -398,8 +398,8 @@ static enum muster_status newest_event(struct tool *tool, int64_t *ret_seq,
 
 /* Several questions, and the job goes on meanwhile: they are asked again if something happened
  * between the first and the last. A job in which something always does is told as it was read. */
-static enum muster_status gather_moment(struct tool *tool, const struct subject *subject,
-                                        struct story *story, struct muster_error *err)
+static enum muster_status why_gather_moment(struct tool *tool, const struct subject *subject,
+                                            struct story *story, struct muster_error *err)
 {
     enum muster_status status = MUSTER_OK;
     int64_t before = 0;
@@ -409,9 +409,9 @@ static enum muster_status gather_moment(struct tool *tool, const struct subject 
         const struct muster_job_row *job;
 
         story_free(story);
-        status = newest_event(tool, &before, err);
+        status = why_newest_event(tool, &before, err);
         if (status == MUSTER_OK)
-            status = gather(tool, subject, story, err);
+            status = why_gather(tool, subject, story, err);
         job = muster_rows_jobs(story->job_row);
         if (job == NULL || job->seq == before)
             break;
@@ -423,20 +423,20 @@ static int why_tell(struct tool *tool, const struct subject *subject)
 {
     struct muster_error err = {.status = MUSTER_OK};
     struct story story;
-    enum muster_status status = gather_moment(tool, subject, &story, &err);
+    enum muster_status status = why_gather_moment(tool, subject, &story, &err);
     int code;
 
     if (status != MUSTER_OK) {
         code = tool_fail_status(status, &err);
     } else {
         story_tell(&story);
-        code = print_story(tool, &story);
+        code = why_print_story(tool, &story);
     }
     story_free(&story);
     return code;
 }
 
-static int nothing_to_tell(struct tool *tool)
+static int why_nothing_to_tell(struct tool *tool)
 {
     muster_rows_t *rows = NULL;
     int code = tool_get_job(tool, tool->job, &rows);
@@ -504,13 +504,13 @@ int cmd_why(struct tool *tool)
     if (code != TOOL_DONE)
         return code;
     if (tool->args_count == 0)
-        code = choose_newest(tool, &subject, &notices);
+        code = why_choose_newest(tool, &subject, &notices);
     else if (number > 0)
-        code = choose_round(tool, number, &subject);
+        code = why_choose_round(tool, number, &subject);
     else
-        code = choose_notice(tool, tool->args[1], &subject);
+        code = why_choose_notice(tool, tool->args[1], &subject);
     if (code == TOOL_DONE && subject.generation == 0)
-        code = nothing_to_tell(tool);
+        code = why_nothing_to_tell(tool);
     if (code == TOOL_DONE)
         code = why_tell(tool, &subject);
     muster_rows_destroy(&notices);

@@ -10,7 +10,7 @@
 
 /* --- sentences -------------------------------------------------------------------------------- */
 
-static void add_line(struct story *story, char *line) /* takes */
+static void story_add_line(struct story *story, char *line) /* takes */
 {
     char **lines = line == NULL
                        ? NULL
@@ -37,7 +37,7 @@ void story_say(struct story *story, const char *format, ...)
     if (vasprintf(&line, format, list) < 0)
         line = NULL;
     va_end(list);
-    add_line(story, line);
+    story_add_line(story, line);
 }
 
 void story_say_text(struct story *story, const char *text, const char *format, ...)
@@ -58,10 +58,10 @@ void story_say_text(struct story *story, const char *text, const char *format, .
         asprintf(&whole, "%s%s%s", line, text, strchr(".!?", end) == NULL ? "." : "") < 0)
         whole = NULL;
     free(line);
-    add_line(story, whole);
+    story_add_line(story, whole);
 }
 
-static void pause_line(struct story *story) /* between paragraphs, never two */
+static void story_pause_line(struct story *story) /* between paragraphs, never two */
 {
     if (story->lines_count > 0 && story->lines[story->lines_count - 1][0] != '\0')
         story_say(story, "%s", "");
@@ -132,8 +132,8 @@ bool story_all_withdrawn(const struct story *story)
     return any;
 }
 
-static const struct muster_event_row *find_incident(const struct story *story, const char *kind,
-                                                    const char *text)
+static const struct muster_event_row *story_find_incident(const struct story *story,
+                                                          const char *kind, const char *text)
 {
     const struct muster_event_row *event = muster_rows_events(story->incidents);
 
@@ -188,14 +188,15 @@ static void story_source(const struct story *story, const struct muster_notice_r
         snprintf(ret, ORDERED_BY_MAX + 16, "%s", notice->source);
 }
 
-static void tell_notice(struct story *story, const struct muster_notice_row *notice)
+static void story_tell_notice(struct story *story, const struct muster_notice_row *notice)
 {
     struct shown time = story_at(story, notice->received_unix_ms);
     struct who who = story_who(notice->rank, notice->host, notice->pid);
     char order[ORDERED_BY_MAX], by[ORDERED_BY_MAX], source[ORDERED_BY_MAX + 16];
     const char *fate = render_fate(notice->kind);
     bool withdrawn = strcmp(notice->state, "cancelled") == 0;
-    const struct muster_event_row *event = find_incident(story, "notice cancelled", notice->id);
+    const struct muster_event_row *event =
+        story_find_incident(story, "notice cancelled", notice->id);
     char when[sizeof(struct shown) + 8] = "";
 
     struct shown left = render_duration(notice->left_ms < 0 ? GRACE_DEFAULT_MS : notice->left_ms);
@@ -233,7 +234,7 @@ static void tell_notice(struct story *story, const struct muster_notice_row *not
         story_say(story, "It was withdrawn%s%s.", when, by);
 }
 
-static void tell_cause(struct story *story)
+static void story_tell_cause(struct story *story)
 {
     const struct muster_round_row *first = muster_rows_rounds(story->rounds);
     const struct muster_round_row *last = story_last_round(story);
@@ -243,7 +244,7 @@ static void tell_cause(struct story *story)
 
     for (size_t i = 0; i < muster_rows_count(story->notices); i++)
         if (story_has_notice(story, &notice[i])) {
-            tell_notice(story, &notice[i]);
+            story_tell_notice(story, &notice[i]);
             told++;
         }
     if (last == NULL || told > 0 || strcmp(last->reason, "found on disk") == 0)
@@ -259,7 +260,7 @@ static void tell_cause(struct story *story)
 
 /* --- what befell meanwhile -------------------------------------------------------------------- */
 
-static int64_t begins_unix_ms(const struct story *story)
+static int64_t story_begins_unix_ms(const struct story *story)
 {
     const struct muster_round_row *first = muster_rows_rounds(story->rounds);
     const struct muster_notice_row *notice = muster_rows_notices(story->notices);
@@ -272,7 +273,7 @@ static int64_t begins_unix_ms(const struct story *story)
 }
 
 /* A save, a notice and its withdrawal have sentences of their own, with who ordered them. */
-static bool is_told_elsewhere(const struct muster_event_row *event)
+static bool story_is_told_elsewhere(const struct muster_event_row *event)
 {
     const char *words = strcmp(event->kind, "order") == 0 ? strstr(event->text, ": ") : NULL;
 
@@ -282,7 +283,7 @@ static bool is_told_elsewhere(const struct muster_event_row *event)
              strncmp(words, ": cancel ", 9) == 0));
 }
 
-static const char *shown_kind(const struct muster_event_row *event)
+static const char *story_shown_kind(const struct muster_event_row *event)
 {
     return strcmp(event->kind, "peer error") == 0 ? "a step failed" : event->kind;
 }
@@ -298,19 +299,20 @@ bool story_has_incident(const struct story *story, const char *kind)
 }
 
 /* Of the broker itself: it is in no journal, since it befalls all jobs. */
-static bool is_of_broker(const struct muster_event_row *event)
+static bool story_is_of_broker(const struct muster_event_row *event)
 {
     return strncmp(event->kind, "broker ", 7) == 0;
 }
 
-static bool is_within(const struct muster_event_row *event, const struct muster_round_row *round)
+static bool story_is_within(const struct muster_event_row *event,
+                            const struct muster_round_row *round)
 {
     return event->unix_ms >= round->opened_unix_ms &&
            (round->ended_unix_ms == 0 || event->unix_ms <= round->ended_unix_ms);
 }
 
-static void tell_broker(struct story *story, const struct muster_event_row *event,
-                        const struct muster_round_row *round)
+static void story_tell_broker(struct story *story, const struct muster_event_row *event,
+                              const struct muster_round_row *round)
 {
     struct shown time = story_at(story, event->unix_ms);
     bool put_back = event->text[0] != '\0';
@@ -334,7 +336,7 @@ bool story_broker_was_away(const struct story *story, int64_t from_unix_ms, int6
     const struct muster_event_row *event = muster_rows_events(story->incidents);
 
     for (size_t i = 0; i < muster_rows_count(story->incidents); i++)
-        if (is_of_broker(&event[i]) && event[i].unix_ms >= from_unix_ms &&
+        if (story_is_of_broker(&event[i]) && event[i].unix_ms >= from_unix_ms &&
             event[i].unix_ms <= until_unix_ms)
             return true;
     return false;
@@ -345,22 +347,23 @@ void story_broker(struct story *story, const struct muster_round_row *round)
     const struct muster_event_row *event = muster_rows_events(story->incidents);
 
     for (size_t i = 0; i < muster_rows_count(story->incidents); i++)
-        if (is_of_broker(&event[i]) && is_within(&event[i], round))
-            tell_broker(story, &event[i], round);
+        if (story_is_of_broker(&event[i]) && story_is_within(&event[i], round))
+            story_tell_broker(story, &event[i], round);
 }
 
-static bool is_in_a_round(const struct story *story, const struct muster_event_row *event)
+static bool story_is_in_a_round(const struct story *story, const struct muster_event_row *event)
 {
     const struct muster_round_row *round = muster_rows_rounds(story->rounds);
 
     for (size_t i = 0; i < muster_rows_count(story->rounds); i++)
-        if (is_within(event, &round[i]))
+        if (story_is_within(event, &round[i]))
             return true;
     return false;
 }
 
 /* The words of a failure are not said twice. */
-static void tell_end(struct story *story, const struct muster_event_row *end, int64_t from_unix_ms)
+static void story_tell_end(struct story *story, const struct muster_event_row *end,
+                           int64_t from_unix_ms)
 {
     const struct muster_event_row *event = muster_rows_events(story->incidents);
     struct shown time = story_at(story, end->unix_ms);
@@ -377,7 +380,7 @@ static void tell_end(struct story *story, const struct muster_event_row *end, in
 }
 
 /* Incidents of [from, until), each with the broker's own words. */
-static void tell_incidents(struct story *story, int64_t from_unix_ms, int64_t until_unix_ms)
+static void story_tell_incidents(struct story *story, int64_t from_unix_ms, int64_t until_unix_ms)
 {
     const struct muster_event_row *event = muster_rows_events(story->incidents);
     const struct muster_round_row *last = story_last_round(story);
@@ -387,11 +390,11 @@ static void tell_incidents(struct story *story, int64_t from_unix_ms, int64_t un
         const char *text = event[i].text;
 
         if (event[i].unix_ms < from_unix_ms || event[i].unix_ms >= until_unix_ms ||
-            is_told_elsewhere(&event[i]) ||
-            (is_of_broker(&event[i]) && is_in_a_round(story, &event[i])))
+            story_is_told_elsewhere(&event[i]) ||
+            (story_is_of_broker(&event[i]) && story_is_in_a_round(story, &event[i])))
             continue;
-        if (is_of_broker(&event[i]))
-            tell_broker(story, &event[i], NULL);
+        if (story_is_of_broker(&event[i]))
+            story_tell_broker(story, &event[i], NULL);
         else if (strcmp(event[i].kind, "not saved") == 0 && last != NULL &&
                  strcmp(last->reason, text) == 0) /* said already */
             story_say(story, "At %s the termination was left without a checkpoint.", time.text);
@@ -401,10 +404,10 @@ static void tell_incidents(struct story *story, int64_t from_unix_ms, int64_t un
         else if (strcmp(event[i].kind, "order") == 0)
             story_say_text(story, text, "At %s an operator gave an order: ", time.text);
         else if (strcmp(event[i].kind, "generation ended") == 0)
-            tell_end(story, &event[i], from_unix_ms);
+            story_tell_end(story, &event[i], from_unix_ms);
         else if (event[i].rank >= 0)
             story_say_text(story, text, "At %s, %s (rank %" PRId64 "): ", time.text,
-                           shown_kind(&event[i]), event[i].rank);
+                           story_shown_kind(&event[i]), event[i].rank);
         else
             story_say_text(story, text, "At %s, %s: ", time.text, event[i].kind);
         if (story_came_out(story, &event[i]))
@@ -414,30 +417,30 @@ static void tell_incidents(struct story *story, int64_t from_unix_ms, int64_t un
     }
 }
 
-static void tell_rounds(struct story *story)
+static void story_tell_rounds(struct story *story)
 {
     const struct muster_round_row *round = muster_rows_rounds(story->rounds);
     size_t count = muster_rows_count(story->rounds);
-    int64_t from = begins_unix_ms(story);
+    int64_t from = story_begins_unix_ms(story);
 
     for (size_t i = 0; i < count; i++) {
-        pause_line(story);
-        tell_incidents(story, from, round[i].opened_unix_ms);
+        story_pause_line(story);
+        story_tell_incidents(story, from, round[i].opened_unix_ms);
         from = round[i].opened_unix_ms;
         story_round(story, i);
     }
-    pause_line(story);
+    story_pause_line(story);
     /* A round that comes long after an operator's save has nothing to do with it. */
     if (count > 0 && strcmp(round[count - 1].cause, "termination") != 0 &&
         round[count - 1].ended_unix_ms != 0)
-        tell_incidents(story, from, round[count - 1].ended_unix_ms + 1);
+        story_tell_incidents(story, from, round[count - 1].ended_unix_ms + 1);
     else
-        tell_incidents(story, from, INT64_MAX);
+        story_tell_incidents(story, from, INT64_MAX);
 }
 
 /* --- no round --------------------------------------------------------------------------------- */
 
-static void tell_plan(struct story *story)
+static void story_tell_plan(struct story *story)
 {
     const struct muster_job_row *job = muster_rows_jobs(story->job_row);
 
@@ -450,7 +453,7 @@ static void tell_plan(struct story *story)
 }
 
 /* A notice that no round was opened for. */
-static void tell_no_round(struct story *story)
+static void story_tell_no_round(struct story *story)
 {
     const struct muster_notice_row *notice = muster_rows_notices(story->notices);
     const struct muster_generation_row *generation = muster_rows_generations(story->generations);
@@ -461,7 +464,7 @@ static void tell_no_round(struct story *story)
             state = notice[i].state;
             kind = notice[i].kind;
         }
-    tell_incidents(story, begins_unix_ms(story), INT64_MAX);
+    story_tell_incidents(story, story_begins_unix_ms(story), INT64_MAX);
     if (story->served_by != 0)
         story_say(story,
                   "It came after the save was over: round %" PRId64
@@ -473,8 +476,8 @@ static void tell_no_round(struct story *story)
         story_say(story, "No rank leaves for it, so no save is made for it.");
     else if (strcmp(state, "active") == 0 &&
              (generation == NULL || strcmp(generation->state, "ended") != 0))
-        tell_plan(story);
-    else if (find_incident(story, "not saved", NULL) != NULL)
+        story_tell_plan(story);
+    else if (story_find_incident(story, "not saved", NULL) != NULL)
         return; /* it has said why */
     else if (generation != NULL && generation->end_text[0] != '\0')
         story_say_text(story, generation->end_text, "No checkpoint came of it: ");
@@ -485,7 +488,7 @@ static void tell_no_round(struct story *story)
 
 /* --- a failure of which no round tells -------------------------------------------------------- */
 
-static bool is_failure_story(const struct story *story)
+static bool story_tells_failure(const struct story *story)
 {
     return story->notice_id == NULL && story_last_round(story) == NULL;
 }
@@ -502,7 +505,7 @@ bool story_is_failure(const struct muster_event_row *event)
 }
 
 /* The first failure of a generation is the cause of the others. */
-static const struct muster_event_row *first_failure(const struct story *story)
+static const struct muster_event_row *story_first_failure(const struct story *story)
 {
     const struct muster_event_row *event = muster_rows_events(story->incidents);
 
@@ -514,9 +517,9 @@ static const struct muster_event_row *first_failure(const struct story *story)
     return first;
 }
 
-static void tell_failure_headline(struct story *story, int64_t generation)
+static void story_tell_failure_headline(struct story *story, int64_t generation)
 {
-    const struct muster_event_row *event = first_failure(story);
+    const struct muster_event_row *event = story_first_failure(story);
 
     int64_t lost = event != NULL ? story_lost_before(story, event) : -1;
 
@@ -529,10 +532,10 @@ static void tell_failure_headline(struct story *story, int64_t generation)
                   story->job, generation, lost, event->rank);
     else if (event->rank >= 0)
         story_say(story, "Job %s, generation %" PRId64 ": %s, rank %" PRId64 ".", story->job,
-                  generation, shown_kind(event), event->rank);
+                  generation, story_shown_kind(event), event->rank);
     else
         story_say(story, "Job %s, generation %" PRId64 ": %s.", story->job, generation,
-                  shown_kind(event));
+                  story_shown_kind(event));
 }
 
 bool story_is_over(const struct story *story)
@@ -543,7 +546,7 @@ bool story_is_over(const struct story *story)
 }
 
 /* Does its notice stand in a launch that runs? */
-static bool may_come(const struct story *story)
+static bool story_may_come(const struct story *story)
 {
     const struct muster_notice_row *notice = muster_rows_notices(story->notices);
 
@@ -557,17 +560,17 @@ static bool may_come(const struct story *story)
 }
 
 /* The answer in one line; the story follows. */
-static void tell_headline(struct story *story)
+static void story_tell_headline(struct story *story)
 {
     const struct muster_round_row *last = story_last_round(story);
     const struct muster_generation_row *generation = muster_rows_generations(story->generations);
     int64_t number = generation == NULL ? 0 : generation->generation;
 
-    if (is_failure_story(story))
-        tell_failure_headline(story, number);
+    if (story_tells_failure(story))
+        story_tell_failure_headline(story, number);
     else if (last == NULL)
         story_say(story, "Job %s, generation %" PRId64 ", notice %s: no round%s.", story->job,
-                  number, story->notice_id, may_come(story) ? " yet" : "");
+                  number, story->notice_id, story_may_come(story) ? " yet" : "");
     else if (strcmp(last->state, "committed") == 0)
         story_say(story,
                   "Job %s, generation %" PRId64 ", round %" PRId64 ": saved at step %" PRId64 ".",
@@ -586,19 +589,19 @@ static void tell_headline(struct story *story)
     else
         story_say(story, "Job %s, generation %" PRId64 ", round %" PRId64 ": %s.", story->job,
                   number, last->round, last->state);
-    pause_line(story);
+    story_pause_line(story);
 }
 
 void story_tell(struct story *story)
 {
-    tell_headline(story);
-    tell_cause(story);
-    if (is_failure_story(story))
-        tell_incidents(story, 0, INT64_MAX);
+    story_tell_headline(story);
+    story_tell_cause(story);
+    if (story_tells_failure(story))
+        story_tell_incidents(story, 0, INT64_MAX);
     else if (story_last_round(story) == NULL)
-        tell_no_round(story);
+        story_tell_no_round(story);
     else
-        tell_rounds(story);
+        story_tell_rounds(story);
     story_cost(story);
 }
 

@@ -9,8 +9,8 @@
 #include <string.h>
 
 /* The steps that were computed after `resume`, as far as they are known. */
-static void tell_lost(struct story *story, const struct muster_generation_row *generation,
-                      int64_t resume, const char *from)
+static void cost_tell_lost(struct story *story, const struct muster_generation_row *generation,
+                           int64_t resume, const char *from)
 {
     int64_t lost = generation->step - resume;
     bool known = generation->unknown_ranks == 0;
@@ -33,7 +33,7 @@ static void tell_lost(struct story *story, const struct muster_generation_row *g
                   lost == 1 ? "is" : "are", unknown);
 }
 
-static void tell_what_helps(struct story *story, const struct muster_generation_row *failed)
+static void cost_tell_what_helps(struct story *story, const struct muster_generation_row *failed)
 {
     if (restored_does_not_fit(failed))
         story_say(story, "It was read, and the program could not take it: start the one that wrote "
@@ -53,14 +53,14 @@ static void tell_what_helps(struct story *story, const struct muster_generation_
 }
 
 /* Its own text says what to do, and nothing else helps. */
-static bool says_how(const struct muster_generation_row *failed)
+static bool cost_says_how(const struct muster_generation_row *failed)
 {
     return strstr(restored_text(failed), "`muster import ") != NULL;
 }
 
 /* Of a launch that could not restore: what the next one meets, and what can be done. */
-static void tell_next_restore(struct story *story, const struct muster_generation_row *failed,
-                              const struct muster_checkpoint_row *latest)
+static void cost_tell_next_restore(struct story *story, const struct muster_generation_row *failed,
+                                   const struct muster_checkpoint_row *latest)
 {
     if (latest != NULL && !failed->fallback && latest->checkpoint != failed->resume_checkpoint) {
         story_say(story,
@@ -69,7 +69,7 @@ static void tell_next_restore(struct story *story, const struct muster_generatio
                   latest->step, latest->checkpoint, latest->path);
         return;
     }
-    if (latest == NULL || says_how(failed)) {
+    if (latest == NULL || cost_says_how(failed)) {
         story_say(story, "The next launch ends in the same way, unless that is put right.");
         return;
     }
@@ -78,11 +78,11 @@ static void tell_next_restore(struct story *story, const struct muster_generatio
         "The next launch is told to resume from the newest committed checkpoint, step %" PRId64
         " (checkpoint %" PRId64 ", %s), and ends in the same way unless that can be restored then.",
         latest->step, latest->checkpoint, latest->path);
-    tell_what_helps(story, failed);
+    cost_tell_what_helps(story, failed);
 }
 
 /* The first launch behind the story's that began, or may yet; NULL: there is none. */
-static const struct muster_generation_row *next_begun(const struct story *story)
+static const struct muster_generation_row *cost_next_begun(const struct story *story)
 {
     const struct muster_generation_row *generation = muster_rows_generations(story->generations);
 
@@ -98,7 +98,7 @@ static const char *story_cost_end_of(const struct muster_generation_row *generat
 }
 
 /* Launches between the story's and `until` (NULL: to the last) that began no step. */
-static void tell_not_begun(struct story *story, const struct muster_generation_row *until)
+static void cost_tell_not_begun(struct story *story, const struct muster_generation_row *until)
 {
     const struct muster_generation_row *first = muster_rows_generations(story->generations) + 1;
     size_t count =
@@ -126,7 +126,7 @@ static void tell_not_begun(struct story *story, const struct muster_generation_r
 
 /* The launch that could not restore and is not made good since; one before the story's is told of.
  * NULL: none. */
-static const struct muster_generation_row *still_unrestored(struct story *story)
+static const struct muster_generation_row *cost_still_unrestored(struct story *story)
 {
     const struct muster_generation_row *failed =
         restored_in_the_way(story->generations, muster_rows_count(story->generations));
@@ -141,8 +141,8 @@ static const struct muster_generation_row *still_unrestored(struct story *story)
     return failed;
 }
 
-static void tell_resumed(struct story *story, const struct muster_generation_row *generation,
-                         const struct muster_generation_row *next)
+static void cost_tell_resumed(struct story *story, const struct muster_generation_row *generation,
+                              const struct muster_generation_row *next)
 {
     char from[192];
 
@@ -162,11 +162,11 @@ static void tell_resumed(struct story *story, const struct muster_generation_row
                  "Generation %" PRId64
                  " began from the start, for there was no committed checkpoint.",
                  next->generation);
-    tell_lost(story, generation, next->resume_step, from);
+    cost_tell_lost(story, generation, next->resume_step, from);
 }
 
 /* Everybody is to leave; a withdrawal counts only while no round is open. */
-static bool is_being_ended(const struct story *story)
+static bool cost_is_being_ended(const struct story *story)
 {
     const struct muster_round_row *last = story_last_round(story);
 
@@ -182,7 +182,7 @@ static bool story_cost_is_awaited(const struct muster_participant_row *member,
     return member->captured_ms < 0 || (member->writer && member->saved_ms < 0);
 }
 
-static void tell_being_ended(struct story *story)
+static void cost_tell_being_ended(struct story *story)
 {
     const struct muster_round_row *last = story_last_round(story);
     const muster_rows_t *members = story->participants[muster_rows_count(story->rounds) - 1];
@@ -216,7 +216,7 @@ static void tell_being_ended(struct story *story)
 }
 
 /* A notice of which this story does not tell may end the job soon. */
-static void tell_others_stand(struct story *story)
+static void cost_tell_others_stand(struct story *story)
 {
     const struct muster_notice_row *notice = muster_rows_notices(story->notices);
     const char *first = NULL;
@@ -283,8 +283,8 @@ static bool story_cost_has_finished(const struct muster_generation_row *generati
 }
 
 /* Nothing is to go on: what is saved of it, and what is not. */
-static void tell_finished(struct story *story, const struct muster_generation_row *generation,
-                          const struct muster_checkpoint_row *latest)
+static void cost_tell_finished(struct story *story, const struct muster_generation_row *generation,
+                               const struct muster_checkpoint_row *latest)
 {
     char from[1400];
 
@@ -307,7 +307,7 @@ struct from {
     char text[1400];
 };
 
-static struct from resumes_from(const struct muster_checkpoint_row *latest)
+static struct from cost_resumes_from(const struct muster_checkpoint_row *latest)
 {
     struct from from = {"There is no committed checkpoint: the job will start from the beginning."};
 
@@ -319,7 +319,7 @@ static struct from resumes_from(const struct muster_checkpoint_row *latest)
     return from;
 }
 
-static void tell_goes_on(struct story *story, const struct muster_checkpoint_row *latest)
+static void cost_tell_goes_on(struct story *story, const struct muster_checkpoint_row *latest)
 {
     const char *on = story_trains_on(story).text;
 
@@ -342,7 +342,7 @@ static void tell_goes_on(struct story *story, const struct muster_checkpoint_row
 void story_cost(struct story *story)
 {
     const struct muster_generation_row *generation = muster_rows_generations(story->generations);
-    const struct muster_generation_row *next = next_begun(story);
+    const struct muster_generation_row *next = cost_next_begun(story);
     const struct muster_generation_row *failed;
     const struct muster_checkpoint_row *latest = muster_rows_checkpoints(story->latest);
     bool ends;
@@ -351,32 +351,33 @@ void story_cost(struct story *story)
         return;
     story_fell_back(story, NULL);
     ends = strcmp(generation->state, "ending") == 0 || strcmp(generation->state, "ended") == 0;
-    tell_not_begun(story, next);
-    failed = next == NULL ? still_unrestored(story) : NULL;
+    cost_tell_not_begun(story, next);
+    failed = next == NULL ? cost_still_unrestored(story) : NULL;
     if (failed != NULL) {
-        tell_next_restore(story, failed, latest);
+        cost_tell_next_restore(story, failed, latest);
         return;
     }
     if (next != NULL) {
-        tell_resumed(story, generation, next);
+        cost_tell_resumed(story, generation, next);
         return;
     }
     story_stuck(story);
-    if (!ends && is_being_ended(story)) {
-        tell_being_ended(story);
+    if (!ends && cost_is_being_ended(story)) {
+        cost_tell_being_ended(story);
         return;
     }
     if (story_cost_has_finished(generation)) {
-        tell_finished(story, generation, latest);
+        cost_tell_finished(story, generation, latest);
         return;
     }
     if (ends) {
         if (tool_end_is_unheard(generation->end_text, generation->unknown_ranks))
             story_say(story, "Whether the job finished while no broker ran is not known here: "
                              "`muster run` said it where it was started. If it did not finish:");
-        tell_lost(story, generation, latest == NULL ? 0 : latest->step, resumes_from(latest).text);
+        cost_tell_lost(story, generation, latest == NULL ? 0 : latest->step,
+                       cost_resumes_from(latest).text);
     } else {
-        tell_goes_on(story, latest);
-        tell_others_stand(story);
+        cost_tell_goes_on(story, latest);
+        cost_tell_others_stand(story);
     }
 }

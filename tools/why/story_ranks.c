@@ -12,7 +12,7 @@ static bool story_ranks_has_finished(const struct muster_node_row *node)
 }
 
 /* Of rank -1: whoever is; NULL: nobody. */
-static const struct muster_node_row *stuck_of(const struct story *story, int64_t rank)
+static const struct muster_node_row *ranks_stuck_of(const struct story *story, int64_t rank)
 {
     const struct muster_node_row *node = muster_rows_nodes(story->nodes);
 
@@ -24,7 +24,7 @@ static const struct muster_node_row *stuck_of(const struct story *story, int64_t
 
 bool story_is_stuck(const struct story *story)
 {
-    return stuck_of(story, -1) != NULL;
+    return ranks_stuck_of(story, -1) != NULL;
 }
 
 void story_stuck(struct story *story)
@@ -51,7 +51,7 @@ bool story_came_out(const struct story *story, const struct muster_event_row *st
     const struct muster_node_row *node = muster_rows_nodes(story->nodes);
 
     if (strcmp(stuck->kind, "stuck") != 0 || stuck->rank < 0 ||
-        stuck_of(story, stuck->rank) != NULL)
+        ranks_stuck_of(story, stuck->rank) != NULL)
         return false;
     for (size_t i = 0; i < muster_rows_count(story->nodes); i++)
         if (node[i].rank == stuck->rank && tool_node_is_rank(&node[i]) &&
@@ -63,8 +63,8 @@ bool story_came_out(const struct story *story, const struct muster_event_row *st
 
 /* A rank that was lost, and from which no word came since a moment before this failure was told.
  * NULL: none. */
-static const struct muster_node_row *silent_before(const struct story *story,
-                                                   const struct muster_event_row *failure)
+static const struct muster_node_row *ranks_silent_before(const struct story *story,
+                                                         const struct muster_event_row *failure)
 {
     const struct muster_node_row *node = muster_rows_nodes(story->nodes), *found = NULL;
 
@@ -84,7 +84,7 @@ static const struct muster_node_row *silent_before(const struct story *story,
 int64_t story_lost_before(const struct story *story, const struct muster_event_row *failure)
 {
     const struct muster_node_row *node =
-        strcmp(failure->kind, "peer error") == 0 ? silent_before(story, failure) : NULL;
+        strcmp(failure->kind, "peer error") == 0 ? ranks_silent_before(story, failure) : NULL;
 
     return node != NULL ? node->rank : -1;
 }
@@ -92,7 +92,7 @@ int64_t story_lost_before(const struct story *story, const struct muster_event_r
 void story_blame(struct story *story, const struct muster_event_row *failure)
 {
     const struct muster_node_row *node =
-        strcmp(failure->kind, "peer error") == 0 ? silent_before(story, failure) : NULL;
+        strcmp(failure->kind, "peer error") == 0 ? ranks_silent_before(story, failure) : NULL;
 
     if (node == NULL)
         return;

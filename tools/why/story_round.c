@@ -16,20 +16,20 @@ struct part {
 /* Which members lack something. */
 typedef bool lacks_fn(const struct muster_participant_row *member);
 
-static bool lacks_report(const struct muster_participant_row *member)
+static bool story_round_lacks_report(const struct muster_participant_row *member)
 {
     return member->reported_ms < 0;
 }
-static bool lacks_capture(const struct muster_participant_row *member)
+static bool story_round_lacks_capture(const struct muster_participant_row *member)
 {
     return member->captured_ms < 0 && member->saved_ms < 0;
 }
-static bool lacks_save(const struct muster_participant_row *member)
+static bool story_round_lacks_save(const struct muster_participant_row *member)
 {
     return member->writer && member->saved_ms < 0;
 }
 
-static size_t count_of(const struct part *part, lacks_fn *lacks)
+static size_t story_round_count_of(const struct part *part, lacks_fn *lacks)
 {
     size_t count = 0;
 
@@ -43,10 +43,10 @@ struct names {
 };
 
 /* "rank 1 (host a, pid 7), rank 3 (host b, pid 8) and 5 more" */
-static struct names name_them(const struct part *part, lacks_fn *lacks)
+static struct names story_round_name_them(const struct part *part, lacks_fn *lacks)
 {
     struct names names = {""};
-    size_t all = count_of(part, lacks);
+    size_t all = story_round_count_of(part, lacks);
     size_t named = 0;
     size_t used = 0;
 
@@ -70,7 +70,8 @@ static struct names name_them(const struct part *part, lacks_fn *lacks)
 }
 
 /* The member with the greatest value at that offset of its row; NULL if all are negative. */
-static const struct muster_participant_row *greatest(const struct part *part, size_t offset)
+static const struct muster_participant_row *story_round_greatest(const struct part *part,
+                                                                 size_t offset)
 {
     const struct muster_participant_row *found = NULL;
     int64_t most = -1;
@@ -86,9 +87,10 @@ static const struct muster_participant_row *greatest(const struct part *part, si
     }
     return found;
 }
-#define GREATEST(part, member) greatest(part, offsetof(struct muster_participant_row, member))
+#define GREATEST(part, member) \
+    story_round_greatest(part, offsetof(struct muster_participant_row, member))
 
-static int64_t least_begun(const struct part *part)
+static int64_t story_round_least_begun(const struct part *part)
 {
     int64_t least = INT64_MAX;
 
@@ -98,31 +100,32 @@ static int64_t least_begun(const struct part *part)
     return least;
 }
 
-static struct shown after(const struct part *part, int64_t unix_ms)
+static struct shown story_round_after(const struct part *part, int64_t unix_ms)
 {
     return render_duration(unix_ms == 0 ? -1 : unix_ms - part->round->opened_unix_ms);
 }
 
 /* The same for what cannot have come before floor_ms: the members count on another clock than the
  * round's times, so both may differ by a rounding. */
-static struct shown after_not_before(const struct part *part, int64_t unix_ms, int64_t floor_ms)
+static struct shown story_round_after_not_before(const struct part *part, int64_t unix_ms,
+                                                 int64_t floor_ms)
 {
     int64_t ms = unix_ms - part->round->opened_unix_ms;
 
     if (unix_ms != 0 && ms < floor_ms && floor_ms - ms <= CLOCKS_DIFFER_MS)
         return render_duration(floor_ms);
-    return after(part, unix_ms);
+    return story_round_after(part, unix_ms);
 }
 
-static struct shown decided_after(const struct part *part)
+static struct shown story_round_decided_after(const struct part *part)
 {
     const struct muster_participant_row *slowest = GREATEST(part, reported_ms);
 
-    return after_not_before(part, part->round->decided_unix_ms,
-                            slowest == NULL ? -1 : slowest->reported_ms);
+    return story_round_after_not_before(part, part->round->decided_unix_ms,
+                                        slowest == NULL ? -1 : slowest->reported_ms);
 }
 
-static struct shown committed_after(const struct part *part)
+static struct shown story_round_committed_after(const struct part *part)
 {
     const struct muster_participant_row *captured = GREATEST(part, captured_ms);
     const struct muster_participant_row *saved = GREATEST(part, saved_ms);
@@ -130,10 +133,10 @@ static struct shown committed_after(const struct part *part)
 
     if (saved != NULL && saved->saved_ms > floor_ms)
         floor_ms = saved->saved_ms;
-    return after_not_before(part, part->round->ended_unix_ms, floor_ms);
+    return story_round_after_not_before(part, part->round->ended_unix_ms, floor_ms);
 }
 
-static const char *plural(int64_t count)
+static const char *story_round_plural(int64_t count)
 {
     return count == 1 ? "" : "s";
 }
@@ -142,7 +145,8 @@ static const char *plural(int64_t count)
 
 /* Former brokers did not keep why a round was opened: its plan was that of a notice that came
  * later. */
-static bool is_of_later_notice(const struct story *story, const struct muster_round_row *round)
+static bool story_round_is_of_later_notice(const struct story *story,
+                                           const struct muster_round_row *round)
 {
     const struct muster_notice_row *notice = muster_rows_notices(story->notices);
 
@@ -153,7 +157,7 @@ static bool is_of_later_notice(const struct story *story, const struct muster_ro
     return false;
 }
 
-static void tell_opening(struct story *story, const struct part *part)
+static void story_round_tell_opening(struct story *story, const struct part *part)
 {
     const struct muster_round_row *round = part->round;
     struct shown time = story_at(story, round->opened_unix_ms);
@@ -163,28 +167,29 @@ static void tell_opening(struct story *story, const struct part *part)
         story_say(story,
                   "At %s round %" PRId64 " was opened with save step %" PRId64
                   " for %zu rank%s, without a freeze.",
-                  time.text, round->round, round->step, part->count, plural((int64_t)part->count));
+                  time.text, round->round, round->step, part->count,
+                  story_round_plural((int64_t)part->count));
     else if (part->count == 0)
         story_say(story, "At %s round %" PRId64 " was opened, and no rank was there to be frozen.",
                   time.text, round->round);
     else
         story_say(story, "At %s round %" PRId64 "%s froze %zu rank%s%s.", time.text, round->round,
                   part->again ? ", the next attempt," : "", part->count,
-                  plural((int64_t)part->count),
+                  story_round_plural((int64_t)part->count),
                   round->aborted_steps ? " and asked them to break off the step they were in" : "");
     if (round->plan[0] == '\0' || part->again || part->count == 0)
         return;
-    if (is_of_later_notice(story, round))
+    if (story_round_is_of_later_notice(story, round))
         story_say(story, "That was before the notice came, which then joined it.");
     else
         story_say_text(story, round->plan, "The freeze was to come ");
 }
 
-static void tell_reports(struct story *story, const struct part *part)
+static void story_round_tell_reports(struct story *story, const struct part *part)
 {
     const struct muster_participant_row *slowest = GREATEST(part, reported_ms);
     const struct muster_participant_row *furthest = GREATEST(part, begun);
-    size_t missing = count_of(part, lacks_report);
+    size_t missing = story_round_count_of(part, story_round_lacks_report);
     bool one = part->count == 1;
     char steps[96];
 
@@ -193,22 +198,22 @@ static void tell_reports(struct story *story, const struct part *part)
             story_say(story, "None of them reported.");
         return;
     }
-    if (least_begun(part) == furthest->begun)
+    if (story_round_least_begun(part) == furthest->begun)
         snprintf(steps, sizeof steps, "%s begun step %" PRId64, one ? "It had" : "They had all",
                  furthest->begun);
     else
         snprintf(steps, sizeof steps, "They had begun steps %" PRId64 " to %" PRId64,
-                 least_begun(part), furthest->begun);
+                 story_round_least_begun(part), furthest->begun);
     if (missing == 0)
         story_say(story, "%s reported within %s. %s.", one ? "It" : "All of them",
                   render_duration(slowest->reported_ms).text, steps);
     else
         story_say(story, "%zu of %zu reported within %s; %s did not. %s.", part->count - missing,
                   part->count, render_duration(slowest->reported_ms).text,
-                  name_them(part, lacks_report).text, steps);
+                  story_round_name_them(part, story_round_lacks_report).text, steps);
 }
 
-static void tell_decision(struct story *story, const struct part *part)
+static void story_round_tell_decision(struct story *story, const struct part *part)
 {
     const struct muster_round_row *round = part->round;
     const struct muster_participant_row *furthest = GREATEST(part, begun);
@@ -217,26 +222,26 @@ static void tell_decision(struct story *story, const struct part *part)
         return;
     if (round->aborted_steps)
         story_say(story, "All stood at step %" PRId64 ", which became the save step after %s.",
-                  round->step, decided_after(part).text);
-    else if (furthest->begun == round->step && least_begun(part) == round->step)
+                  round->step, story_round_decided_after(part).text);
+    else if (furthest->begun == round->step && story_round_least_begun(part) == round->step)
         story_say(story, "So all had to save at step %" PRId64 "; that was agreed after %s.",
-                  round->step, decided_after(part).text);
+                  round->step, story_round_decided_after(part).text);
     else if (furthest->begun == round->step)
         story_say(story,
                   "The furthest, rank %" PRId64 ", had begun step %" PRId64
                   ", so all had to save at step %" PRId64 "; that was agreed after %s.",
-                  furthest->rank, round->step, round->step, decided_after(part).text);
+                  furthest->rank, round->step, round->step, story_round_decided_after(part).text);
     else
         story_say(story, "Save step %" PRId64 " was agreed after %s.", round->step,
-                  decided_after(part).text);
+                  story_round_decided_after(part).text);
 }
 
 /* --- saving ----------------------------------------------------------------------------------- */
 
-static void tell_captures(struct story *story, const struct part *part)
+static void story_round_tell_captures(struct story *story, const struct part *part)
 {
     const struct muster_participant_row *last = GREATEST(part, captured_ms);
-    size_t missing = count_of(part, lacks_capture);
+    size_t missing = story_round_count_of(part, story_round_lacks_capture);
     int64_t opened = part->round->opened_unix_ms;
 
     if (part->round->step < 0 || part->round->decided_unix_ms == 0)
@@ -261,18 +266,18 @@ static void tell_captures(struct story *story, const struct part *part)
                   ": that is the whole state, as any rank's shard holds it in a replicated job; "
                   "%s did not, and nobody waited.",
                   part->count - missing, part->count, part->round->step,
-                  name_them(part, lacks_capture).text);
+                  story_round_name_them(part, story_round_lacks_capture).text);
     else
         story_say(story, "%zu of %zu captured their state at step %" PRId64 "; %s did not.",
                   part->count - missing, part->count, part->round->step,
-                  name_them(part, lacks_capture).text);
+                  story_round_name_them(part, story_round_lacks_capture).text);
 }
 
-static void tell_saves(struct story *story, const struct part *part)
+static void story_round_tell_saves(struct story *story, const struct part *part)
 {
     const struct muster_round_row *round = part->round;
     const struct muster_participant_row *slowest = GREATEST(part, save_ms);
-    size_t missing = count_of(part, lacks_save);
+    size_t missing = story_round_count_of(part, story_round_lacks_save);
 
     for (size_t i = 0; i < part->count; i++)
         if (part->members[i].failed[0] != '\0')
@@ -286,7 +291,7 @@ static void tell_saves(struct story *story, const struct part *part)
                   render_duration(slowest->save_ms).text);
     else if (round->saved == 0)
         story_say(story, "None of %" PRId64 " shard%s was saved.", round->writers,
-                  plural(round->writers));
+                  story_round_plural(round->writers));
     else if (missing == 0 && slowest != NULL)
         story_say(story,
                   "All %" PRId64 " shards were saved; the slowest save was rank %" PRId64
@@ -294,12 +299,13 @@ static void tell_saves(struct story *story, const struct part *part)
                   round->writers, slowest->rank, render_duration(slowest->save_ms).text);
     else
         story_say(story, "%" PRId64 " of %" PRId64 " shards were saved; %s did not save.",
-                  round->saved, round->writers, name_them(part, lacks_save).text);
+                  round->saved, round->writers,
+                  story_round_name_them(part, story_round_lacks_save).text);
 }
 
 /* --- the end ---------------------------------------------------------------------------------- */
 
-static void tell_commit(struct story *story, const struct part *part)
+static void story_round_tell_commit(struct story *story, const struct part *part)
 {
     const struct muster_checkpoint_row *checkpoint = muster_rows_checkpoints(story->checkpoint);
     const struct muster_round_row *round = part->round;
@@ -312,17 +318,17 @@ static void tell_commit(struct story *story, const struct part *part)
         story_say(story,
                   "Checkpoint %" PRId64 " at step %" PRId64 " (%s) was committed after %s%s: %s",
                   round->round, round->step, render_bytes(checkpoint->bytes).text,
-                  committed_after(part).text, margin, checkpoint->path);
+                  story_round_committed_after(part).text, margin, checkpoint->path);
     else
         story_say(story, "Checkpoint %" PRId64 " at step %" PRId64 " was committed after %s%s.",
-                  round->round, round->step, committed_after(part).text, margin);
+                  round->round, round->step, story_round_committed_after(part).text, margin);
 }
 
-static void tell_abort(struct story *story, const struct part *part, bool followed)
+static void story_round_tell_abort(struct story *story, const struct part *part, bool followed)
 {
     const struct muster_round_row *round = part->round;
     const char *reason = round->reason;
-    struct shown time = after(part, round->ended_unix_ms);
+    struct shown time = story_round_after(part, round->ended_unix_ms);
 
     if (reason[0] == '\0')
         reason = muster_status_sentence((enum muster_status)round->reason_code);
@@ -362,24 +368,25 @@ void story_round(struct story *story, size_t index)
                   part.round->round, part.round->step);
         return;
     }
-    tell_opening(story, &part);
-    tell_reports(story, &part);
+    story_round_tell_opening(story, &part);
+    story_round_tell_reports(story, &part);
     if (strcmp(state, "unchanged") == 0) {
         story_broker(story, part.round);
-        story_say_text(
-            story, part.round->reason,
-            "Round %" PRId64 " ended unchanged at step %" PRId64 " after %s, without a new save: ",
-            part.round->round, part.round->step, after(&part, part.round->ended_unix_ms).text);
+        story_say_text(story, part.round->reason,
+                       "Round %" PRId64 " ended unchanged at step %" PRId64
+                       " after %s, without a new save: ",
+                       part.round->round, part.round->step,
+                       story_round_after(&part, part.round->ended_unix_ms).text);
         return;
     }
-    tell_decision(story, &part);
-    tell_captures(story, &part);
-    tell_saves(story, &part);
+    story_round_tell_decision(story, &part);
+    story_round_tell_captures(story, &part);
+    story_round_tell_saves(story, &part);
     story_broker(story, part.round);
     if (strcmp(state, "committed") == 0)
-        tell_commit(story, &part);
+        story_round_tell_commit(story, &part);
     else if (strcmp(state, "aborted") == 0)
-        tell_abort(story, &part, index + 1 < muster_rows_count(story->rounds));
+        story_round_tell_abort(story, &part, index + 1 < muster_rows_count(story->rounds));
     else
         story_say(story, "It is still %s, after %s.", state,
                   render_duration(story->now_unix_ms - part.round->opened_unix_ms).text);
