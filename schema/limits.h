@@ -118,10 +118,12 @@
 /* An ending launch waits for its nodes, a LEAVE for a disk that is full, a broker that started for
  * its workers with what they hold */
 #define ENDING_MS 10000
-#define TAKEOVER_MS 2000     /* silence that frees a held rank, or a worker's index */
-#define LOST_MS 5000         /* silence after which a node is lost */
-#define GONE_FLIGHT_MS 20    /* the last words of a dead process are let in before it is judged */
-#define GONE_PING_MS 100     /* after that: an answer proves that it lives */
+#define TAKEOVER_MS 2000 /* silence that frees a held rank, or a worker's index */
+#define LOST_MS 5000     /* silence after which a node is lost */
+/* Words on their way are let in first: a dead process' last ones before it is judged, or a message
+ * that tells what was applied */
+#define FLIGHT_MS 20
+#define GONE_PING_MS 100     /* after FLIGHT_MS: an answer proves that it lives */
 #define START_FREEZE_MS 6000 /* after a broker start: how long to wait for the generation */
 #define LOOP_GAP_MS 1000 /* the broker's clock stands still in a longer gap between two passes */
 /* ... so often, until there was no gap for as many times LOOP_GAP_MS. Of each further gap
@@ -144,7 +146,6 @@
 #define JOIN_TIMEOUT_MS 600000   /* from the first WELCOME until all have restored */
 #define CONNECT_TIMEOUT_MS 10000 /* open: no broker answered */
 #define RESEND_MIN_MS 200        /* requests: doubling ... */
-#define ACK_AFTER_MS 20          /* what was applied, if nothing that says it was sent meanwhile */
 #define REPEAT_MIN_MS 50         /* unicast repeat: max(this, 3 x fan-out), doubling ... */
 /* A connection over which nothing was acknowledged for so long is given up, and a new one is tried
  * each RECONNECT_MS. TCP itself would try the old one for 15 min, each 2 min at last. */

@@ -326,7 +326,7 @@ static void link_ask_events(struct member *m)
 static void link_ack_soon(struct member *m)
 {
     if (m->ack_at == NEVER)
-        m->ack_at = m->now + ACK_AFTER_MS;
+        m->ack_at = m->now + FLIGHT_MS;
 }
 
 static void link_watch_gap(struct member *m)

@@ -425,7 +425,7 @@ static void take_event(struct swarm *swarm, struct node *node, const struct wire
     }
     node->applied_seq = event->seq;
     if (node->ack_ms == 0)
-        node->ack_ms = (int64_t)bench_now_ms() + ACK_AFTER_MS;
+        node->ack_ms = (int64_t)bench_now_ms() + FLIGHT_MS;
     apply(swarm, node, event);
 }
 

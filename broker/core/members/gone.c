@@ -22,7 +22,7 @@ struct answer gone_take(struct core *core, struct job *job, const struct input *
         peer->gone_boot_ms = core->now;
         peer->gone_code = told->code;
         peer->gone_signo = (unsigned)told->signo;
-        job_timer(job, core->now + GONE_FLIGHT_MS);
+        job_timer(job, core->now + FLIGHT_MS);
         order_gone(core, job, in);
     }
     return (struct answer){MUSTER_OK, "", 1};
@@ -36,7 +36,7 @@ void gone_heard(struct peer *peer)
 
 void gone_tick(struct core *core, struct peer *peer)
 {
-    int64_t bound_ms = peer->gone_state == GONE_TOLD ? GONE_FLIGHT_MS : GONE_PING_MS;
+    int64_t bound_ms = peer->gone_state == GONE_TOLD ? FLIGHT_MS : GONE_PING_MS;
     int64_t age = core->now - peer->heard_boot_ms;
     char how[64], why[160];
 

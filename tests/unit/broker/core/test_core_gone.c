@@ -53,7 +53,7 @@ static void a_death_is_known_after_one_ping_in_vain(void **state)
 
     tell_gone(f, 1, f->nodes[1].incarnation);
     assert_int_equal(answer_of(f), 1);
-    later(f, GONE_FLIGHT_MS - 1);
+    later(f, FLIGHT_MS - 1);
     assert_answers(f, "");
     later(f, 1);
     assert_answers(f, "1:PING");
@@ -74,7 +74,7 @@ static void who_answers_the_ping_lives(void **state)
     struct core_fixture *f = *state;
 
     tell_gone(f, 1, f->nodes[1].incarnation);
-    later(f, GONE_FLIGHT_MS);
+    later(f, FLIGHT_MS);
     later(f, GONE_PING_MS - 1);
     core_heartbeat(f, 1);
     for (int i = 0; i < 10; i++) {
@@ -93,7 +93,7 @@ static void its_last_words_are_taken_and_prove_nothing(void **state)
     tell_gone(f, 1, f->nodes[1].incarnation);
     core_error(f, 1, 7, "its own last words");
     assert_events(f, "peer error S7 rank 1 MUSTER_E_STEP");
-    later(f, GONE_FLIGHT_MS);
+    later(f, FLIGHT_MS);
     assert_answers(f, "1:PING");
 }
 
@@ -116,7 +116,7 @@ static void who_left_is_not_lost_too(void **state)
     tell_gone(f, 1, f->nodes[1].incarnation);
     core_leave(f, 1, LEAVE_FINISHED, 0); /* it was on its way */
     core_clear(f);
-    later(f, GONE_FLIGHT_MS);
+    later(f, FLIGHT_MS);
     later(f, GONE_PING_MS);
     assert_events(f, "");
     tell_gone(f, 1, f->nodes[1].incarnation);

@@ -121,7 +121,7 @@ static void who_is_told_gone_behind_a_gap_is_looked_for_at_once(void **state)
     f->now += 60000;
     core_tool(f, gone, 1);
     core_tick(f);
-    core_pass(f, GONE_FLIGHT_MS);
+    core_pass(f, FLIGHT_MS);
     core_pass(f, GONE_PING_MS);
     assert_events(f, "node lost S0 rank 1 MUSTER_E_PEER");
 }

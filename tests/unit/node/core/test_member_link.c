@@ -427,7 +427,7 @@ static void an_event_is_applied_once_and_its_repeat_is_acknowledged(void **state
     f->seq--;
     member_freeze(f, 1, CAUSE_OPERATOR, false);
     assert_member(f, "");
-    member_pass(f, ACK_AFTER_MS, true);
+    member_pass(f, FLIGHT_MS, true);
     assert_member(f, "HEARTBEAT");
     assert_int_equal(member_sent(f, WIRE_HEARTBEAT)->up.applied_seq, 12);
 }
@@ -440,10 +440,10 @@ static void what_is_said_soon_acknowledges_too(void **state)
     member_tell(f, member_event(f, EVENT_STUCK));
     member_freeze(f, 1, CAUSE_OPERATOR, false);
     assert_int_equal(member_sent(f, WIRE_REPORT)->up.applied_seq, f->seq);
-    member_pass(f, ACK_AFTER_MS, true);
+    member_pass(f, FLIGHT_MS, true);
     assert_member(f, "");
     member_abort(f, 1, true);
-    member_pass(f, ACK_AFTER_MS - 1, true);
+    member_pass(f, FLIGHT_MS - 1, true);
     assert_member(f, "");
     member_pass(f, 1, true);
     assert_member(f, "HEARTBEAT");
