@@ -1,6 +1,7 @@
 #!/bin/bash
-# wire_page.sh [--check] [PAGE] - writes into WIRE.md what wire.def says: the heading of each message, and field, kind and
-# limit of its rows. The sentences, and the last column, are the page's own; a new field gets an empty one.
+# wire_page.sh [--check] [PAGE] - writes into WIRE.md what wire.def says: the heading of each message, head and entry of a
+# list, and field, kind and limit of its rows. The sentences, and the last column, are the page's own; a new field gets
+# an empty one.
 # --check only says where the page is not what this script would write.
 set -euo pipefail
 check=0
@@ -8,19 +9,23 @@ check=0
 here=$(cd "$(dirname "$0")" && pwd)
 page=${1:-$here/WIRE.md}
 
-# M NAME NUMBER DIRECTION, then F NAME KIND LIMIT for each of its fields; a limit is still an expression.
+# M NAME NUMBER DIRECTION, H DIRECTION or E NAME, then F NAME KIND LIMIT for each of its fields; a limit is still an
+# expression.
 expanded() {
     {
         echo '#define MSG(type, number, way, lower, fields) @M type number way@fields'
+        echo '#define HEAD(way, type, fields) @H way@fields'
+        echo '#define ENTRY(kind, type, fields) @E kind@fields'
         for kind in U:uint S:str R:bin; do
             echo "#define ${kind%:*}(name, max) @F name ${kind#*:} max@"
         done
         echo '#define I(name) @F name int@'
         echo '#define B(name) @F name bool@'
-        echo '#define L(name, of, max) @F name list max@'
+        echo '#define LIST(of) list:of'
+        echo '#define L(name, of, max) @F name LIST(of) max@'
         grep -v '^#include' "$here/limits.h"
         cat "$here/wire/wire.def"
-    } | "${CC:-cc}" -E -P -x c - | tr '\n' ' ' | tr '@' '\n' | grep -E '^(M|F) '
+    } | "${CC:-cc}" -E -P -x c - | tr '\n' ' ' | tr '@' '\n' | grep -E '^[MHEF] '
 }
 
 declare -A limits=([UINT64_MAX]='2^64-1' [INT64_MAX]='2^63-1' [UINT32_MAX]='2^32-1' [INT32_MAX]='2^31-1')
@@ -29,13 +34,14 @@ table() {
     local what name kind rest
 
     while read -r what name kind rest; do
-        if [ "$what" = M ]; then
-            echo "M|$name|### $name ($kind, ${rest,,})"
-            continue
-        fi
+        case $what in
+        M) echo "M|$name|### $name ($kind, ${rest,,})"; continue ;;
+        H) echo "M|head $name|### Head of $name messages"; continue ;;
+        E) echo "M|$name|### $name (entry of a list)"; continue ;;
+        esac
         [ -z "$rest" ] || [ -n "${limits[$rest]:-}" ] ||
             limits[$rest]=$(($(sed -E 's/U?INT64_C//g; s/\([a-z0-9_]+_t\)//g; s/([0-9])[UL]+/\1/g' <<<"$rest")))
-        echo "F|$name|$kind|${rest:+${limits[$rest]}}"
+        echo "F|$name|${kind/:/ of }|${rest:+${limits[$rest]}}"
     done < <(expanded)
 }
 
@@ -59,17 +65,19 @@ written() { # TABLE - the page, with it
                 field[at, fields[at]++] = "| " part[2] " | " part[3] " |" (part[4] == "" ? "" : " " part[4])
         }
     }
-    /^### [A-Z_]+ \(/ {
+    /^### ([A-Za-z_]+ \(|Head of )/ {
         name = $0
         sub(/^### /, "", name)
-        sub(/ .*/, "", name)
+        if (!sub(/^Head of /, "head ", name))
+            sub(/ .*/, "", name)
+        sub(/ messages$/, "", name)
         if (name in heading) {
             print heading[name]
             seen[name] = 1
             wanted = name
             next
         }
-        print "wire_page.sh: " FILENAME ":" FNR ": wire.def has no message " name > "/dev/stderr"
+        print "wire_page.sh: " FILENAME ":" FNR ": wire.def has no " name > "/dev/stderr"
         bad = 1
     }
     /^#/ { wanted = "" }

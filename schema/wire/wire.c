@@ -13,17 +13,16 @@
 
 enum direction { UP, DOWN };
 enum field_kind { FIELD_U, FIELD_I, FIELD_B, FIELD_S, FIELD_R, FIELD_L };
+/* clang-format off */
 enum entry {
     entry_none,
-    entry_member,
-    entry_file,
-    entry_notice,
-    entry_notice_id,
-    entry_task,
-    entry_ended,
-    entry_lease,
+#define MSG(...)
+#define ENTRY(kind, type, ...) entry_##kind,
+#include "schema/wire/wire.def"
+#undef MSG
     ENTRY_COUNT
 };
+/* clang-format on */
 
 struct field {
     const char *name;
@@ -80,88 +79,37 @@ static const struct message *wire_message_of(unsigned type)
     }
 }
 
-/* Field lists, in the order of the wire, as in wire.def. */
-/* clang-format off */
+/* The fields of a head or an entry, as a case of its switch. */
+#define PART(key, type, ...)                                     \
+    case key: {                                                  \
+        typedef struct type self;                                \
+        static const struct field items[] = {__VA_ARGS__};       \
+        static const struct fields fields = FIELDS(items, self); \
+        return &fields;                                          \
+    }
+
 static const struct fields *wire_head_of(enum direction direction)
 {
-    static const struct field up[] = {
-#define self struct wire_up
-        U(request, UINT64_MAX) S(job, JOB_NAME_MAX) U(role, 255) U(rank, INT32_MAX)
-        U(incarnation, UINT64_MAX) U(generation, UINT64_MAX) U(broker_epoch, UINT64_MAX)
-        U(applied_seq, UINT64_MAX)
-#undef self
-    };
-    static const struct field down[] = {
-#define self struct wire_down
-        U(start_id, UINT64_MAX) U(broker_epoch, UINT64_MAX) S(job, JOB_NAME_MAX)
-        U(generation, UINT64_MAX) U(last_seq, UINT64_MAX)
-#undef self
-    };
-    static const struct fields heads[] = {
-        [UP] = FIELDS(up, struct wire_up),
-        [DOWN] = FIELDS(down, struct wire_down),
-    };
-
-    return &heads[direction];
+    switch (direction) {
+#define MSG(...)
+#define HEAD(way, type, ...) PART(way, type, __VA_ARGS__)
+#include "schema/wire/wire.def"
+#undef MSG
+    }
+    return NULL;
 }
 
 static const struct fields *wire_entry_of(uint8_t entry)
 {
-    static const struct field member[] = {
-#define self struct wire_member
-        U(rank, WORLD_SIZE_MAX - 1) U(incarnation, UINT64_MAX) U(flags, UINT32_MAX)
-#undef self
-    };
-    static const struct field file[] = {
-#define self struct wire_file
-        S(path, FILE_PATH_MAX) U(bytes, INT64_MAX) S(checksum, CHECKSUM_MAX)
-#undef self
-    };
-    static const struct field notice[] = {
-#define self struct wire_notice_fact
-        S(id, NOTICE_ID_MAX) U(kind, 255) S(source, NAME_MAX_BYTES) I(left_ms) B(cancellable)
-        S(text, TEXT_MAX) U(flags, UINT32_MAX)
-#undef self
-    };
-    static const struct field notice_id[] = {
-#define self struct wire_notice_id
-        S(id, NOTICE_ID_MAX)
-#undef self
-    };
-    static const struct field task[] = {
-#define self struct wire_task_entry
-        U(queue, TASK_QUEUE_ID_MAX) U(number, TASK_NUMBER_MAX) U(attempt, 255) U(kind, 255)
-        U(serial, UINT64_MAX) U(timeout_ms, INT32_MAX) S(fn, NAME_MAX_BYTES)
-        R(args, TASK_ARGS_MAX) R(uses, TASK_USES_MAX * 4)
-#undef self
-    };
-    static const struct field ended[] = {
-#define self struct wire_ended_entry
-        U(queue, TASK_QUEUE_ID_MAX) U(number, TASK_NUMBER_MAX) U(attempt, 255) U(kind, 255)
-        U(state, 255) U(status, 255) I(code) S(text, TASK_TEXT_MAX) U(bytes, TASK_RESULT_MAX)
-        R(result, TASK_INLINE_MAX)
-#undef self
-    };
-    static const struct field lease[] = {
-#define self struct wire_lease_entry
-        U(queue, TASK_QUEUE_ID_MAX) U(number, TASK_NUMBER_MAX) U(attempt, 255) U(kind, 255)
-        U(code, 255)
-#undef self
-    };
-    static const struct fields entries[ENTRY_COUNT] = {
-        [entry_member] = FIELDS(member, struct wire_member),
-        [entry_file] = FIELDS(file, struct wire_file),
-        [entry_notice] = FIELDS(notice, struct wire_notice_fact),
-        [entry_notice_id] = FIELDS(notice_id, struct wire_notice_id),
-        [entry_task] = FIELDS(task, struct wire_task_entry),
-        [entry_ended] = FIELDS(ended, struct wire_ended_entry),
-        [entry_lease] = FIELDS(lease, struct wire_lease_entry),
-    };
-
-    return &entries[entry];
+    switch (entry) {
+#define MSG(...)
+#define ENTRY(kind, type, ...) PART(entry_##kind, type, __VA_ARGS__)
+#include "schema/wire/wire.def"
+#undef MSG
+    default:
+        return NULL;
+    }
 }
-
-/* clang-format on */
 
 /* Every union member begins where the union does. */
 static unsigned char *wire_body_of(struct wire_msg *msg)
