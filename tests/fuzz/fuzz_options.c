@@ -144,7 +144,7 @@ static bool try_run(struct command *command)
     must(options.count >= 0 && options.count <= RUN_RANKS_MAX);
     must(options.restart_code >= 1 && options.restart_code <= 255);
     must(options.argv[0] != NULL);
-    taken = identity_take(&run, &options);
+    taken = run_identity_take(&run, &options);
     if (taken) {
         must(wire_job_name_ok(run.job));
         must(run.rank_count >= 1 && run.ranks[0].rank >= 0);

@@ -8,7 +8,8 @@
 static bool forgets;
 
 /* The slow path asks for it once, where it tests done < S. */
-#define gate_done(gate) (gate_done(gate) - (forgets && strcmp(__func__, "obey") == 0 ? 1 : 0))
+#define gate_done(gate) \
+    (gate_done(gate) - (forgets && strcmp(__func__, "boundary_obey") == 0 ? 1 : 0))
 #include "node/agent/agent_boundary.c" /* NOLINT(bugprone-suspicious-include) */
 #undef gate_done
 

@@ -27,7 +27,7 @@ static void an_event_with_an_end_of_line_in_its_text_is_one_line(void **state)
 
     (void)state;
     tool.out = open_memstream(&text, &size);
-    print_event(&tool, &event, false);
+    events_print_event(&tool, &event, false);
     fclose(tool.out);
     assert_ptr_equal(strchr(text, '\n'), text + size - 1);
     assert_non_null(strstr(text, "cancel notice a      8  FAKE ORDER\n"));

@@ -137,7 +137,7 @@ static enum muster_status end_6(struct agent_ended ended, enum muster_status sta
     world.ended = ended;
     world.status = status;
     world.pending = 0;
-    return end_step(&manager, 6, &end, &saves, &err);
+    return manager_save_end_step(&manager, 6, &end, &saves, &err);
 }
 
 static const struct agent_ended nothing = {.saves = false};
@@ -238,7 +238,7 @@ static int64_t told_again_after(bool heard, enum muster_status answer)
     begin(false);
     world.heard = heard;
     world.answer = answer;
-    tell_wish(&manager, 5);
+    manager_save_tell_wish(&manager, 5);
     assert_int_equal(manager.wished, 5);
     assert_int_equal(world.asked, heard ? 1 : 0);
     world.heard = true;
@@ -247,7 +247,7 @@ static int64_t told_again_after(bool heard, enum muster_status answer)
     while (manager.wished >= 0) {
         world.now_ms += 50;
         assert_true(world.now_ms < START_MS + 60000);
-        tell_wish(&manager, 6);
+        manager_save_tell_wish(&manager, 6);
     }
     assert_int_equal(world.waited_for, 9);
     return world.now_ms - START_MS;

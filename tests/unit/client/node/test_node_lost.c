@@ -147,7 +147,7 @@ static bool is_known_by(size_t count, int64_t generation, int64_t step, const ch
     answer.count = count;
     answer.checkpoint = (struct muster_checkpoint_row){
         .checkpoint = 3, .generation = generation, .step = step, .state = state};
-    return is_known(&newest, NULL);
+    return node_lost_is_known(&newest, NULL);
 }
 
 /* R11.6 */
@@ -174,13 +174,13 @@ static void a_damaged_one_is_known_by_its_launch_and_its_step(void **state)
     (void)state;
     answer.count = 1;
     answer.round = (struct muster_round_row){.generation = 2, .step = 40};
-    assert_true(is_known(&damaged, NULL));
+    assert_true(node_lost_is_known(&damaged, NULL));
     answer.round.generation = 1;
-    assert_false(is_known(&damaged, NULL));
+    assert_false(node_lost_is_known(&damaged, NULL));
     answer.round = (struct muster_round_row){.generation = 2, .step = 20};
-    assert_false(is_known(&damaged, NULL));
+    assert_false(node_lost_is_known(&damaged, NULL));
     answer.count = 0;
-    assert_false(is_known(&damaged, NULL));
+    assert_false(node_lost_is_known(&damaged, NULL));
 }
 
 /* How many times an import is tried in a second by a broker that refuses it; -1: it goes on. */
@@ -198,7 +198,7 @@ static int tries_of(enum muster_status status, bool is_new, int until_interrupte
     broker.until_interrupted = until_interrupted;
     broker.imports = broker.pauses = 0;
     broker.now_ms = 0;
-    return import_one(&importing, &item) ? -1 : broker.imports;
+    return node_lost_import_one(&importing, &item) ? -1 : broker.imports;
 }
 
 /* R11.6 */
