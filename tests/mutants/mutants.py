@@ -39,13 +39,13 @@ FOLDERS = [
     ("broker/relay", r"^unit\.relay|^proc\.(relay_preempted|relay_stacked)$", False),
     ("broker/", r"^unit\.(loop|outbox|config|announce|order|words)|^proc\.(broker|metrics)$", False),
     ("node/core/", r"^unit\.member", True),
-    ("node/shard/", r"^unit\.(shard|dir|safetensors|reshard|checksum|snapshot|state|local)"
+    ("node/shard/", r"^unit\.(shard|dir|safetensors|checksum|snapshot|state|local)"
      r"|^faults\.(power_cut|node_files|durable_names|broken_lists)$", False),
     ("node/notice/", r"^unit\.(notice|signal|identity)|^proc\.notice_(file|command|share|slurm|gce)$", False),
     ("node/", r"^unit\.(agent|local|gate|writer|supervised|boundary|member_hang)"
      r"|^proc\.(link|hold|leave_waits|lost_wakeups)$", False),
     ("client/examples/", None, False),
-    ("client/node/", r"^unit\.(agent|node_|local|contents|options_init|manager|training|query|state)"
+    ("client/node/", r"^unit\.(agent|node_|local|shard_contents|options_init|manager|training|query|state)"
      r"|^proc\.(hold|callbacks|query_broker|finish_killed)$", True),
     ("client/", r"^unit\.(manager|training|task_parts|coordinator|query|state)"
      r"|^proc\.(coordinator_attach|worker_hears|worker_start|task_link|query_broker|task_arguments)$", True),

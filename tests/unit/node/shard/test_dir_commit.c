@@ -207,5 +207,5 @@ int main(void)
         T(aborted_round_is_removed_and_a_committed_one_is_not),
     };
 
-    return cmocka_run_group_tests_name("shard_commit", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("dir_commit", tests, NULL, NULL);
 }

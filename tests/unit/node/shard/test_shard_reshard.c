@@ -389,5 +389,5 @@ int main(void)
         T(damage_is_named_in_what_is_read_and_only_there),
     };
 
-    return cmocka_run_group_tests_name("reshard", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("shard_reshard", tests, NULL, NULL);
 }

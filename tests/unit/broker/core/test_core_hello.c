@@ -649,5 +649,5 @@ int main(void)
         T(another_launch_waits_until_a_killed_one_is_known_to_be_lost, two_open),
     };
 
-    return cmocka_run_group_tests_name("core_join", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("core_hello", tests, NULL, NULL);
 }
