@@ -41,7 +41,7 @@ FOLDERS = [
     ("node/core/", r"^unit\.member", True),
     ("node/shard/", r"^unit\.(shard|dir|safetensors|checksum|snapshot|state|local)"
      r"|^faults\.(power_cut|node_files|durable_names|broken_lists)$", False),
-    ("node/notice/", r"^unit\.(notice|signal|identity)|^proc\.notice_(file|command|share|slurm|gce)$", False),
+    ("node/notice/", r"^unit\.(notice|signal|identity)|^proc\.notice_(file|command|child|share|slurm|gce)$", False),
     ("node/", r"^unit\.(agent|local|gate|writer|supervised|boundary|member_hang)"
      r"|^proc\.(link|hold|leave_waits|lost_wakeups)$", False),
     ("client/examples/", None, False),
