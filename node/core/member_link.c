@@ -449,6 +449,23 @@ static const struct {
     [WIRE_MANIFEST_CHUNK] = {LINK_WHEN_GREETED, take_manifest_chunk},
 };
 
+/* A relay that mixes up its ranks gives events of one job to another: S would be another's. The
+ * broker names no job where it refused a frame before it looked for one. */
+static bool link_is_for_my_job(struct member *m, const struct wire_msg *message)
+{
+    const char *job = message->down.job;
+
+    if (job[0] == '\0' || strcmp(job, m->options.job) == 0)
+        return true;
+    if (!m->strange_said)
+        member_log(m, 1,
+                   "dropped what the broker said to job %s: the relay in between mixes up its "
+                   "ranks; restart it, or take it out of MUSTER_BROKER",
+                   job);
+    m->strange_said = true;
+    return false;
+}
+
 /* False: the frame is from a past broker, or from one that was not greeted yet. */
 static bool link_from_my_broker(struct member *m, const struct wire_msg *message)
 {
@@ -473,11 +490,18 @@ static bool link_is_in_table(enum wire_type type)
            link_messages[type].take != NULL;
 }
 
-void link_frame(struct member *m, const struct wire_msg *message)
+/* While this node greets, only the answer to its own HELLO shows that the broker hears it. */
+static bool link_is_answered(const struct member *m, const struct wire_msg *message)
 {
-    if (m->link == LINK_OVER || !link_is_in_table(message->type) ||
-        !link_from_my_broker(m, message))
-        return;
+    if (m->link != LINK_HELLO)
+        return true;
+    if (message->type == WIRE_WELCOME)
+        return message->u.welcome.nonce == m->nonce;
+    return message->type == WIRE_REFUSED && message->u.refused.nonce == m->nonce;
+}
+
+static void link_heard(struct member *m)
+{
     m->heard_at = m->now;
     if (m->unheard_said)
         member_log(m, 1, "the broker is heard again");
@@ -487,6 +511,15 @@ void link_frame(struct member *m, const struct wire_msg *message)
     if (m->join_until != NEVER && m->options.join_timeout_default)
         m->join_until =
             m->now + link_join_wait_ms(m); /* its own option counts, which may be longer */
+}
+
+void link_frame(struct member *m, const struct wire_msg *message)
+{
+    if (m->link == LINK_OVER || !link_is_in_table(message->type) ||
+        !link_is_for_my_job(m, message) || !link_from_my_broker(m, message))
+        return;
+    if (link_is_answered(m, message))
+        link_heard(m);
     if (message->down.last_seq > m->known_seq && m->link == LINK_JOINED) {
         m->known_seq = message->down.last_seq;
         link_watch_gap(m);

@@ -102,6 +102,7 @@ struct member {
     uint64_t start_id;
     int64_t heard_at; /* the broker, last */
     bool unheard_said;
+    bool strange_said; /* something came that is for another job */
     bool silence_said;
     uint64_t broker_epoch;
     uint64_t generation;

@@ -1,6 +1,6 @@
 /* Worlds in which each host has a relay; -O2 and without sanitizers, as plain_fixed_set.c. Bundles
- * are lost, late, damaged and come twice as one; relays die and stand still. Must-fail control: a
- * relay that mixes up its ranks. */
+ * are lost, late, damaged and come twice as one; relays die, stand still and leave out half of one.
+ * Must-fail controls: a relay that mixes up its ranks, and half a bundle that is taken. */
 #include "tests/sim/sim_often.h"
 #include "tests/sim/sim_test.h"
 
@@ -30,18 +30,17 @@ static void relays_break_nothing(void **state)
     sim_expect_often("fault", sim_fault_name(FAULT_RELAY_DIES), stats.faults[FAULT_RELAY_DIES]);
     sim_expect_often("fault", sim_fault_name(FAULT_RELAY_STALLS), stats.faults[FAULT_RELAY_STALLS]);
     sim_expect_often("bundles", "cut off", stats.bundles_cut);
+    sim_expect_often("bundles", "halved", stats.bundles_halved);
     assert_int_equal(sim_rare(), 0);
     assert_true(stats.bundled > stats.bundles + stats.bundles / 4);
 }
 
-static void a_relay_that_mixes_up_its_ranks_is_seen(void **state)
+static void is_seen(enum sim_mutation mutation)
 {
-    struct sim_options options = {
-        .async = -1, .relays = true, .mutation = MUTANT_RANKS_MIXED_UP, .nodes = 4};
+    struct sim_options options = {.async = -1, .relays = true, .mutation = mutation, .nodes = 4};
     struct sim_stats stats = {0};
     struct sim_failure failure;
 
-    (void)state;
     for (options.seed = 1; options.seed <= 50; options.seed++)
         if (!sim_run(&options, &stats, &failure)) {
             sim_bug_seen(&failure, options.seed);
@@ -50,13 +49,26 @@ static void a_relay_that_mixes_up_its_ranks_is_seen(void **state)
     fail_msg("no seed of 50 sees it");
 }
 
-#define BUGS_MIN 1 /* that are seen: may grow, never fall */
+static void a_relay_that_mixes_up_its_ranks_is_seen(void **state)
+{
+    (void)state;
+    is_seen(MUTANT_RANKS_MIXED_UP);
+}
+
+static void half_a_bundle_that_is_taken_is_seen(void **state)
+{
+    (void)state;
+    is_seen(MUTANT_HALF_A_BUNDLE);
+}
+
+#define BUGS_MIN 2 /* that are seen: may grow, never fall */
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(relays_break_nothing),
         cmocka_unit_test(a_relay_that_mixes_up_its_ranks_is_seen),
+        cmocka_unit_test(half_a_bundle_that_is_taken_is_seen),
     };
 
     sim_guard_aborts();

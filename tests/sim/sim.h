@@ -175,7 +175,8 @@ enum sim_mutation {
     MUTANT_SAVED_UNSYNCED,   /* under power cuts: SAVED is said before the shard is synced, ... */
     MUTANT_NAMED_UNSYNCED,   /* ... MANIFEST_DONE before the checkpoint's name is, ... */
     MUTANT_REMOVED_UNSYNCED, /* ... its files go before the name that it lost is */
-    MUTANT_RANKS_MIXED_UP,   /* a relay gives its ranks each other's messages */
+    MUTANT_RANKS_MIXED_UP,   /* a relay gives its ranks each other's messages, */
+    MUTANT_HALF_A_BUNDLE,    /* ... or what is in front of the cut in one is taken */
     /* With a shared log: */
     MUTANT_NO_FENCE,      /* it takes any broker's batch, ... */
     MUTANT_FENCE_APART,   /* ... or asks whose it is before it is written, not in one */
@@ -266,6 +267,7 @@ struct sim_stats {
     uint64_t queries, rows;
     uint64_t bundles, bundled; /* and messages in them */
     uint64_t bundles_cut;      /* half of one came: nothing of it may be taken */
+    uint64_t bundles_halved;   /* a relay left half of the messages out */
     uint64_t histories_lost;
     uint64_t launches_anew;              /* opened after that, with no history but this one */
     uint64_t keeping;                    /* worlds with policies */

@@ -13,6 +13,7 @@
 
 #define COMPANY_US 2000 /* a bundle waits for more at most so long */
 #define DAMAGED_PERCENT 2
+#define HALVED_PERCENT 2
 
 struct way {
     struct bundle bundle;
@@ -67,12 +68,38 @@ void relays_end(struct sim *sim)
 
 /* --- at the end of the way -------------------------------------------------------------------- */
 
+/* A bundle of what came whole in front of its cut. */
+static void half_is_enough(struct sim_event *event)
+{
+    size_t at = BUNDLE_HEAD_BYTES, count = 0;
+
+    while (at + BUNDLE_ENTRY_BYTES <= event->size) {
+        const uint8_t *length = event->data + at + 6;
+        size_t next = event->data[at + 5] == 0xc5
+                          ? at + 8 + (size_t)(length[0] << 8 | length[1])
+                          : at + 10 +
+                                ((size_t)length[0] << 24 | (size_t)length[1] << 16 |
+                                 (size_t)length[2] << 8 | (size_t)length[3]);
+
+        if (next > event->size)
+            break;
+        at = next;
+        count++;
+    }
+    event->size = at;
+    event->data[1] = (uint8_t)((1 + 2 * count) >> 8);
+    event->data[2] = (uint8_t)(1 + 2 * count);
+}
+
 /* Of a bundle that was cut off nothing may be taken. */
-static bool is_taken(struct sim *sim, const struct sim_event *event, struct bundle_reader *reader)
+static bool is_taken(struct sim *sim, struct sim_event *event, struct bundle_reader *reader)
 {
     const bool cut = event->proc != NULL; /* see damaged */
-    const bool whole = bundle_open(event->data, event->size, reader) == BUNDLE_WHOLE;
+    bool whole;
 
+    if (cut && sim->options.mutation == MUTANT_HALF_A_BUNDLE)
+        half_is_enough(event);
+    whole = bundle_open(event->data, event->size, reader) == BUNDLE_WHOLE;
     if (whole == cut)
         sim_broken(sim, "relay",
                    cut ? "a bundle that was cut off is taken"
@@ -133,10 +160,34 @@ static void arrive_down(struct sim *sim, struct sim_event *event)
 
 /* --- on its way ------------------------------------------------------------------------------- */
 
+/* A relay that lies: the last half of the messages is not there, and the bundle is whole. */
+static void halved(struct sim *sim, struct sim_event *frame)
+{
+    struct bundle half;
+    struct bundle_reader reader;
+    struct bundle_entry entry;
+
+    bundle_begin(&half, WIRE_EVENT_MAX);
+    if (bundle_open(frame->data, frame->size, &reader) != BUNDLE_WHOLE || reader.left < 2)
+        return;
+    for (unsigned left = reader.left / 2; left > 0 && bundle_next(&reader, &entry); left--)
+        bundle_add(&half, entry.peer, entry.frame, entry.size);
+    memcpy(frame->data, half.bytes, half.size);
+    frame->size = half.size;
+    sim->stats->bundles_halved++;
+}
+
 /* The bundle loses its end, and is marked for the check. */
 static void damaged(struct sim *sim, struct sim_event *frame)
 {
-    if (sim_is_calm(sim) || sim->options.healthy || relay_below(sim, 100) >= DAMAGED_PERCENT)
+    int64_t chance;
+
+    if (sim_is_calm(sim) || sim->options.healthy)
+        return;
+    chance = relay_below(sim, 100);
+    if (chance >= DAMAGED_PERCENT && chance < DAMAGED_PERCENT + HALVED_PERCENT)
+        halved(sim, frame);
+    if (chance >= DAMAGED_PERCENT)
         return;
     frame->size =
         BUNDLE_HEAD_BYTES + (size_t)relay_below(sim, (int64_t)frame->size - BUNDLE_HEAD_BYTES);

@@ -67,6 +67,51 @@ static void a_silence_of_the_broker_and_its_end_are_said(void **state)
     assert_false(logged(f, "no broker"));
 }
 
+/* Behind a relay that mixes up its ranks: HELLO is asked for, again and again, and not answered. */
+static void who_is_told_to_greet_and_never_let_in_hears_no_broker(void **state)
+{
+    struct member_fixture *f = *state;
+    struct wire_msg again = member_down(f, WIRE_ACK);
+    struct wire_msg welcome = member_down(f, WIRE_WELCOME);
+
+    again.u.ack.code = MUSTER_E_HELLO;
+    member_frame(f, again);
+    for (int i = 0; i < 4; i++) {
+        member_pass(f, LOST_MS / 5, false);
+        member_frame(f, again);
+        welcome.u.welcome.nonce = f->m->nonce + 1; /* another's */
+        member_frame(f, welcome);
+    }
+    f->out.count = 0;
+    member_pass(f, LOST_MS / 5, false);
+    assert_true(logged(f, "no broker was heard for 5 s: training goes on"));
+    member_welcome(f, false);
+    assert_true(logged(f, "the broker is heard again"));
+}
+
+/* S of another job would be nobody's. */
+static void what_is_said_to_another_job_is_dropped_and_told_once(void **state)
+{
+    struct member_fixture *f = *state;
+    struct wire_msg event = member_down(f, WIRE_EVENT);
+
+    event.down.job = "other";
+    event.down.last_seq = f->seq + 1;
+    event.u.event.seq = f->seq + 1;
+    event.u.event.kind = EVENT_FREEZE;
+    event.u.event.round = 1;
+    member_frame(f, event);
+    assert_true(logged(f, "said to job other: the relay in between mixes up its ranks"));
+    assert_int_equal(member_seen(f)->mode, VIEW_OPEN);
+    assert_int_equal(f->m->applied_seq, f->seq);
+    assert_int_equal(f->m->known_seq, f->seq);
+    member_frame(f, event);
+    assert_false(logged(f, "mixes up"));
+    event.down.job = "train";
+    member_frame(f, event);
+    assert_int_equal(f->m->known_seq, f->seq + 1);
+}
+
 static void said(struct member_fixture *f, const char *part)
 {
     f->out.count = 0;
@@ -197,6 +242,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         T(with_a_dead_broker_it_is_said_once_what_is_waited_for, member_set_up),
         T(a_silence_of_the_broker_and_its_end_are_said, member_set_up),
+        T(who_is_told_to_greet_and_never_let_in_hears_no_broker, member_set_up),
+        T(what_is_said_to_another_job_is_dropped_and_told_once, member_set_up),
         T(who_is_held_for_the_commit_does_not_say_that_it_trains, member_set_up),
         T(who_has_nothing_to_write_says_until_when_it_is_held, member_set_up),
         T(who_is_on_its_way_to_the_step_or_saves_it_says_so, member_set_up),
