@@ -1,6 +1,11 @@
 /* bench_rows - what a tool or a reader waits for its lists, and a broker for its start: prints the
- * milliseconds for a tenth of the rows and for all. bench_rows [ROWS] [EVENTS] bench_rows limits
- * exits with 1 if one takes more than TIMES_MAX times as long for all as for a tenth */
+ * milliseconds for a tenth of the rows and for all.
+ *   bench_rows [ROWS] [EVENTS]
+ *   bench_rows limits      exits with 1 if one takes more than TIMES_MAX times as long for all as
+ *                          for a tenth
+ *   bench_rows old [EVENTS] [CHECKPOINTS] [ROUNDS]
+ *                          a broker that has run for long, each number for itself: the time of its
+ *                          start and of the tool's questions to it, the shortest of TRIES */
 #include <muster/client.h>
 #include <muster/manager.h>
 
@@ -173,29 +178,122 @@ static double start_broker(const char *db, const char *address)
     return began_ms;
 }
 
+static void put_events(struct db_fixture *db, const char *job, int count)
+{
+    db->job = job;
+    db_job(db, "state = 'running', seq = %d", count);
+    db_generation(db, 1, NULL);
+    db_sql(db,
+           "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < %d)"
+           " INSERT INTO event (job, seq, generation, kind, round, rank, step, text, unix_ms,"
+           " boot_id, deadline_boot_ms, body) SELECT '%s', i, 1, 'commit', i, -1, i, '',"
+           " %lld + i, 'boot', 0, zeroblob(100) FROM n",
+           count, job, DB_T0);
+}
+
 /* Jobs of as many events as a journal keeps. */
+static void put_jobs(struct db_fixture *db, int events)
+{
+    for (int left = events, job = 1; left > 0; left -= JOB_EVENTS, job++) {
+        char name[32];
+
+        snprintf(name, sizeof name, "job%d", job);
+        put_events(db, name, left < JOB_EVENTS ? left : JOB_EVENTS);
+    }
+}
+
 static void fill_events(const char *path, int count)
 {
     struct db_fixture db;
 
     db_open(&db, path);
     db_sql(&db, "BEGIN");
-    for (int left = count, job = 1; left > 0; left -= JOB_EVENTS, job++) {
-        char name[32];
-
-        snprintf(name, sizeof name, "job%d", job);
-        db.job = name;
-        db_job(&db, "state = 'running', seq = %d", left < JOB_EVENTS ? left : JOB_EVENTS);
-        db_generation(&db, 1, NULL);
-        db_sql(&db,
-               "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < %d)"
-               " INSERT INTO event (job, seq, generation, kind, round, rank, step, text, unix_ms,"
-               " boot_id, deadline_boot_ms, body) SELECT '%s', i, 1, 'commit', i, -1, i, '',"
-               " %lld + i, 'boot', 0, zeroblob(100) FROM n",
-               left < JOB_EVENTS ? left : JOB_EVENTS, name, DB_T0);
-    }
+    put_jobs(&db, count);
     db_sql(&db, "COMMIT");
     db_close(&db);
+}
+
+/* --- a broker that has run for long ----------------------------------------------------------- */
+
+#define TRIES 7
+#define FAILS 20
+#define START_AIM_MS 1000
+#define ASK_AIM_MS 100
+
+/* The job that is asked about: every so many-th round has a checkpoint. Of the others, whose
+ * checkpoints a policy has deleted, one of FAILS failed. */
+static void put_rounds(struct db_fixture *db, int checkpoints, int rounds)
+{
+    const int each = checkpoints > 0 ? rounds / checkpoints : rounds + 1;
+
+    for (int rank = 0; rank < DB_RANKS; rank++)
+        db_node(db, 1, rank, NULL);
+    for (int i = 1; i <= rounds; i++) {
+        const bool saved = i % each == 0;
+
+        const bool failed = !saved && i % FAILS == 1;
+
+        db_round(db, i, "cause = 'policy', state = '%s', step = %d, reason = '%s'",
+                 failed ? "aborted" : "committed", i, failed ? "rank 1 was lost" : "");
+        for (int rank = 0; rank < DB_RANKS; rank++)
+            db_member(db, i, rank, NULL);
+        if (!saved)
+            continue;
+        db_checkpoint(db, i, "step = %d, path = '%d'", i, i);
+        for (int rank = 0; rank < DB_RANKS; rank++)
+            db_shard(db, i, rank, NULL);
+    }
+}
+
+static void fill_old(const char *path, int events, int checkpoints, int rounds)
+{
+    struct db_fixture db;
+    int own = events < JOB_EVENTS ? events : JOB_EVENTS;
+
+    db_open(&db, path);
+    db_sql(&db, "BEGIN");
+    put_jobs(&db, events - own);
+    put_events(&db, "words", own);
+    put_rounds(&db, checkpoints, rounds);
+    db_sql(&db, "COMMIT");
+    db_close(&db);
+}
+
+static void print_aim(const char *what, double took_ms, double aim_ms)
+{
+    printf("%-26s %6.0f ms, aim %4.0f ms%s\n", what, took_ms, aim_ms,
+           took_ms > aim_ms ? ": missed" : "");
+}
+
+static void measure_old(const char *directory, int events, int checkpoints, int rounds)
+{
+    static const char *const verbs[] = {"status", "status words", "rounds --job words",
+                                        "checkpoints --job words", "why --job words"};
+    char path[SCRATCH_PATH_MAX], address[SCRATCH_PATH_MAX];
+    struct stat file;
+
+    snprintf(path, sizeof path, "%s", scratch_path(directory, "old.db"));
+    snprintf(address, sizeof address, "ipc://%s", scratch_path(directory, "old.sock"));
+    fill_old(path, events, checkpoints, rounds);
+    printf("%d events, %d checkpoints, %d rounds: %.0f MB\n", events, checkpoints, rounds,
+           stat(path, &file) == 0 ? (double)file.st_size / 1e6 : 0);
+    print_aim("start", start_broker(path, address), START_AIM_MS);
+    for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++) {
+        double least_ms = run_tool(verbs[i], "-b", address);
+
+        for (int again = 1; again < TRIES; again++) {
+            double ms = run_tool(verbs[i], "-b", address);
+
+            least_ms = ms < least_ms ? ms : least_ms;
+        }
+        print_aim(verbs[i], least_ms, ASK_AIM_MS);
+    }
+    bench_broker_stop();
+}
+
+static int number_at(int argc, char **argv, int place, int otherwise)
+{
+    return argc > place ? atoi(argv[place]) : otherwise;
 }
 
 enum { ROUNDS, CHECKPOINTS, DIRECTORY, RUN_ROUNDS, RUN_WHY, IMPORT, VERIFY, START, KINDS };
@@ -270,6 +368,7 @@ static int exceed(const double few[KINDS], const double many[KINDS])
 int main(int argc, char **argv)
 {
     const bool limits = argc > 1 && strcmp(argv[1], "limits") == 0;
+    const bool old = argc > 1 && strcmp(argv[1], "old") == 0;
     const int count = argc > 1 && !limits ? atoi(argv[1]) : 10000;
     const int events = argc > 2 ? atoi(argv[2]) : 1000000;
     double few[KINDS], many[KINDS];
@@ -277,6 +376,12 @@ int main(int argc, char **argv)
 
     scratch_make(directory);
     atexit(bench_broker_kill);
+    if (old) {
+        measure_old(directory, number_at(argc, argv, 2, 1000000), number_at(argc, argv, 3, 10000),
+                    number_at(argc, argv, 4, 100000));
+        scratch_remove(directory);
+        return 0;
+    }
     measure(directory, count / 10, events / 10, few);
     print_line(count / 10, few);
     measure(directory, count, events, many);

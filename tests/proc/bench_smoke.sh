@@ -38,7 +38,7 @@ sys.exit(f"no such figure: {' '.join(lacking)}" if lacking else 0)
 END
 }
 
-prints 0 'fetch_add_ns run_ns' gate
+prints 0 'fetch_add_ns call_ns run_ns' gate
 prints 0 'floor_ms commit_ms memory_ms keys_ms disk_ms relayed_ms' notice 1 "$dir" 9
 prints 0 'floor_ms commit_ms disk_ms relayed_ms' error 1 "$dir" 4
 prints 0 'floor_cpu_ms direct_cpu_ms direct_mib relayed_cpu_ms hosts_cpu_ms hosts_mib hosts_empty_mib' idle 1 "$dir" 20
@@ -52,6 +52,8 @@ prints 0 'tasks_per_s p50_ms' tasks 20 "$dir"
 known+=(bench_rows)
 "$programs/bench_rows" 100 1000 >"$dir/out" 2>&1 || fail "bench_rows: $(cat "$dir/out")"
 says "$(cat "$dir/out")" '^ *100 rows: .*import. [0-9]* ms'
+"$programs/bench_rows" old 2000 20 200 >"$dir/out" 2>&1 || fail "bench_rows old: $(cat "$dir/out")"
+says "$(cat "$dir/out")" '^2000 events, 20 checkpoints, 200 rounds: ' '^start .* ms, aim 1000 ms' '^why .* ms, aim +100 ms'
 
 known+=(bench_batches) # with a PostgreSQL of its own
 if compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null; then

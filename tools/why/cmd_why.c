@@ -9,6 +9,8 @@
 #include <string.h>
 
 #define GATHER_MAX 3
+#define ROUNDS_FIRST 256 /* that are asked for, times 8 until there are enough: 2^62 at most */
+#define ROUNDS_TIMES 8
 
 /* The subject of the story. */
 struct subject {
@@ -70,6 +72,11 @@ static bool why_is_saved(const struct muster_round_row *round)
     return strcmp(round->state, "committed") == 0 || strcmp(round->state, "unchanged") == 0;
 }
 
+static bool why_is_remarkable(const struct muster_round_row *round)
+{
+    return round != NULL && (strcmp(round->cause, "policy") != 0 || !why_is_saved(round));
+}
+
 /* The newest round that somebody may ask about: one that failed or that was asked for from outside.
  * If all went their ordinary course, the newest. NULL: there is none. */
 static const struct muster_round_row *why_newest_remarkable(const muster_rows_t *rounds)
@@ -78,9 +85,29 @@ static const struct muster_round_row *why_newest_remarkable(const muster_rows_t 
     size_t count = muster_rows_count(rounds);
 
     for (size_t i = count; i > 0; i--)
-        if (strcmp(round[i - 1].cause, "policy") != 0 || !why_is_saved(&round[i - 1]))
+        if (why_is_remarkable(&round[i - 1]))
             return &round[i - 1];
     return count == 0 ? NULL : &round[count - 1];
+}
+
+/* Rounds of the job up to the newest, back to a remarkable one. A job may have 100,000: the newest
+ * are asked for first. */
+static enum muster_status why_newest_rounds(struct tool *tool, muster_rows_t **ret_rounds,
+                                            struct muster_error *err)
+{
+    muster_rows_t *newest = NULL;
+    enum muster_status status = muster_client_round(tool->client, tool->job, 0, &newest, err);
+    int64_t last = muster_rows_count(newest) > 0 ? muster_rows_rounds(newest)->round : 0;
+    bool found = false;
+
+    muster_rows_destroy(&newest);
+    for (int64_t count = ROUNDS_FIRST; status == MUSTER_OK && !found; count *= ROUNDS_TIMES) {
+        muster_rows_destroy(ret_rounds);
+        status = muster_client_rounds(tool->client, tool->job, last > count ? last - count : 0,
+                                      ret_rounds, err);
+        found = last <= count || why_is_remarkable(why_newest_remarkable(*ret_rounds));
+    }
+    return status;
 }
 
 /* Does the story of this round tell, or come after, that event? */
@@ -189,7 +216,7 @@ static int why_choose_newest(struct tool *tool, struct subject *ret_subject,
     muster_rows_t *rounds = NULL;
     const struct muster_round_row *round;
     const struct muster_notice_row *notice;
-    enum muster_status status = muster_client_rounds(tool->client, tool->job, 0, &rounds, &err);
+    enum muster_status status = why_newest_rounds(tool, &rounds, &err);
     int64_t failed = 0;
 
     round = why_newest_remarkable(rounds);
