@@ -44,6 +44,12 @@ static inline bool gate_forked(const struct gate *gate)
     return gate->ask_pid != 0 && gate_forked_slow(gate);
 }
 
+/* False: this may be a forked child; gate_forked tells. */
+static inline bool gate_asks_nobody(const struct gate *gate)
+{
+    return atomic_load_explicit(&gate->mark, memory_order_relaxed) != 0 && gate->ask_pid == 0;
+}
+
 /* Training thread, begun == done. True: one more step is begun. False: closed or due; take the slow
  * path. An open gate's word is begun, which is done here: so the word need not be loaded first. */
 static inline bool gate_begin(struct gate *gate)

@@ -1,5 +1,6 @@
 /* What a step costs: muster_node_run with an empty step and no notice, beside a bare atomic
- * fetch-and-add in the same binary. One JSON object on stdout; medians over the rounds. */
+ * fetch-and-add in the same binary, and beside a function that does no more than that and calls the
+ * step, as any library has to. One JSON object on stdout; medians over the rounds. */
 #include <muster/node.h>
 
 #include <inttypes.h>
@@ -37,6 +38,22 @@ static double measure_add(void)
     return (now_ns() - began) / CALLS;
 }
 
+static __attribute__((noinline)) int call_step(int (*step)(void *), void *arg)
+{
+    atomic_fetch_add(&counter, 1);
+    return step(arg);
+}
+
+static double measure_call(void)
+{
+    double began = now_ns();
+
+    for (int i = 0; i < CALLS; i++)
+        if (call_step(empty_step, NULL) != 0)
+            exit(EXIT_FAILURE);
+    return (now_ns() - began) / CALLS;
+}
+
 static double measure_run(muster_node_t *node)
 {
     struct muster_error err;
@@ -67,7 +84,7 @@ int main(void)
 {
     struct muster_node_options options = MUSTER_NODE_OPTIONS_INIT;
     char directory[] = "/tmp/muster-bench-XXXXXX", remove[128];
-    double adds[ROUNDS], runs[ROUNDS], add_ns, run_ns;
+    double adds[ROUNDS], calls[ROUNDS], runs[ROUNDS], add_ns, call_ns, run_ns;
     int64_t weight = 0;
     muster_state_t *state = NULL;
     muster_node_t *node = NULL;
@@ -90,13 +107,16 @@ int main(void)
     }
     for (int i = 0; i < ROUNDS; i++) {
         adds[i] = measure_add();
+        calls[i] = measure_call();
         runs[i] = measure_run(node);
     }
     add_ns = median(adds);
+    call_ns = median(calls);
     run_ns = median(runs);
     printf("{\"bench\": \"gate\", \"calls\": %d, \"rounds\": %d, \"fetch_add_ns\": %.2f, "
-           "\"run_ns\": %.2f, \"ratio\": %.2f, \"steps\": %" PRId64 "}\n",
-           CALLS, ROUNDS, add_ns, run_ns, run_ns / add_ns, muster_node_total_run_calls(node));
+           "\"call_ns\": %.2f, \"run_ns\": %.2f, \"ratio\": %.2f, \"steps\": %" PRId64 "}\n",
+           CALLS, ROUNDS, add_ns, call_ns, run_ns, run_ns / add_ns,
+           muster_node_total_run_calls(node));
     muster_node_close(&node, 0, NULL);
     muster_state_destroy(&state);
     snprintf(remove, sizeof remove, "rm -rf %s", directory);
