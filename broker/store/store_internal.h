@@ -90,7 +90,7 @@ struct store {
     sqlite3_stmt *begin, *commit, *rollback;
     sqlite3_stmt *writes[RECORD_KIND_COUNT];
     sqlite3_stmt *files_gone; /* with writes[RECORD_SHARDS_GONE] */
-    sqlite3_stmt *job_seq, *events, *prune;
+    sqlite3_stmt *job_seq, *events, *prune_look, *prune, *mark_count;
     sqlite3_stmt *query; /* the last that was asked: a list asks it again for each page */
     const char *query_sql;
     int query_looks_max; /* a query that needs more of QUERY_LOOK_STEPS is broken off */

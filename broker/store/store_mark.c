@@ -102,7 +102,7 @@ enum muster_status store_mark_count(struct store *store, const struct actions *a
                                     uint64_t *ret_ends, struct muster_error *err)
 {
     uint64_t ends = store->ends > store->ends_told ? store->ends : store->ends_told;
-    char sql[160];
+    char text[24];
     bool start = false, more = false;
 
     *ret_ends = 0;
@@ -115,11 +115,9 @@ enum muster_status store_mark_count(struct store *store, const struct actions *a
     if (!start && !more)
         return MUSTER_OK;
     *ret_ends = ends + (more || ends == 0);
-    snprintf(sql, sizeof sql,
-             "INSERT INTO meta (key, value) VALUES ('ends', '%" PRIu64 "') "
-             "ON CONFLICT (key) DO UPDATE SET value = excluded.value",
-             *ret_ends);
-    return store_exec(store, sql, err);
+    snprintf(text, sizeof text, "%" PRIu64, *ret_ends);
+    sqlite3_bind_text(store->mark_count, 1, text, -1, SQLITE_TRANSIENT);
+    return store_step(store, store->mark_count, "count the checkpoints that ended", err);
 }
 
 static enum muster_status mark_name_is_durable(const struct store *store, struct muster_error *err)
