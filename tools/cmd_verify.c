@@ -3,6 +3,7 @@
 #include "tools/progress.h"
 #include "tools/render.h"
 #include "tools/tool.h"
+#include "tools/written.h"
 
 #include "client/manager/hold.h"
 #include "client/manager/place.h"
@@ -24,8 +25,10 @@ struct newest { /* of the greatest step; 0 = none */
 
 struct verify {
     struct tool *tool;
-    json_t *found;   /* of the checkpoint that is read */
-    json_t *damages; /* of all before it */
+    json_t *found;         /* of the checkpoint that is read */
+    json_t *damages;       /* of all before it */
+    json_t *written;       /* what the program wrote by itself, of all before it */
+    int64_t written_bytes; /* those found of what it wrote of the one that is read; -1: none are */
     int64_t checkpoints, files, bytes, damaged;
     int64_t unsealed;            /* manifests of an older muster */
     int64_t is_signed;           /* manifests, by whomever */
@@ -230,6 +233,42 @@ static void verify_claim(struct verify *v, const struct muster_checkpoint_row *c
         verify_say_damage(v, checkpoint, path, "it is the ROUND file of another checkpoint");
 }
 
+/* A program's own checkpoint has no sums. Its size tells whether some of it is gone. */
+static void verify_written(struct verify *v, const struct muster_checkpoint_row *checkpoint)
+{
+    struct written written;
+    struct muster_error err;
+    char what[128];
+
+    v->written_bytes = -1;
+    if (!written_find(checkpoint->custom, &written) || !written_is_local(&written))
+        return;
+    if (written_measure(&written, &v->written_bytes, &err) != MUSTER_OK) {
+        verify_say_damage(v, checkpoint, written.path,
+                          err.status == MUSTER_E_NOT_FOUND ? "it is not there" : err.text);
+        return;
+    }
+    if (v->written_bytes >= written.bytes)
+        return;
+    snprintf(what, sizeof what, "it holds %" PRId64 " of the %" PRId64 " bytes that were written",
+             v->written_bytes, written.bytes);
+    verify_say_damage(v, checkpoint, written.path, what);
+}
+
+static void verify_add_written(struct verify *v, const struct muster_checkpoint_row *checkpoint)
+{
+    json_t *document = render_written(checkpoint->custom);
+
+    if (json_is_null(document)) {
+        json_decref(document);
+        return;
+    }
+    json_object_set_new(document, "checkpoint", json_integer(checkpoint->checkpoint));
+    json_object_set_new(document, "step", json_integer(checkpoint->step));
+    json_object_set_new(document, "bytes_found", json_integer(v->written_bytes));
+    json_array_append_new(v->written, document);
+}
+
 static enum muster_status verify_files(struct verify *v,
                                        const struct muster_checkpoint_row *checkpoint,
                                        struct muster_error *err)
@@ -254,6 +293,7 @@ static enum muster_status verify_files(struct verify *v,
         verify_manifest(v, checkpoint, place, muster_rows_files(rows), muster_rows_count(rows));
         verify_claim(v, checkpoint, place);
     }
+    verify_written(v, checkpoint);
     muster_rows_destroy(&rows);
     return MUSTER_OK;
 }
@@ -316,6 +356,7 @@ static enum muster_status verify_checkpoint(struct verify *v,
     if (status == MUSTER_OK && counts) {
         v->checkpoints++;
         verify_newest_take(&v->newest_read, checkpoint);
+        verify_add_written(v, checkpoint);
         for (size_t i = 0; i < json_array_size(v->found); i++)
             verify_print_damage(v, json_array_get(v->found, i));
         json_array_extend(v->damages, v->found);
@@ -399,6 +440,26 @@ static void verify_print_advice(const struct verify *v)
                 v->tool->job);
 }
 
+static void verify_print_written(const struct verify *v)
+{
+    const json_t *written;
+    size_t index;
+
+    json_array_foreach(v->written, index, written)
+    {
+        int64_t found = json_integer_value(json_object_get(written, "bytes_found"));
+
+        fprintf(v->tool->out,
+                "checkpoint %" JSON_INTEGER_FORMAT " (step %" JSON_INTEGER_FORMAT
+                ") was written by the program, %s in %s: %s\n",
+                json_integer_value(json_object_get(written, "checkpoint")),
+                json_integer_value(json_object_get(written, "step")),
+                render_bytes(json_integer_value(json_object_get(written, "bytes"))).text,
+                json_string_value(json_object_get(written, "path")),
+                found < 0 ? "it was not read" : "only its size was compared");
+    }
+}
+
 static void verify_print_text(const struct verify *v)
 {
     FILE *out = v->tool->out;
@@ -419,6 +480,7 @@ static void verify_print_text(const struct verify *v)
                 v->signer[0] != '\0' ? "the key is that of your key file"
                                      : "your key file names no signer, so the signatures were not "
                                        "checked");
+    verify_print_written(v);
     if (v->damaged > 0)
         verify_print_advice(v);
 }
@@ -431,6 +493,7 @@ static int verify_print_result(struct verify *v)
     if (!tool_json(tool)) {
         verify_print_text(v);
         json_decref(v->damages);
+        json_decref(v->written);
         return v->damaged > 0 ? TOOL_NO : TOOL_DONE;
     }
     document = render_document();
@@ -442,6 +505,7 @@ static int verify_print_result(struct verify *v)
     json_object_set_new(document, "manifests_signed", json_integer(v->is_signed));
     json_object_set_new(document, "signer", json_string(v->signer));
     json_object_set_new(document, "damaged", v->damages);
+    json_object_set_new(document, "written", v->written);
     if (!render_json(document, tool->out, false))
         return tool_fail(TOOL_NO, "no memory for the answer");
     return v->damaged > 0 ? TOOL_NO : TOOL_DONE;
@@ -501,12 +565,14 @@ int cmd_verify(struct tool *tool)
     if (link_key_signer(v.signer, &err) != MUSTER_OK)
         return tool_fail_status(err.status, &err);
     v.damages = json_array();
+    v.written = json_array();
     /* A job that keeps few may delete all of a list before one of them is held. */
     for (int i = 0; i < LISTS_MAX && status == MUSTER_OK && any && v.checkpoints == 0; i++)
         status = verify_list(&v, number, &any, &err);
     if (status == MUSTER_OK && v.checkpoints > 0)
         return verify_print_result(&v);
     json_decref(v.damages);
+    json_decref(v.written);
     if (status != MUSTER_OK)
         return tool_fail_status(status, &err);
     if (number > 0)

@@ -1,6 +1,7 @@
 #include "tools/render.h"
 
 #include "tools/paint.h"
+#include "tools/written.h"
 
 #include "schema/wire/wire.h"
 
@@ -380,6 +381,15 @@ static json_t *render_json_pins(const char *pins)
     return array;
 }
 
+json_t *render_written(const char *custom)
+{
+    struct written written;
+
+    if (custom == NULL || !written_find(custom, &written))
+        return json_null();
+    return json_pack("{s:s, s:I}", "path", written.path, "bytes", (json_int_t)written.bytes);
+}
+
 json_t *render_checkpoint(const muster_rows_t *rows, size_t row)
 {
     static const char *const keys[] = {"metrics", "custom"};
@@ -390,6 +400,8 @@ json_t *render_checkpoint(const muster_rows_t *rows, size_t row)
     checkpoint = render_row(rows, row);
     json_object_set_new(checkpoint, "pins",
                         render_json_pins(json_string_value(json_object_get(checkpoint, "pins"))));
+    json_object_set_new(checkpoint, "written",
+                        render_written(json_string_value(json_object_get(checkpoint, "custom"))));
     for (size_t i = 0; i < 2; i++) {
         const char *text = json_string_value(json_object_get(checkpoint, keys[i]));
         json_t *object = text != NULL ? json_loads(text, 0, NULL) : NULL;

@@ -73,9 +73,11 @@ void table_print(struct table *table, FILE *out, int width);
 json_t *render_row(const muster_rows_t *rows, size_t row);
 json_t *render_rows(const muster_rows_t *rows);
 /* A checkpoint, in every verb. Its holders are an array, and the user's JSON inside ours is JSON,
- * not a text. null: there is no such row. */
+ * not a text; "written" is what the program wrote by itself. null: there is no such row. */
 json_t *render_checkpoint(const muster_rows_t *rows, size_t row);
 json_t *render_checkpoints(const muster_rows_t *rows);
+/* {"path", "bytes"} of the text in the column "custom"; null: the program wrote nothing itself. */
+json_t *render_written(const char *custom);
 /* Those of the nodes that are stuck. */
 json_t *render_stuck_rows(const muster_rows_t *nodes);
 /* {"schema_version": 2}, to be filled. */

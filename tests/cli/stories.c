@@ -697,6 +697,7 @@ const struct cli_story cli_stories[] = {
     {"not_saved_ended", make_not_saved_ended},
     {"saved_behind", make_saved_behind},
     {"pinned", make_pinned},
+    {"written", make_written},
     {"kept", make_kept},
     {"kept_before", make_kept_before},
     {"four_notices", make_four_notices},

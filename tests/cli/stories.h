@@ -22,6 +22,7 @@ void make_not_saved(struct db_fixture *db);
 void make_not_saved_ended(struct db_fixture *db);
 void make_saved_behind(struct db_fixture *db);
 void make_pinned(struct db_fixture *db);
+void make_written(struct db_fixture *db);
 void make_kept(struct db_fixture *db);
 void make_kept_before(struct db_fixture *db);
 void make_four_notices(struct db_fixture *db);

@@ -43,6 +43,15 @@ void make_pinned(struct db_fixture *db)
            DB_NOW + 600000);
 }
 
+/* The program wrote it by itself; muster's own is 86 bytes that point to it. */
+void make_written(struct db_fixture *db)
+{
+    make_committed(db);
+    db_sql(db, "UPDATE checkpoint SET bytes = 86 WHERE round = 4");
+    db_sql(db, "INSERT INTO checkpoint_custom (job, round, custom) VALUES ('words', 4, "
+               "'{\"path\":\"/own/checkpoint-95\",\"bytes\":12300000}')");
+}
+
 /* Six checkpoints, of which no policy wants two, nor the newest. */
 void make_kept(struct db_fixture *db)
 {

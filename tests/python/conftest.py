@@ -198,15 +198,13 @@ class World:
         saved = [row.step for row in self.client.checkpoints("job") if row.state == "committed"]
         assert steps == sorted(set(steps)) == sorted(saved), (steps, saved)
 
-    def muster(self, *arguments):
-        """The tool's output."""
-        return subprocess.run(
-            [os.environ["MUSTER"], *arguments],
-            env=self.env,
-            text=True,
-            check=True,
-            capture_output=True,
-        ).stdout
+    def muster(self, *arguments, code=0):
+        """The tool's output. code: what it exits with."""
+        done = subprocess.run(
+            [os.environ["MUSTER"], *arguments], env=self.env, text=True, capture_output=True
+        )
+        assert done.returncode == code, (done.stdout, done.stderr)
+        return done.stdout
 
     def end(self):
         for launch in self.launches:

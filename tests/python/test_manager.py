@@ -1,5 +1,7 @@
 """A manager in Python: saves and keeps by policy, and resumes with the same bits."""
 
+import json
+import shutil
 from types import SimpleNamespace
 
 import numpy
@@ -77,6 +79,35 @@ def test_the_list_shows_what_a_program_wrote_by_itself(alone, metadata, shown):
         titles, row = table.splitlines()
         assert titles.split("  ")[-1] == "WRITTEN BY THE PROGRAM"
         assert row.strip().split("  ") == shown
+
+
+def test_verify_and_latest_tell_where_a_program_wrote_by_itself(alone, tmp_path):
+    written = tmp_path / "checkpoint-0"
+    written.mkdir()
+    (written / "model").write_bytes(b"m" * 1000)
+    elsewhere = _elsewhere.Elsewhere()
+    assert elsewhere.ask(0, wanted=True)
+    assert elsewhere.commit(0, str(written), writer=True, metrics={})
+    elsewhere.close()
+    place = {"path": str(written), "bytes": 1000}
+    (row,) = alone.client.checkpoints("job")
+    for verb in ("latest", "why"):
+        told = json.loads(alone.muster(verb, "--job", "job", "--json"))
+        assert told["checkpoint"]["written"] == place, told
+    assert f"wrote it by itself, 1.0 kB: {written}" in alone.muster("why", "--job", "job")
+    found = {**place, "checkpoint": row.checkpoint, "step": 0, "bytes_found": 1000}
+    verify = ("verify", "--job", "job")
+    assert json.loads(alone.muster(*verify, "--json"))["written"] == [found]
+    assert f"1.0 kB in {written}: only its size was compared" in alone.muster(*verify)
+    (written / "optimizer").write_bytes(b"o")  # as another rank that is later does
+    assert "0 damaged" in alone.muster(*verify)
+    (written / "optimizer").unlink()
+    (written / "model").write_bytes(b"m" * 999)
+    torn = alone.muster(*verify, code=1)
+    assert f"damaged: {written} " in torn and "holds 999 of the 1000 bytes" in torn, torn
+    shutil.rmtree(written)
+    gone = alone.muster(*verify, code=1)
+    assert f"damaged: {written} " in gone and "it is not there" in gone, gone
 
 
 def test_every_call_of_a_manager(alone):

@@ -4,6 +4,7 @@
 #include "tools/show/latest.h"
 #include "tools/tool.h"
 #include "tools/why/restored.h"
+#include "tools/written.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -374,26 +375,16 @@ static struct shown show_rate(const struct muster_checkpoint_row *checkpoint)
     return shown;
 }
 
-static bool show_has_control(const char *text)
-{
-    while ((unsigned char)*text >= ' ' && *text != 0x7f)
-        text++;
-    return *text != '\0';
-}
-
 /* A checkpoint that a program wrote by itself: muster's own path holds only a pointer to it. */
 static void show_add_written(struct table *table, const struct muster_checkpoint_row *checkpoint)
 {
-    json_t *custom = json_loads(checkpoint->custom, 0, NULL);
-    const char *path = json_string_value(json_object_get(custom, "path"));
-    json_t *bytes = json_object_get(custom, "bytes");
+    struct written written;
 
-    if (path != NULL && !show_has_control(path) && json_is_integer(bytes)) {
-        table_add(table, render_number(checkpoint->checkpoint).text);
-        table_add(table, render_bytes(json_integer_value(bytes)).text);
-        table_add(table, path);
-    }
-    json_decref(custom);
+    if (!written_find(checkpoint->custom, &written))
+        return;
+    table_add(table, render_number(checkpoint->checkpoint).text);
+    table_add(table, render_bytes(written.bytes).text);
+    table_add(table, written.path);
 }
 
 static void show_print_checkpoints(struct tool *tool, const muster_rows_t *rows)
@@ -538,6 +529,18 @@ static int show_unfinished(const struct latest *latest)
                      newest->checkpoint, newest->step, newest->path);
 }
 
+/* On stderr: scripts read step and path of the other line. */
+static void show_say_written(const struct muster_checkpoint_row *row)
+{
+    struct written written;
+
+    if (written_find(row->custom, &written))
+        tool_fail(TOOL_DONE,
+                  "checkpoint %" PRId64 " (step %" PRId64 ") only points to what the program wrote "
+                  "by itself, %s in %s",
+                  row->checkpoint, row->step, render_bytes(written.bytes).text, written.path);
+}
+
 static json_t *show_latest_json(const struct latest *latest,
                                 const struct muster_checkpoint_row *row)
 {
@@ -581,6 +584,7 @@ int cmd_latest(struct tool *tool)
             code = tool_fail(TOOL_NO, "no memory for the answer");
     } else if (latest.whole != NULL) {
         fprintf(tool->out, "%" PRId64 " %s\n", latest.whole->step, latest.path);
+        show_say_written(latest.whole);
     }
     muster_rows_destroy(&latest.rows);
     return code;

@@ -4,6 +4,7 @@
 
 #include "schema/status.h"
 #include "tools/show/held.h"
+#include "tools/written.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -144,6 +145,8 @@ static void lists_put_checkpoint(struct tool *tool, const struct held *held, siz
                                  int64_t longest_ms)
 {
     const struct muster_checkpoint_row *checkpoint = &held->rows[row];
+    struct written written = {.bytes = checkpoint->bytes};
+    const char *path = written_place(checkpoint, &written);
     FILE *out = tool->out;
 
     html_job_path(out, "<tr><th scope=\"row\" class=\"number\"><a href=\"/jobs/", tool->job,
@@ -154,7 +157,7 @@ static void lists_put_checkpoint(struct tool *tool, const struct held *held, siz
     fputs("</td><td>", out);
     html_age(tool, checkpoint->committed_unix_ms);
     fputs("</td>", out);
-    lists_number(out, render_bytes(checkpoint->bytes));
+    lists_number(out, render_bytes(written.bytes));
     html(out, "<td class=\"number\"><span class=\"with-bar\">%s",
          checkpoint->total_ms < 0 ? "\u2013" : render_duration(checkpoint->total_ms).text);
     if (checkpoint->total_ms >= 0)
@@ -167,7 +170,7 @@ static void lists_put_checkpoint(struct tool *tool, const struct held *held, siz
     fputs("<td class=\"held\">", out);
     lists_put_held(out, held, row);
     html(out, "</td><td class=\"wide\">%s</td><td><code>%s</code></td></tr>\n", checkpoint->metrics,
-         checkpoint->path);
+         path);
 }
 
 void web_list_checkpoints(struct tool *tool, const muster_rows_t *rows, size_t first, size_t end)

@@ -4,9 +4,25 @@
 
 #include "schema/limits.h"
 #include "tools/tool.h"
+#include "tools/written.h"
 
 #include <stdio.h>
 #include <string.h>
+
+struct named {
+    char text[PATH_BYTES_MAX + 77];
+};
+
+/* "step 8 (checkpoint 1, /checkpoints/8)", with the path of what the program wrote by itself. */
+static struct named cost_name(const struct muster_checkpoint_row *checkpoint)
+{
+    struct written written;
+    struct named named;
+
+    snprintf(named.text, sizeof named.text, "step %" PRId64 " (checkpoint %" PRId64 ", %s)",
+             checkpoint->step, checkpoint->checkpoint, written_place(checkpoint, &written));
+    return named;
+}
 
 /* The steps that were computed after `resume`, as far as they are known. */
 static void cost_tell_lost(struct story *story, const struct muster_generation_row *generation,
@@ -65,8 +81,8 @@ static void cost_tell_next_restore(struct story *story, const struct muster_gene
     if (latest != NULL && !failed->fallback && latest->checkpoint != failed->resume_checkpoint) {
         story_say(story,
                   "The next launch is told another one, the newest committed checkpoint as things "
-                  "stand: step %" PRId64 " (checkpoint %" PRId64 ", %s).",
-                  latest->step, latest->checkpoint, latest->path);
+                  "stand: %s.",
+                  cost_name(latest).text);
         return;
     }
     if (latest == NULL || cost_says_how(failed)) {
@@ -75,9 +91,9 @@ static void cost_tell_next_restore(struct story *story, const struct muster_gene
     }
     story_say(
         story,
-        "The next launch is told to resume from the newest committed checkpoint, step %" PRId64
-        " (checkpoint %" PRId64 ", %s), and ends in the same way unless that can be restored then.",
-        latest->step, latest->checkpoint, latest->path);
+        "The next launch is told to resume from the newest committed checkpoint, %s, and ends "
+        "in the same way unless that can be restored then.",
+        cost_name(latest).text);
     cost_tell_what_helps(story, failed);
 }
 
@@ -292,10 +308,8 @@ static void cost_tell_finished(struct story *story, const struct muster_generati
         story_say(story, "The job has finished, and has no committed checkpoint.");
         return;
     }
-    snprintf(from, sizeof from,
-             "The job has finished. Its newest committed checkpoint is step %" PRId64
-             " (checkpoint %" PRId64 ", %s)",
-             latest->step, latest->checkpoint, latest->path);
+    snprintf(from, sizeof from, "The job has finished. Its newest committed checkpoint is %s",
+             cost_name(latest).text);
     if (latest->step < generation->step)
         story_say(story, "%s: what came behind it, up to step %" PRId64 ", is in none.", from,
                   generation->step);
@@ -313,9 +327,8 @@ static struct from cost_resumes_from(const struct muster_checkpoint_row *latest)
 
     if (latest != NULL)
         snprintf(from.text, sizeof from.text,
-                 "The job will resume from the newest committed checkpoint, step %" PRId64
-                 " (checkpoint %" PRId64 ", %s).",
-                 latest->step, latest->checkpoint, latest->path);
+                 "The job will resume from the newest committed checkpoint, %s.",
+                 cost_name(latest).text);
     return from;
 }
 
@@ -326,17 +339,12 @@ static void cost_tell_goes_on(struct story *story, const struct muster_checkpoin
     if (story_is_stuck(story) && latest == NULL)
         story_say(story, "There is no committed checkpoint yet.");
     else if (story_is_stuck(story))
-        story_say(story,
-                  "The job's newest committed checkpoint is step %" PRId64 " (checkpoint %" PRId64
-                  ", %s).",
-                  latest->step, latest->checkpoint, latest->path);
+        story_say(story, "The job's newest committed checkpoint is %s.", cost_name(latest).text);
     else if (latest == NULL)
         story_say(story, "There is no committed checkpoint yet; %c%s.", on[0] | 0x20, on + 1);
     else
-        story_say(
-            story,
-            "%s; %s newest committed checkpoint is step %" PRId64 " (checkpoint %" PRId64 ", %s).",
-            on, on[0] == 'T' ? "its" : "the job's", latest->step, latest->checkpoint, latest->path);
+        story_say(story, "%s; %s newest committed checkpoint is %s.", on,
+                  on[0] == 'T' ? "its" : "the job's", cost_name(latest).text);
 }
 
 void story_cost(struct story *story)

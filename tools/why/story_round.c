@@ -2,6 +2,7 @@
 #include "tools/why/story_internal.h"
 
 #include "schema/error.h"
+#include "tools/written.h"
 
 #define CLOCKS_DIFFER_MS 2
 #define NAMED_MAX 4 /* ranks named in one sentence; of more, the count */
@@ -309,12 +310,21 @@ static void story_round_tell_commit(struct story *story, const struct part *part
 {
     const struct muster_checkpoint_row *checkpoint = muster_rows_checkpoints(story->checkpoint);
     const struct muster_round_row *round = part->round;
+    struct written written;
     char margin[96] = "";
 
     if (round->margin_ms >= 0)
         snprintf(margin, sizeof margin, ", %s before the deadline",
                  render_duration(round->margin_ms).text);
-    if (checkpoint != NULL && checkpoint->checkpoint == round->round)
+    if (checkpoint != NULL && checkpoint->checkpoint == round->round &&
+        written_find(checkpoint->custom, &written))
+        story_say(story,
+                  "Checkpoint %" PRId64 " at step %" PRId64
+                  " was committed after %s%s. The program "
+                  "wrote it by itself, %s: %s",
+                  round->round, round->step, story_round_committed_after(part).text, margin,
+                  render_bytes(written.bytes).text, written.path);
+    else if (checkpoint != NULL && checkpoint->checkpoint == round->round)
         story_say(story,
                   "Checkpoint %" PRId64 " at step %" PRId64 " (%s) was committed after %s%s: %s",
                   round->round, round->step, render_bytes(checkpoint->bytes).text,

@@ -1,6 +1,7 @@
 /* Tables: whole for files and pipes, without their least columns on a narrow terminal. Times: with
  * their date and zone. */
-#include "tools/render.c" /* NOLINT(bugprone-suspicious-include) */
+#include "tools/render.c"  /* NOLINT(bugprone-suspicious-include) */
+#include "tools/written.c" /* NOLINT(bugprone-suspicious-include) */
 
 #include <setjmp.h>
 #include <stdarg.h>

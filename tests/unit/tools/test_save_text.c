@@ -3,6 +3,7 @@
 #include "tools/progress.c"      /* NOLINT(bugprone-suspicious-include) */
 #include "tools/render.c"        /* NOLINT(bugprone-suspicious-include) */
 #include "tools/run/save_text.c" /* NOLINT(bugprone-suspicious-include) */
+#include "tools/written.c"       /* NOLINT(bugprone-suspicious-include) */
 
 #include <setjmp.h>
 #include <stdarg.h>
