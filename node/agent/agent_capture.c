@@ -265,9 +265,20 @@ static void capture_begin_saving(struct agent *agent, const struct save_order *o
 
 /* --- the caller's turn ------------------------------------------------------------------------ */
 
+/* "" if the program did not say. */
+static void capture_ask_why(const struct agent *agent, char ret_text[SAVE_WHY_SIZE])
+{
+    const struct save_target *target = &agent->options.save;
+
+    ret_text[0] = '\0';
+    if (target->why != NULL)
+        target->why(ret_text, target->hook_arg);
+}
+
 enum muster_status agent_turn(struct agent *agent, struct muster_error *err)
 {
     struct save_order order = capture_order_of_view(agent);
+    char why[SAVE_WHY_SIZE];
     enum muster_status status = capture_await_behind(agent, &order, err);
 
     if (status != MUSTER_OK || !capture_is_to(agent, order.round))
@@ -275,6 +286,7 @@ enum muster_status agent_turn(struct agent *agent, struct muster_error *err)
     order.turn_ms = clock_ms(CLOCK_MONOTONIC);
     capture_begin_saving(agent, &order);
     agent->turn = order;
+    capture_ask_why(agent, why); /* what it said of a save before */
     return MUSTER_OK;
 }
 
@@ -288,11 +300,17 @@ static void capture_tell_unsaved(struct agent *agent, const struct save_order *o
 {
     struct muster_error why;
     struct behind_result result = {.order = order, .why = &why, .status = MUSTER_E_SAVE};
+    long long step = agent_capture_shown_step(agent, order->step);
+    char text[SAVE_WHY_SIZE];
 
-    error_set(&why, MUSTER_E_SAVE,
-              failed ? "the program failed while it saved step %lld"
-                     : "the program was told to save step %lld and went on without it",
-              agent_capture_shown_step(agent, order->step));
+    capture_ask_why(agent, text);
+    if (text[0] != '\0')
+        error_set(&why, MUSTER_E_SAVE, "the program could not save step %lld: %s", step, text);
+    else if (failed)
+        error_set(&why, MUSTER_E_SAVE, "the program failed while it saved step %lld", step);
+    else
+        error_set(&why, MUSTER_E_SAVE,
+                  "the program was told to save step %lld and went on without it", step);
     agent->captured_round = order->round;
     capture_tell_result(agent, &result);
 }

@@ -1,6 +1,7 @@
 """A manager in Python: saves and keeps by policy, and resumes with the same bits."""
 
 import json
+import re
 import shutil
 from types import SimpleNamespace
 
@@ -108,6 +109,18 @@ def test_verify_and_latest_tell_where_a_program_wrote_by_itself(alone, tmp_path)
     shutil.rmtree(written)
     gone = alone.muster(*verify, code=1)
     assert f"damaged: {written} " in gone and "it is not there" in gone, gone
+
+
+def test_all_ranks_hear_why_a_programs_own_save_failed(world):
+    launch = world.run(2, "own_save.py")
+    launch.finish()
+    why = "the program could not save step 0: No space left in gs://bucket"
+    assert re.search(f"told: .*{why}", launch.log(1)), launch.log(1)
+    failed, saved = sorted(world.client.rounds("job"), key=lambda row: row.round)
+    assert (failed.state, saved.state) == ("aborted", "committed")
+    assert failed.culprit_rank == 0
+    assert why in world.muster("events", "--job", "job")
+    assert why in world.muster("why", "round", str(failed.round), "--job", "job")
 
 
 def test_every_call_of_a_manager(alone):

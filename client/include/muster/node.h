@@ -296,7 +296,9 @@ MUSTER_API void muster_node_save_progress(muster_node_t *node, uint64_t bytes);
 /* Inside save_fn, snapshot_fn or restore_fn: says why it fails, and returns code:
  * `return muster_node_save_fail(node, 3, "out of memory")`. The text is part of the peers' errors,
  * the log, `muster events` and `muster why`. At most 1,023 bytes of it are kept; copies. Without a
- * node that still lives it only returns code. */
+ * node that still lives it only returns code.
+ * Behind a muster_manager_should_save that said yes, it tells why the program's own save failed.
+ * The program then goes on to the next step, without muster_manager_save. */
 MUSTER_API int muster_node_save_fail(muster_node_t *node, int code, const char *text);
 
 /* Where training stood in the restored checkpoint; -1 = not told, or nothing restored. Each pointer

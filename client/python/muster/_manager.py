@@ -336,6 +336,13 @@ class Manager(Member, Checkpoints):
             self._watch(None)
         return bool(answer[0])
 
+    def fail_save(self, text: str) -> None:
+        """Behind should_save with True: the program's own save failed, and text says why.
+
+        All ranks are told. Go on to the next step, without save: no rank commits this one.
+        """
+        lib.muster_node_save_fail(self._handle(), 1, encoded("text", text))
+
     def close(self, code: int = 0) -> None:
         self._unwatch()
         super().close(code)

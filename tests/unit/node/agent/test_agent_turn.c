@@ -19,6 +19,7 @@
 static _Atomic int64_t turns;    /* so often the program was told to save */
 static _Atomic bool writes;      /* it is in a save that lasts */
 static _Atomic bool goes_on;     /* ... and trains on without it */
+static _Atomic bool says_why;    /* ... and tells why */
 static _Atomic int64_t returned; /* boundaries that saved */
 static uint64_t my_flags;        /* in the decision */
 
@@ -37,6 +38,8 @@ static bool save_by_itself(int64_t done)
     atomic_fetch_add(&turns, 1);
     while (atomic_load(&writes))
         poll(NULL, 0, 1);
+    if (atomic_load(&says_why))
+        muster_node_save_fail(lone.node, 3, "CUDA out of memory");
     if (atomic_load(&goes_on))
         return true;
     if (!boundary(done, false, &ended))
@@ -67,6 +70,7 @@ static int setup(void **state)
     atomic_store(&returned, 0);
     atomic_store(&writes, true);
     atomic_store(&goes_on, false);
+    atomic_store(&says_why, false);
     my_flags = MEMBER_FLAG_WRITER;
     return lone_setup(state);
 }
@@ -148,6 +152,25 @@ static void a_program_that_goes_on_without_the_save_is_told_of(void **state)
     lone_await_leave();
     assert_int_equal(atomic_load(&returned), 0);
     assert_int_equal(lone.saves_told, 0);
+}
+
+static void why_a_programs_own_save_failed_is_told_once(void **state)
+{
+    (void)state;
+    start();
+    come_to_its_turn(1);
+    await_turns(1);
+    atomic_store(&goes_on, true);
+    atomic_store(&says_why, true);
+    atomic_store(&writes, false);
+    assert_non_null(
+        strstr(lone_await(WIRE_SAVE_FAILED)->u.save_failed.text, ": CUDA out of memory"));
+    atomic_store(&says_why, false);
+    say(EVENT_ABORT, 1, -1);
+    come_to_its_turn(2);
+    assert_non_null(strstr(lone_await(WIRE_SAVE_FAILED)->u.save_failed.text, "went on without"));
+    say(EVENT_ABORT, 2, -1);
+    lone_await_leave();
 }
 
 static void
@@ -309,6 +332,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(its_time_and_progress_are_those_of_the_save, setup,
                                         lone_teardown),
         cmocka_unit_test_setup_teardown(a_program_that_goes_on_without_the_save_is_told_of, setup,
+                                        lone_teardown),
+        cmocka_unit_test_setup_teardown(why_a_programs_own_save_failed_is_told_once, setup,
                                         lone_teardown),
         cmocka_unit_test_setup_teardown(
             a_save_whose_round_was_aborted_meanwhile_does_not_count_and_the_next_one_does, setup,
