@@ -2,6 +2,8 @@
 imported.
 """
 
+import ast
+import dataclasses
 import json
 import os
 import pathlib
@@ -15,8 +17,8 @@ from conftest import BUILD, HERE, PROGRAMS
 
 import muster
 from muster import _framework
-from muster._client import KINDS
 from muster._native import ffi, lib
+from muster._rows import KINDS
 
 SOURCE = HERE.parent.parent
 INCLUDES = [str(SOURCE / "client/include"), str(BUILD / "include")]
@@ -44,6 +46,23 @@ def test_each_kind_of_row_has_the_fields_of_its_structure():
     assert structures == {f"muster_{kind}_row" for kind in KINDS}
     with pytest.raises(AttributeError):
         KINDS["job"](**{field: None for field in KINDS["job"].__dataclass_fields__}).job = "frozen"
+
+
+def test_type_checkers_see_the_fields_of_each_row():
+    stub = ast.parse((SOURCE / "client/python/muster/_rows.pyi").read_text())
+    stated = {
+        each.name: {field.target.id: ast.unparse(field.annotation) for field in each.body}
+        for each in stub.body
+        if isinstance(each, ast.ClassDef) and each.name != "Row"
+    }
+    assert stated == {
+        cls.__name__: {
+            field.name: field.type.__name__ if isinstance(field.type, type) else str(field.type)
+            for field in dataclasses.fields(cls)
+            if field.name != "extra"
+        }
+        for cls in KINDS.values()
+    }
 
 
 def test_the_package_imports_no_framework():

@@ -12,7 +12,7 @@ Importing this package imports no framework. muster.torch needs PyTorch.
 """
 
 from ._library import LIBRARY as _LIBRARY  # isort: skip # first: it says why nothing else loads
-from ._client import Client, Row
+from ._client import Client
 from ._errors import (
     ArgumentError,
     ArgumentTypeError,
@@ -54,6 +54,7 @@ from ._log import Event
 from ._member import Announced, RestoreContext, SaveContext
 from ._node import Node, Position
 from ._read import Checkpoint, FileInfo, TensorInfo, read
+from ._rows import Row
 from ._signals import shield
 from ._state import TrainingState, split_range
 from ._tasks import Coordinator, PerWorker, RemoteValue, Task, Worker

@@ -2,107 +2,37 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import uuid
-from typing import Any
+from typing import Any, TypeVar
 
 from . import _hooks
 from ._closing import Closing, Turns
 from ._errors import check, encoded, milliseconds, new_error, wrong
 from ._native import ffi, lib
+from ._rows import (
+    BrokerFact,
+    Checkpoint,
+    Event,
+    File,
+    Generation,
+    Host,
+    Job,
+    NodeRow,
+    Notice,
+    Participant,
+    Policy,
+    Round,
+    Row,
+    Shard,
+    Task,
+    TaskQueue,
+    TaskWorker,
+    field_name,
+    take_rows,
+)
 
-
-@dataclasses.dataclass(frozen=True)
-class Row:
-    """One row of an answer. It has the fields of the C structure of its kind, in <muster/client.h>.
-    Times are in seconds: `save_ms` there is `save_s` here, and None = not known.
-
-    extra: columns of a newer broker's answer that this class has no field for.
-    """
-
-    extra: dict[str, Any]
-
-
-def _field_name(column: str) -> str:
-    return column[:-3] + "_s" if column.endswith("_ms") else column
-
-
-def _type_of(column: str, c_type: Any) -> Any:
-    if column.endswith("_ms"):
-        return float | None
-    return {"pointer": str, "primitive": int}[c_type.kind] if c_type is not _BOOL else bool
-
-
-_BOOL = ffi.typeof("bool")
-
-
-def _row_class(kind: str, c_name: str) -> type[Row]:
-    """A frozen dataclass out of the header's structure: it cannot differ from it."""
-    members = [
-        (_field_name(name), _type_of(name, member.type))
-        for name, member in ffi.typeof(f"struct muster_{c_name}_row").fields
-    ]
-    return dataclasses.make_dataclass(kind, members, bases=(_Fields,), frozen=True, kw_only=True)
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class _Fields(Row):
-    extra: dict[str, Any] = dataclasses.field(default_factory=dict)
-
-
-KINDS: dict[str, type[Row]] = {
-    c_name: _row_class(kind, c_name)
-    for kind, c_name in (
-        ("Job", "job"),
-        ("NodeRow", "node"),
-        ("Round", "round"),
-        ("Participant", "participant"),
-        ("Checkpoint", "checkpoint"),
-        ("Shard", "shard"),
-        ("File", "file"),
-        ("Event", "event"),
-        ("Notice", "notice"),
-        ("Generation", "generation"),
-        ("TaskQueue", "task_queue"),
-        ("Task", "task"),
-        ("TaskWorker", "task_worker"),
-        ("Host", "host"),
-        ("Policy", "policy"),
-        ("BrokerFact", "broker"),
-    )
-}
-
-
-def _cell(rows: Any, row: int, column: int, name: str, kind: int) -> Any:
-    if kind == lib.MUSTER_COLUMN_TEXT:
-        return ffi.string(lib.muster_rows_text(rows, row, column)).decode("utf-8", "replace")
-    number = lib.muster_rows_integer(rows, row, column)
-    if name.endswith("_ms"):
-        unknown = 0 if name.endswith("unix_ms") else -1
-        return None if number == unknown else number / 1000
-    return bool(number) if kind == lib.MUSTER_COLUMN_BOOLEAN else number
-
-
-def _take_rows(rows: Any, cls: type[Row]) -> list[Any]:
-    columns = [
-        (
-            at,
-            ffi.string(lib.muster_rows_column_name(rows, at)).decode(),
-            lib.muster_rows_column_kind(rows, at),
-        )
-        for at in range(lib.muster_rows_columns(rows))
-    ]
-    known = {field.name for field in dataclasses.fields(cls)}
-    found = []
-    for row in range(lib.muster_rows_count(rows)):
-        values: dict[str, Any] = {}
-        extra: dict[str, Any] = {}
-        for at, name, kind in columns:
-            field = _field_name(name)
-            (values if field in known else extra)[field] = _cell(rows, row, at, name, kind)
-        found.append(cls(extra=extra, **values))
-    return found
+_Kind = TypeVar("_Kind", bound=Row)
 
 
 class Client(Turns, Closing):
@@ -144,90 +74,90 @@ class Client(Turns, Closing):
         """The address or path that it asks: the one that was given, or the one that was found."""
         return os.fsdecode(ffi.string(lib.muster_client_place(self._client())))
 
-    def jobs(self, job: str | None = None) -> list[Any]:
+    def jobs(self, job: str | None = None) -> list[Job]:
         """All jobs, or one."""
-        return self._ask("job", lib.muster_client_jobs, _text(job))
+        return self._ask(Job, lib.muster_client_jobs, _text(job))
 
-    def nodes(self, job: str, generation: int = 0) -> list[Any]:
+    def nodes(self, job: str, generation: int = 0) -> list[NodeRow]:
         """The ranks of a generation, 0 = the newest."""
-        return self._ask("node", lib.muster_client_nodes, _text(job), generation)
+        return self._ask(NodeRow, lib.muster_client_nodes, _text(job), generation)
 
-    def rounds(self, job: str, after: int = 0) -> list[Any]:
+    def rounds(self, job: str, after: int = 0) -> list[Round]:
         """Save rounds with a greater number than `after`."""
-        return self._ask("round", lib.muster_client_rounds, _text(job), after)
+        return self._ask(Round, lib.muster_client_rounds, _text(job), after)
 
-    def round(self, job: str, number: int = 0) -> list[Any]:
+    def round(self, job: str, number: int = 0) -> list[Round]:
         """One round, 0 = the newest."""
-        return self._ask("round", lib.muster_client_round, _text(job), number)
+        return self._ask(Round, lib.muster_client_round, _text(job), number)
 
-    def attempts(self, job: str, number: int) -> list[Any]:
+    def attempts(self, job: str, number: int) -> list[Round]:
         """A round, and the other attempts at the save that it was to make."""
-        return self._ask("round", lib.muster_client_attempts, _text(job), number)
+        return self._ask(Round, lib.muster_client_attempts, _text(job), number)
 
-    def participants(self, job: str, number: int) -> list[Any]:
+    def participants(self, job: str, number: int) -> list[Participant]:
         """The ranks of one round."""
-        return self._ask("participant", lib.muster_client_participants, _text(job), number)
+        return self._ask(Participant, lib.muster_client_participants, _text(job), number)
 
-    def checkpoints(self, job: str, after: int = 0) -> list[Any]:
+    def checkpoints(self, job: str, after: int = 0) -> list[Checkpoint]:
         """Checkpoints with a greater number than `after`."""
-        return self._ask("checkpoint", lib.muster_client_checkpoints, _text(job), after)
+        return self._ask(Checkpoint, lib.muster_client_checkpoints, _text(job), after)
 
-    def checkpoint(self, job: str, number: int) -> list[Any]:
+    def checkpoint(self, job: str, number: int) -> list[Checkpoint]:
         """One checkpoint."""
-        return self._ask("checkpoint", lib.muster_client_checkpoint, _text(job), number)
+        return self._ask(Checkpoint, lib.muster_client_checkpoint, _text(job), number)
 
-    def latest(self, job: str) -> list[Any]:
+    def latest(self, job: str) -> list[Checkpoint]:
         """The checkpoint to resume from."""
-        return self._ask("checkpoint", lib.muster_client_latest, _text(job))
+        return self._ask(Checkpoint, lib.muster_client_latest, _text(job))
 
-    def shards(self, job: str, checkpoint: int) -> list[Any]:
+    def shards(self, job: str, checkpoint: int) -> list[Shard]:
         """The shards of one checkpoint."""
-        return self._ask("shard", lib.muster_client_shards, _text(job), checkpoint)
+        return self._ask(Shard, lib.muster_client_shards, _text(job), checkpoint)
 
-    def files(self, job: str, checkpoint: int) -> list[Any]:
+    def files(self, job: str, checkpoint: int) -> list[File]:
         """The files of one checkpoint."""
-        return self._ask("file", lib.muster_client_files, _text(job), checkpoint)
+        return self._ask(File, lib.muster_client_files, _text(job), checkpoint)
 
-    def events(self, job: str, after: int = 0, kind: str | None = None) -> list[Any]:
+    def events(self, job: str, after: int = 0, kind: str | None = None) -> list[Event]:
         """The events with a greater number than `after`, of one kind or all."""
-        return self._ask("event", lib.muster_client_events, _text(job), after, _text(kind))
+        return self._ask(Event, lib.muster_client_events, _text(job), after, _text(kind))
 
-    def incidents(self, job: str, generation: int) -> list[Any]:
+    def incidents(self, job: str, generation: int) -> list[Event]:
         """What `muster why` tells: errors, losses, withdrawn notices and the end of a generation,
         by time.
         """
-        return self._ask("event", lib.muster_client_incidents, _text(job), generation)
+        return self._ask(Event, lib.muster_client_incidents, _text(job), generation)
 
-    def notices(self, job: str, id: str | None = None, generation: int = 0) -> list[Any]:
+    def notices(self, job: str, id: str | None = None, generation: int = 0) -> list[Notice]:
         """The notices of one id or all, and of one generation or all (0)."""
-        return self._ask("notice", lib.muster_client_notices, _text(job), _text(id), generation)
+        return self._ask(Notice, lib.muster_client_notices, _text(job), _text(id), generation)
 
-    def generations(self, job: str, after: int = 0) -> list[Any]:
+    def generations(self, job: str, after: int = 0) -> list[Generation]:
         """Launches with a greater number than `after`: where each resumed, and why it ended."""
-        return self._ask("generation", lib.muster_client_generations, _text(job), after)
+        return self._ask(Generation, lib.muster_client_generations, _text(job), after)
 
-    def task_queues(self, job: str | None = None) -> list[Any]:
+    def task_queues(self, job: str | None = None) -> list[TaskQueue]:
         """Queues of tasks."""
-        return self._ask("task_queue", lib.muster_client_task_queues, _text(job))
+        return self._ask(TaskQueue, lib.muster_client_task_queues, _text(job))
 
-    def tasks(self, job: str | None = None, state: str | None = None, number: int = 0) -> list[Any]:
+    def tasks(self, job: str | None = None, state: str | None = None, number: int = 0) -> list[Task]:
         """The tasks of one queue or all, in one state or all, of one number or all (0)."""
-        return self._ask("task", lib.muster_client_tasks, _text(job), _text(state), number)
+        return self._ask(Task, lib.muster_client_tasks, _text(job), _text(state), number)
 
-    def task_workers(self, job: str | None = None) -> list[Any]:
+    def task_workers(self, job: str | None = None) -> list[TaskWorker]:
         """The newest process of each worker's index."""
-        return self._ask("task_worker", lib.muster_client_task_workers, _text(job))
+        return self._ask(TaskWorker, lib.muster_client_task_workers, _text(job))
 
-    def hosts(self, job: str, launch: int = 0) -> list[Any]:
+    def hosts(self, job: str, launch: int = 0) -> list[Host]:
         """The hosts of a launch that hosts formed by themselves (``muster run --nodes``).
 
         0: those of the newest, and those that wait for the next.
         """
-        return self._ask("host", lib.muster_client_hosts, _text(job), launch)
+        return self._ask(Host, lib.muster_client_hosts, _text(job), launch)
 
-    def policies(self, job: str) -> list[Any]:
+    def policies(self, job: str) -> list[Policy]:
         """Which checkpoints stay, and when the broker saves, as the newest launch told it."""
-        return self._ask("policy", lib.muster_client_policies, _text(job))
+        return self._ask(Policy, lib.muster_client_policies, _text(job))
 
     def broker(self) -> dict[str, float | str]:
         """What the broker tells of its own process: the facts of muster-broker(1) by name.
@@ -235,9 +165,9 @@ class Client(Turns, Closing):
         Times are in seconds, under names that end in ``_s`` in place of ``_ms``.
         """
         return {
-            _field_name(fact.name): fact.text
+            field_name(fact.name): fact.text
             or (fact.number / 1000 if fact.name.endswith("_ms") else fact.number)
-            for fact in self._ask("broker", lib.muster_client_broker)
+            for fact in self._ask(BrokerFact, lib.muster_client_broker)
         }
 
     def notify(
@@ -285,11 +215,11 @@ class Client(Turns, Closing):
             )
         return self._box[0]
 
-    def _ask(self, kind: str, call: Any, *arguments: Any) -> list[Any]:
+    def _ask(self, kind: type[_Kind], call: Any, *arguments: Any) -> list[_Kind]:
         rows = ffi.new("muster_rows_t **")
         self._finish(call, *arguments, rows)
         try:
-            return _take_rows(rows[0], KINDS[kind])
+            return take_rows(rows[0], kind)
         finally:
             lib.muster_rows_destroy(rows)
 
