@@ -486,8 +486,9 @@ enum muster_status muster_node_fail(muster_node_t *node, int code, const char *t
     return MUSTER_OK;
 }
 
-/* A killed rank is known to be lost by then. */
-#define SUSPECT_MS (LOST_MS + HEARTBEAT_MS)
+/* A rank that is gone is known to be lost by then, also where the broker is slow. If nobody is, the
+ * answer comes long before. */
+#define SUSPECT_MS (2 * LOST_MS)
 
 enum muster_status muster_node_fail_suspecting(muster_node_t *node, int code, const char *text,
                                                int64_t wait_ms, struct muster_error *ret_error)
@@ -497,7 +498,7 @@ enum muster_status muster_node_fail_suspecting(muster_node_t *node, int code, co
     if (node_refused(node, false))
         return node_refuse(node, "muster_node_fail_suspecting", ret_error);
     if (node->agent != NULL && !atomic_load(&node->failed))
-        status = agent_wait_end(node->agent, wait_ms > 0 ? wait_ms : SUSPECT_MS, ret_error);
+        status = agent_suspects(node->agent, wait_ms > 0 ? wait_ms : SUSPECT_MS, ret_error);
     if (status == MUSTER_OK) {
         muster_node_fail(node, code, text);
         return node_after_failure(node, ret_error);

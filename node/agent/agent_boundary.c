@@ -395,15 +395,17 @@ enum muster_status agent_wait_started(struct agent *agent, uint64_t checkpoint, 
     return status;
 }
 
-enum muster_status agent_wait_end(struct agent *agent, int64_t wait_ms, struct muster_error *err)
+enum muster_status agent_suspects(struct agent *agent, int64_t wait_ms, struct muster_error *err)
 {
     const int64_t until_ms = clock_ms(CLOCK_MONOTONIC) + wait_ms;
     struct agent_patience patience = {0};
-    enum muster_status status = MUSTER_OK;
+    enum muster_status status;
     int64_t left_ms = wait_ms;
 
     pthread_mutex_lock(&agent->mutex);
-    while (status == MUSTER_OK && agent->view.mode != VIEW_END && left_ms > 0) {
+    status = boundary_put_simple(agent, MEMBER_SUSPECTS, err);
+    while (status == MUSTER_OK && agent->view.mode != VIEW_END && !agent->view.all_live &&
+           left_ms > 0) {
         status = agent_wait(agent, &patience, left_ms, err);
         left_ms = until_ms - clock_ms(CLOCK_MONOTONIC);
     }

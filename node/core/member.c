@@ -116,6 +116,7 @@ struct member *member_create(const struct member_options *options)
     m->error_until = m->exit_at = NEVER;
     m->join_until = m->snapshot_until = m->resend_at = NEVER;
     m->heartbeat_at = NEVER;
+    m->suspects_since = NEVER;
     m->phase = PHASE_JOINING;
     if (m->options.job == NULL || m->options.host == NULL || m->options.checkpoint_dir == NULL ||
         m->options.signer == NULL)
@@ -314,6 +315,9 @@ static void member_dispatch(struct member *m, const struct member_input *in)
         break;
     case MEMBER_ARRIVED:
         round_arrived(m);
+        break;
+    case MEMBER_SUSPECTS:
+        link_suspects(m);
         break;
     case MEMBER_CAPTURED:
         round_captured(m, in);

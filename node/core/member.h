@@ -76,8 +76,9 @@ enum member_input_kind {
     MEMBER_DELETED,   /* checkpoint, code = status, text: what became of MEMBER_DELETE */
     MEMBER_CLOSE,     /* close() or the exit policy: why, code. A boundary: begun == done */
     MEMBER_CONNECTED, /* to a broker, again: it knows this node on no connection that is new */
-    MEMBER_CAPTURED,  /* round: its state at S is safe in memory; SAVED or SAVE_FAILED follows from
-                         behind */
+    MEMBER_SUSPECTS, /* another rank may be gone: the view tells when all others were heard since */
+    MEMBER_CAPTURED, /* round: its state at S is safe in memory; SAVED or SAVE_FAILED follows from
+                        behind */
 };
 
 struct member_input {
@@ -179,6 +180,7 @@ struct member_view {
     uint64_t database;     /* that database's number, and its copies' */
     bool broker_signs;     /* manifests: their files need checksums that nobody can forge */
     bool unheard;          /* no broker was heard for LOST_MS */
+    bool all_live;         /* each other rank was heard since MEMBER_SUSPECTS */
     bool left;             /* after MEMBER_CLOSE: it may go. Bounded here, not by the driver */
     unsigned
         saves_failed; /* of this launch, whoever's fault; not counted: one that is tried again */

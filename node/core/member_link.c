@@ -405,6 +405,10 @@ static void link_take_alive(struct member *m, const struct wire_msg *told)
 {
     round_is_awaited(m, told->u.alive.awaited_round);
     notices_told(m, &told->u.alive);
+    if (!told->u.alive.all_live || m->suspects_since == NEVER || m->view.all_live)
+        return;
+    m->view.all_live = true;
+    m->view_changed = true;
 }
 
 static void link_take_probe(struct member *m, const struct wire_msg *told)
@@ -530,8 +534,20 @@ void link_frame(struct member *m, const struct wire_msg *message)
 
 /* --- time ------------------------------------------------------------------------------------- */
 
+/* The last words of a dead process may still be on their way. They are no sign of life. */
+void link_suspects(struct member *m)
+{
+    m->suspects_since = m->now + FLIGHT_MS;
+    m->suspects_every = GONE_PING_MS;
+    m->view.all_live = false;
+    m->view_changed = true;
+    if (m->heartbeat_at > m->suspects_since)
+        m->heartbeat_at = m->suspects_since;
+}
+
 static void link_heartbeat(struct member *m)
 {
+    const bool asks = m->suspects_since <= m->now && !m->view.all_live;
     struct wire_msg message = message_make(WIRE_HEARTBEAT);
 
     message.u.heartbeat = (struct wire_heartbeat){
@@ -546,8 +562,14 @@ static void link_heartbeat(struct member *m)
         .saving_round = m->saving_round,
         .saving_bytes = m->saving_bytes,
     };
-    message_send(m, &message, 0);
     m->heartbeat_at = m->now + HEARTBEAT_MS;
+    if (asks) {
+        message.u.heartbeat.suspects = true;
+        m->heartbeat_at = m->now + m->suspects_every;
+        m->suspects_every =
+            m->suspects_every * 2 > HEARTBEAT_MS ? HEARTBEAT_MS : m->suspects_every * 2;
+    }
+    message_send(m, &message, 0);
 }
 
 /* Closed before it was let in: it does not ask again. Its request may still be granted. */

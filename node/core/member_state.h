@@ -115,6 +115,8 @@ struct member {
     uint64_t probe_nonce; /* 0 = not waiting for the echo */
     int64_t probe_until;
     int64_t heartbeat_at;
+    int64_t suspects_since; /* NEVER = it suspects nobody */
+    int64_t suspects_every; /* the next heartbeat asks about the others again, so much later */
     int64_t snapshot_until;
     int64_t join_until;
 
@@ -231,6 +233,7 @@ void link_frame(struct member *m, const struct wire_msg *message);
 void link_tick(struct member *m);
 void link_rehello(struct member *m);
 void link_connected(struct member *m);
+void link_suspects(struct member *m);
 struct wire_msg message_make(enum wire_type type);
 void message_send(struct member *m, const struct wire_msg *message, uint64_t request);
 int64_t link_wakeup(const struct member *m);

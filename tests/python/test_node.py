@@ -8,7 +8,7 @@ import subprocess
 import time
 
 import pytest
-from conftest import PROGRAMS, await_that
+from conftest import PATIENCE, PROGRAMS, await_that
 
 
 def line_with(process, text):
@@ -59,6 +59,29 @@ def test_A7_who_suspects_a_peer_is_blamed_only_where_nobody_is_gone(world, kille
     else:
         assert "StepError: Connection reset by peer" in launch.log(0)
         assert row.error_rank == 0 and "Connection reset" in world.muster("why", "--job", "job")
+
+
+@pytest.mark.parametrize("how", ["stopped", "alive"])
+def test_who_suspects_a_peer_that_no_supervisor_watches_is_told_as_soon_as_it_is_known(world, how):
+    ranks = [
+        world.python(
+            "train_suspects.py", how, env={"MUSTER_WORLD_SIZE": "2", "MUSTER_RANK": str(rank)}
+        )
+        for rank in range(2)
+    ]
+    try:
+        output, _ = ranks[0].communicate(timeout=PATIENCE)
+    finally:
+        for process in ranks:
+            process.kill()
+    (row,) = world.client.generations("job")
+    if how == "stopped":
+        assert "PeerError of rank 1" in output
+        assert row.error_rank == 1
+    else:
+        assert "StepError: Connection reset by peer" in output
+        assert row.error_rank == 0
+    ranks[1].communicate()
 
 
 def test_an_exception_in_restore_is_told(world):

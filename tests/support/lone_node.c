@@ -85,6 +85,7 @@ static void answer_routine(const struct wire_msg *m)
         lone_transmit(&reply, true);
     } else if (m->type == WIRE_HEARTBEAT) {
         reply.type = WIRE_ALIVE;
+        reply.u.alive.all_live = m->u.heartbeat.suspects && lone.all_live;
         lone_transmit(&reply, false);
     }
 }

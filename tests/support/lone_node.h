@@ -31,6 +31,7 @@ struct lone {
     int saves_told;                /* SAVED messages among what was heard */
     int failures_told;             /* ... and RESTORE_FAILED */
     enum muster_status not_stored; /* what requests are acknowledged with; OK: they are taken */
+    bool all_live;                 /* what it answers to a node that suspects the other rank */
     const char *signer;            /* of the broker; NULL = it signs nothing */
     int nag; /* a signal that this process gets as long as the broker waits; 0 = none */
     /* the node's program */

@@ -33,10 +33,36 @@ static bool roster_saves_on(const struct peer *peer, const struct wire_heartbeat
            (saves && beat->saving_bytes != peer->saving_bytes);
 }
 
+/* Was each other rank heard since this one suspects that one is gone? The others are pinged. A
+ * message of the same pass as the question proves nothing: it may be older. */
+static bool roster_all_others_live(struct core *core, struct peer *peer, bool suspects)
+{
+    struct job *job = peer->job;
+    bool asks = suspects && job->trainers != NULL, all = asks;
+
+    if (!suspects || peer->suspects_boot_ms == 0)
+        peer->suspects_boot_ms = suspects ? core->now : 0;
+    for (uint64_t rank = 0; asks && rank < job->gen.world_size; rank++) {
+        struct peer *other = job->trainers[rank];
+
+        if (other == NULL || other == peer ||
+            (other->mapped && other->heard_boot_ms > peer->suspects_boot_ms))
+            continue;
+        all = false;
+        if (other->mapped && other->pinged_boot_ms == 0) {
+            other->pinged_boot_ms = core->now;
+            send_to(core, other->route, job->name, WIRE_PING);
+        }
+    }
+    return all;
+}
+
 void roster_heartbeat(struct core *core, struct peer *peer, const struct wire_heartbeat *beat)
 {
+    const bool all_live = roster_all_others_live(core, peer, beat->suspects);
     struct wire_msg *alive = send_to(core, peer->route, peer->job->name, WIRE_ALIVE);
 
+    alive->u.alive.all_live = all_live;
     alive->u.alive.awaited_round = roster_awaited_by(peer, beat->round);
     notice_announce(core, peer->job, &alive->u.alive);
     if (!step_ok(beat->begun) || !step_ok(beat->done))

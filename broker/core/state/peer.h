@@ -42,7 +42,8 @@ struct peer { /* one incarnation of the newest generation */
     int64_t advanced_boot_ms; /* when begun last changed, or its save came on */
     int64_t told_boot_ms;     /* when it told begun by a heartbeat, 0 = not yet */
     bool stuck_said;
-    int64_t pinged_boot_ms; /* 0 = no ping without an answer since */
+    int64_t pinged_boot_ms;   /* 0 = no ping without an answer since */
+    int64_t suspects_boot_ms; /* since then it suspects another rank; 0 = it does not */
     bool progress_dirty;
     char sources[SOURCES_BYTES_MAX + 1]; /* for show alone */
     int64_t repeat_boot_ms;              /* next unicast repeat */

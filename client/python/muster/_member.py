@@ -374,9 +374,9 @@ class Member(Turns):
         """This process failed: all ranks are told the text, and later steps raise StepError. Any
         thread.
 
-        suspect: another rank may be the cause, as when a collective broke. Waits first, at most
-        `wait` seconds (None = 6), for the broker to say who is gone: then PeerError is raised, with
-        that rank, else StepError. The training thread alone.
+        suspect: another rank may be the cause, as when a collective broke. First the broker asks
+        all other ranks. Waits, at most `wait` seconds (None = 10): PeerError, with the rank that is
+        gone; StepError once each has answered. The training thread alone.
         """
         if suspect:
             ms = milliseconds("wait", wait)

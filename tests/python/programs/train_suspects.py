@@ -1,4 +1,4 @@
-"""Rank 0's collective breaks: train_suspects.py killed | alive, as rank 1 is."""
+"""Rank 0's collective breaks: train_suspects.py killed | stopped | alive, as rank 1 is."""
 
 import os
 import signal
@@ -13,13 +13,13 @@ with muster.Node(state=muster.TrainingState(w=numpy.zeros(4))) as node:
     while node.steps_done < 5:
         node.step()
     if node.rank == 1:
-        if sys.argv[1] == "killed":
-            os.kill(os.getpid(), signal.SIGKILL)
+        if sys.argv[1] != "alive":
+            os.kill(os.getpid(), signal.SIGKILL if sys.argv[1] == "killed" else signal.SIGSTOP)
         while True:
             time.sleep(0.01)
             node.step()
     try:
-        node.fail("Connection reset by peer", 3, suspect=True, wait=None if sys.argv[1] == "killed" else 0.5)
+        node.fail("Connection reset by peer", 3, suspect=True, wait=600)
     except muster.PeerError as error:
         print(f"PeerError of rank {error.rank}")
         raise

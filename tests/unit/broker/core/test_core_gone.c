@@ -135,6 +135,78 @@ static void a_job_that_is_not_known_is_refused(void **state)
             assert_int_equal(f->out.items[i].message.u.ack.code, MUSTER_E_NOT_FOUND);
 }
 
+static bool suspects(struct core_fixture *f, int node)
+{
+    struct wire_msg beat = core_msg(f, node, WIRE_HEARTBEAT);
+
+    beat.u.heartbeat.suspects = true;
+    core_feed(f, 100 + (uint64_t)node, &beat);
+    return core_sent(f, 100 + (uint64_t)node, WIRE_ALIVE)->u.alive.all_live;
+}
+
+/* R8.4 */
+static void who_suspects_another_is_told_once_each_was_heard_since(void **state)
+{
+    struct core_fixture *f = *state;
+
+    core_heartbeat(f, 1);
+    assert_false(suspects(f, 0)); /* rank 1 may have said that before */
+    assert_answers(f, "1:PING; 2:PING; 0:ALIVE");
+    later(f, 10);
+    core_heartbeat(f, 1);
+    assert_false(suspects(f, 0));
+    assert_answers(f, "0:ALIVE");
+    core_heartbeat(f, 2);
+    assert_true(suspects(f, 0));
+    core_heartbeat(f, 0); /* no longer */
+    later(f, 10);
+    assert_false(suspects(f, 0));
+    assert_answers(f, "1:PING; 2:PING; 0:ALIVE");
+}
+
+/* R8.4 */
+static void who_suspects_another_is_never_told_that_a_silent_rank_lives(void **state)
+{
+    struct core_fixture *f = *state;
+
+    f->nodes[2].silent = true;
+    for (int64_t ms = 0; ms < LOST_MS - 500; ms += 500) {
+        assert_false(suspects(f, 0));
+        core_pass(f, 500);
+    }
+    core_pass(f, 1000);
+    assert_events(f, "node lost S0 rank 2 MUSTER_E_PEER");
+}
+
+/* Those whose loss ends nobody are not waited for. */
+static void who_suspects_another_waits_for_no_rank_that_left(void **state)
+{
+    struct core_fixture *f = *state;
+
+    core_leave(f, 2, LEAVE_FINISHED, 0);
+    assert_false(suspects(f, 0));
+    assert_answers(f, "1:PING; 0:ALIVE");
+    later(f, 1);
+    core_heartbeat(f, 1);
+    assert_true(suspects(f, 0));
+}
+
+/* A new start has heard nobody; those who come back were heard. */
+static void who_suspects_another_is_told_of_nobody_that_has_not_come_back(void **state)
+{
+    struct core_fixture *f = *state;
+
+    core_restart(f, false);
+    core_hello(f, 0);
+    core_hello(f, 1);
+    assert_false(suspects(f, 0));
+    later(f, 1);
+    core_heartbeat(f, 1);
+    assert_false(suspects(f, 0));
+    core_hello(f, 2);
+    assert_true(suspects(f, 0));
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, three_running, close_core)
 
 int main(void)
@@ -146,6 +218,10 @@ int main(void)
         TEST(another_life_of_the_rank_is_not_meant),
         TEST(who_left_is_not_lost_too),
         TEST(a_job_that_is_not_known_is_refused),
+        TEST(who_suspects_another_is_told_once_each_was_heard_since),
+        TEST(who_suspects_another_is_never_told_that_a_silent_rank_lives),
+        TEST(who_suspects_another_waits_for_no_rank_that_left),
+        TEST(who_suspects_another_is_told_of_nobody_that_has_not_come_back),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -326,6 +326,19 @@ static void who_suspects_another_waits_no_longer_than_for_its_error(void **state
     assert_int_equal(lone.error.rank, 1);
 }
 
+/* R8.4: it need not wait until the other rank could be lost. */
+static void who_suspects_another_fails_once_all_others_were_heard(void **state)
+{
+    (void)state;
+    lone.all_live = true;
+    assert_int_equal(pthread_create(&lone.thread, NULL, suspecting_program, NULL), 0);
+    lone_welcome_and_start();
+    assert_string_equal(lone_await(WIRE_ERROR)->u.error.text, "the collective broke");
+    lone_await(WIRE_LEAVE);
+    lone_end();
+    assert_int_equal(lone.run_status, MUSTER_E_STEP);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -344,6 +357,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_save_that_was_aborted_in_the_step_before_it_is_told,
                                         setup, lone_teardown),
         cmocka_unit_test_setup_teardown(who_suspects_another_waits_no_longer_than_for_its_error,
+                                        setup, lone_teardown),
+        cmocka_unit_test_setup_teardown(who_suspects_another_fails_once_all_others_were_heard,
                                         setup, lone_teardown),
         cmocka_unit_test_setup_teardown(a_program_that_closes_in_its_turn_has_its_state_saved,
                                         setup, lone_teardown),
