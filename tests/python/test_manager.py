@@ -111,6 +111,20 @@ def test_verify_and_latest_tell_where_a_program_wrote_by_itself(alone, tmp_path)
     assert f"damaged: {written} " in gone and "it is not there" in gone, gone
 
 
+def test_the_record_of_what_a_program_deleted_goes_too(alone, tmp_path):
+    elsewhere = _elsewhere.Elsewhere()
+    for step in range(2):
+        written = tmp_path / f"checkpoint-{step}"
+        written.write_bytes(b"m" * 1000)
+        assert elsewhere.ask(step, wanted=True)
+        assert elsewhere.commit(step, str(written), writer=True, metrics={})
+    (tmp_path / "checkpoint-0").unlink()
+    elsewhere.forget_gone()
+    assert [info.step for info in elsewhere.manager.all_steps()] == [1]
+    assert "1 checkpoint of job job" in alone.muster("verify", "--job", "job")
+    elsewhere.close()
+
+
 def test_all_ranks_hear_why_a_programs_own_save_failed(world):
     launch = world.run(2, "own_save.py")
     launch.finish()

@@ -12,7 +12,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from . import _framework, _progress
-from ._errors import missing, wrong
+from ._errors import Error, missing, wrong
+from ._log import log
 from ._manager import Manager
 from ._member import RestoreContext, SaveContext
 
@@ -148,6 +149,16 @@ class Elsewhere:
         if saved:
             self.latest = written
         return saved
+
+    def forget_gone(self) -> None:
+        """The program has deleted what it wrote of some steps: muster's records of them go, too."""
+        for info in self.manager.all_steps():
+            try:
+                place = local(read_pointer(pathlib.Path(info.path)).path)
+                if place is not None and not place.exists():
+                    self.manager.delete(info.step)
+            except Error as raised:  # pinned, or another rank restores it
+                log.warning("the record of step %d is kept: %s", info.step, raised)
 
     def close(self) -> None:
         """Leaves the job. Raises Preempted when it is being terminated."""

@@ -189,10 +189,12 @@ class Muster(TrainerCallback):  # type: ignore[misc] # transformers has no types
 
     def _rotate(self, args: Any, state: Any) -> None:
         """The Trainer's own would delete the committed checkpoint for one that is not yet."""
-        if args.should_save:
+        if args.should_save and self._limit is not None:
             rotate_checkpoints(
                 args.output_dir, self._limit, state.best_model_checkpoint, use_mtime=True
             )
+            if self._open().manager.rank == 0:
+                self._open().forget_gone()
 
     @staticmethod
     def _path(args: Any, state: Any) -> pathlib.Path:
