@@ -141,13 +141,14 @@ enum wire_phase member_phase(const struct member *m)
 
 /* --- the view --------------------------------------------------------------------------------- */
 
-static void member_step_measured(struct member *m, int64_t steps)
+static void member_step_measured(struct member *m, int64_t from_at, int64_t steps)
 {
-    pace_add(&m->pace, steps, m->now - m->step_from_at);
+    pace_add(&m->pace, steps, m->now - from_at);
 }
 
 /* Time that the thread waited at a closed gate counts for no step. The next step begins with the
- * opening, and the last one before ended with the closing, if the thread stands there. */
+ * opening. The last one before ended with the closing, if the thread stands there, and else ends
+ * when it arrives. */
 static void member_watch_hold(struct member *m, enum view_mode mode)
 {
     bool open = m->view.mode == VIEW_OPEN;
@@ -155,7 +156,9 @@ static void member_watch_hold(struct member *m, enum view_mode mode)
     if (open == (mode == VIEW_OPEN))
         return;
     if (open && m->step_from_at > 0 && m->begun == m->done && m->done >= m->last_begun)
-        member_step_measured(m, m->done - m->last_begun + 1);
+        member_step_measured(m, m->step_from_at, m->done - m->last_begun + 1);
+    m->held_from_at = open && m->begun > m->done ? m->step_from_at : 0;
+    m->held_begun = m->last_begun;
     m->step_from_at = 0;
     if (open || !m->stepped)
         return; /* before the first step a program may do anything */
@@ -258,12 +261,21 @@ static void member_watch_steps(struct member *m)
     if (steps == 0 || (steps == -1 && m->view.mode == VIEW_OPEN)) /* not begun since it may */
         return;
     if (steps > 0 && m->step_from_at > 0 && m->view.mode == VIEW_OPEN)
-        member_step_measured(m, steps);
+        member_step_measured(m, m->step_from_at, steps);
     /* what a restore set is no step, and what ends with the first step's beginning is none */
     m->step_from_at = m->view.mode == VIEW_OPEN ? m->now : 0;
     m->stepped |= steps > 0 && m->view.mode == VIEW_OPEN;
     m->last_begun = m->begun;
     m->last_begun_at = m->now;
+}
+
+/* At a closed gate for the first time: it has not waited before. A job that saves after each step
+ * would measure none otherwise. */
+static void member_watch_arrival(struct member *m)
+{
+    if (m->held_from_at > 0 && m->begun == m->done && m->begun >= m->held_begun)
+        member_step_measured(m, m->held_from_at, m->begun - m->held_begun + 1);
+    m->held_from_at = 0;
 }
 
 /* --- dispatch --------------------------------------------------------------------------------- */
@@ -314,6 +326,7 @@ static void member_dispatch(struct member *m, const struct member_input *in)
         round_gate_closed(m);
         break;
     case MEMBER_ARRIVED:
+        member_watch_arrival(m);
         round_arrived(m);
         break;
     case MEMBER_SUSPECTS:

@@ -204,6 +204,8 @@ struct member {
     int64_t last_begun;
     int64_t last_begun_at;
     int64_t step_from_at; /* when the running step was seen to begin with the gate open, else 0 */
+    int64_t held_from_at; /* the same of a step that runs on since the gate closed; and which */
+    int64_t held_begun;
     struct pace pace;
     bool stepped; /* began a step with the gate open */
     enum wire_phase phase;

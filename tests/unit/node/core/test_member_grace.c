@@ -30,6 +30,29 @@ static void what_a_save_takes_is_not_taken_for_a_step(void **state)
     assert_int_equal(link_step_p95(f->m), 4000);
 }
 
+/* Each step is the one to save: it ends at the gate, which closed when it had just begun. */
+static void a_step_that_ends_at_the_closed_gate_is_measured(void **state)
+{
+    struct member_fixture *f = *state;
+
+    member_in_step(f, 1);
+    member_tick_at(f, f->now + 10);
+    for (uint64_t round = 1; round <= 3; round++) {
+        member_freeze(f, round, CAUSE_OPERATOR, false);
+        member_tick_at(f, f->now + 3000);
+        member_stand(f, (int64_t)round);
+        member_arrive(f);
+        assert_int_equal(link_step_p95(f->m), 3000);
+        member_tick_at(f, f->now + 20000);
+        member_arrive(f); /* it waits there: that is no step */
+        member_abort(f, round, false);
+        assert_int_equal(member_seen(f)->mode, VIEW_OPEN);
+        member_in_step(f, (int64_t)round + 1);
+        member_tick_at(f, f->now);
+    }
+    assert_int_equal(link_step_p95(f->m), 3000);
+}
+
 /* R6.5 */
 static void step_p95_is_one_of_steps_and_not_of_looks(void **state)
 {
@@ -142,6 +165,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(what_a_save_takes_is_not_taken_for_a_step, member_set_up,
                                         member_tear_down),
+        cmocka_unit_test_setup_teardown(a_step_that_ends_at_the_closed_gate_is_measured,
+                                        member_set_up, member_tear_down),
         cmocka_unit_test_setup_teardown(step_p95_is_one_of_steps_and_not_of_looks, member_set_up,
                                         member_tear_down),
         cmocka_unit_test_setup_teardown(the_grace_period_bounds_what_a_notice_tells, member_set_up,
