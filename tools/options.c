@@ -21,7 +21,7 @@ const struct tool_option tool_option_table[OPTION_COUNT] = {
     [OPTION_TIMEOUT] = {"timeout", "SECONDS", "MUSTER_TIMEOUT",
                         "how long to wait for the broker's answer (5)"},
     [OPTION_GENERATION] = {"generation", "N", NULL, "of this generation instead of the newest"},
-    [OPTION_SINCE] = {"since", "SEQ", NULL, "from behind this number (the newest 200)"},
+    [OPTION_SINCE] = {"since", "N", NULL, "from behind this number (the newest 200)"},
     [OPTION_FOLLOW] = {"follow", NULL, NULL,
                        "go on printing new events until interrupted; with --json one a line"},
     [OPTION_GRACE] = {"grace", "SECONDS", NULL,

@@ -98,7 +98,8 @@ static const char *const questions[] = {
     "status words",
     "nodes --job words --json",
     "rounds --job words",
-    "rounds --job long --json",
+    "rounds --job long --since 0 --json",
+    "rounds --job long",
     "round 4 --job words --json",
     "checkpoints --job words --json",
     "latest --job words",
@@ -147,6 +148,23 @@ static void a_story_survives_its_broker(void **state)
     free(dead);
 }
 
+static void the_newest_200_rounds_are_shown(void **state)
+{
+    struct fixture *f = *state;
+    char *newest = ask(f, "rounds --job long", DATABASE);
+    char *all = ask(f, "rounds --job long --since 0", DATABASE);
+    size_t lines = 0;
+
+    for (const char *at = newest; (at = strchr(at, '\n')) != NULL; at++)
+        lines++;
+    assert_in_range(lines, 200, 204); /* a title, what is left out, and ask's own */
+    assert_non_null(strstr(newest, "rounds up to 250 are not shown: --since 0\n"));
+    assert_null(strstr(all, "are not shown"));
+    assert_true(strlen(all) > 2 * strlen(newest));
+    free(newest);
+    free(all);
+}
+
 static void refused_orders_exit_with_4(void **state)
 {
     static const char *const orders[] = {"notify 2 --job words", "save --job words",
@@ -183,6 +201,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(broker_and_database_tell_the_same),
         cmocka_unit_test(a_story_survives_its_broker),
+        cmocka_unit_test(the_newest_200_rounds_are_shown),
         cmocka_unit_test(refused_orders_exit_with_4),
         cmocka_unit_test(order_to_an_unknown_job_exits_with_1),
     };

@@ -9,6 +9,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#define ROUNDS_SHOWN 200 /* the newest, unless --since says */
+
 /* {"schema_version": 2, "job": ..., KEY: json}; json is dropped. */
 static int show_print_json_as(struct tool *tool, const char *key, json_t *json)
 {
@@ -210,11 +212,11 @@ static void show_print_rounds(struct tool *tool, const muster_rows_t *rows)
     table_print(&table, tool->out, tool->width);
 }
 
-/* A verb that lists rows of the job: all of them, as a table or as JSON. */
+/* A verb that lists rows of the job: all behind one, as a table or as JSON. */
 typedef enum muster_status fetch_fn(muster_client_t *client, const char *job, int64_t after,
                                     muster_rows_t **ret_rows, struct muster_error *ret_error);
 
-static int show_rows(struct tool *tool, const char *name, fetch_fn *fetch,
+static int show_rows(struct tool *tool, const char *name, fetch_fn *fetch, int64_t after,
                      void (*print)(struct tool *tool, const muster_rows_t *rows))
 {
     muster_rows_t *rows = NULL;
@@ -224,7 +226,7 @@ static int show_rows(struct tool *tool, const char *name, fetch_fn *fetch,
 
     if (code != TOOL_DONE)
         return code;
-    status = fetch(tool->client, tool->job, 0, &rows, &err);
+    status = fetch(tool->client, tool->job, after, &rows, &err);
     if (status != MUSTER_OK)
         return tool_fail_status(status, &err);
     if (tool_json(tool))
@@ -235,9 +237,37 @@ static int show_rows(struct tool *tool, const char *name, fetch_fn *fetch,
     return TOOL_DONE;
 }
 
+/* The number behind which to begin. A job may have 100,000 rounds. */
+static int show_rounds_after(struct tool *tool, int64_t *ret_after)
+{
+    muster_rows_t *newest = NULL;
+    struct muster_error err = {.status = MUSTER_OK};
+    enum muster_status status;
+    int64_t last;
+
+    if (tool->values[OPTION_SINCE] != NULL)
+        return tool_number(tool->values[OPTION_SINCE], "--since", 0, INT64_MAX, ret_after);
+    status = muster_client_round(tool->client, tool->job, 0, &newest, &err);
+    if (status != MUSTER_OK)
+        return tool_fail_status(status, &err);
+    last = muster_rows_count(newest) > 0 ? muster_rows_rounds(newest)->round : 0;
+    *ret_after = last > ROUNDS_SHOWN ? last - ROUNDS_SHOWN : 0;
+    muster_rows_destroy(&newest);
+    return TOOL_DONE;
+}
+
 int cmd_rounds(struct tool *tool)
 {
-    return show_rows(tool, "rounds", muster_client_rounds, show_print_rounds);
+    int64_t after = 0;
+    int code = tool_find_job(tool);
+
+    if (code == TOOL_DONE)
+        code = show_rounds_after(tool, &after);
+    if (code == TOOL_DONE)
+        code = show_rows(tool, "rounds", muster_client_rounds, after, show_print_rounds);
+    if (code == TOOL_DONE && after > 0 && tool->values[OPTION_SINCE] == NULL && !tool_json(tool))
+        fprintf(tool->out, "rounds up to %" PRId64 " are not shown: --since 0\n", after);
+    return code;
 }
 
 /* --- one round -------------------------------------------------------------------------------- */
@@ -459,7 +489,7 @@ int cmd_checkpoints(struct tool *tool)
     int code = tool_json(tool) ? tool_find_job(tool) : TOOL_DONE;
 
     if (!tool_json(tool))
-        return show_rows(tool, "checkpoints", muster_client_checkpoints, show_print_checkpoints);
+        return show_rows(tool, "checkpoints", muster_client_checkpoints, 0, show_print_checkpoints);
     if (code != TOOL_DONE)
         return code;
     status = muster_client_checkpoints(tool->client, tool->job, 0, &rows, &err);
