@@ -120,8 +120,8 @@
 #define ENDING_MS 10000
 #define TAKEOVER_MS 2000 /* silence that frees a held rank, or a worker's index */
 #define LOST_MS 5000     /* silence after which a node is lost */
-/* Words on their way are let in first: a dead process' last ones before it is judged, or a message
- * that tells what was applied */
+/* The wait for messages in flight: the last ones of a dead process, before it is judged; or one
+ * that tells what was applied, before a heartbeat does. */
 #define FLIGHT_MS 20
 #define GONE_PING_MS 100     /* after FLIGHT_MS: an answer proves that it lives */
 #define START_FREEZE_MS 6000 /* after a broker start: how long to wait for the generation */

@@ -456,7 +456,7 @@ static void verify_print_written(const struct verify *v)
                 json_integer_value(json_object_get(written, "step")),
                 render_bytes(json_integer_value(json_object_get(written, "bytes"))).text,
                 json_string_value(json_object_get(written, "path")),
-                found < 0 ? "it was not read" : "only its size was compared");
+                found >= 0 ? "only its size was compared" : "nothing was read there");
     }
 }
 

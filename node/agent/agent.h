@@ -90,8 +90,8 @@ bool agent_is_interrupted(struct agent *agent);
 /* For a wait of the caller's own that VIEW_END or agent_is_interrupted breaks off. The status that
  * every boundary returns, and what the caller does; MUSTER_OK: the launch goes on. */
 enum muster_status agent_take_end(struct agent *agent, struct muster_error *err);
-/* Another rank may be gone: the broker is asked. The status of an end that comes within wait_ms;
- * MUSTER_OK: none came, or every other rank was heard since. */
+/* Asks the broker whether another rank is gone. Returns the status of an end that comes within
+ * wait_ms, or MUSTER_OK: none came, or every other rank was heard since. */
 enum muster_status agent_suspects(struct agent *agent, int64_t wait_ms, struct muster_error *err);
 /* begun = done = step from here on. */
 enum muster_status agent_restored(struct agent *agent, uint64_t checkpoint, int64_t step,

@@ -463,8 +463,8 @@ static bool link_is_for_my_job(struct member *m, const struct wire_msg *message)
         return true;
     if (!m->strange_said)
         member_log(m, 1,
-                   "dropped what the broker said to job %s: the relay in between mixes up its "
-                   "ranks; restart it, or take it out of MUSTER_BROKER",
+                   "dropped a message for job %s: a relay gave it to the wrong rank; restart the "
+                   "relay, or remove it from MUSTER_BROKER",
                    job);
     m->strange_said = true;
     return false;

@@ -95,7 +95,7 @@ def test_verify_and_latest_tell_where_a_program_wrote_by_itself(alone, tmp_path)
     for verb in ("latest", "why"):
         told = json.loads(alone.muster(verb, "--job", "job", "--json"))
         assert told["checkpoint"]["written"] == place, told
-    assert f"wrote it by itself, 1.0 kB: {written}" in alone.muster("why", "--job", "job")
+    assert f"own files (1.0 kB) are in {written}" in alone.muster("why", "--job", "job")
     found = {**place, "checkpoint": row.checkpoint, "step": 0, "bytes_found": 1000}
     verify = ("verify", "--job", "job")
     assert json.loads(alone.muster(*verify, "--json"))["written"] == [found]

@@ -320,8 +320,7 @@ static void story_round_tell_commit(struct story *story, const struct part *part
         written_find(checkpoint->custom, &written))
         story_say(story,
                   "Checkpoint %" PRId64 " at step %" PRId64
-                  " was committed after %s%s. The program "
-                  "wrote it by itself, %s: %s",
+                  " was committed after %s%s. The program's own files (%s) are in %s",
                   round->round, round->step, story_round_committed_after(part).text, margin,
                   render_bytes(written.bytes).text, written.path);
     else if (checkpoint != NULL && checkpoint->checkpoint == round->round)

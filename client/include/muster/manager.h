@@ -196,7 +196,7 @@ MUSTER_API enum muster_status muster_manager_save(muster_manager_t *manager, int
  * With true the save begins here: a program that saves by itself does so before it calls save. That
  * time counts as the save's, for the bound of a save and for the plan of the next notice. Tell
  * muster_node_save_progress in a save that lasts for minutes. A rank that asks for the next step
- * without save(step) fails this save; muster_node_save_fail tells all ranks why. */
+ * without save(step) fails this save. Call muster_node_save_fail first to say why. */
 MUSTER_API enum muster_status muster_manager_should_save(muster_manager_t *manager, int64_t step,
                                                          bool *ret_should_save,
                                                          struct muster_error *ret_error);

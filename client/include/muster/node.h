@@ -297,8 +297,8 @@ MUSTER_API void muster_node_save_progress(muster_node_t *node, uint64_t bytes);
  * `return muster_node_save_fail(node, 3, "out of memory")`. The text is part of the peers' errors,
  * the log, `muster events` and `muster why`. At most 1,023 bytes of it are kept; copies. Without a
  * node that still lives it only returns code.
- * Behind a muster_manager_should_save that said yes, it tells why the program's own save failed.
- * The program then goes on to the next step, without muster_manager_save. */
+ * After muster_manager_should_save gave true, it tells why the program's own save failed. Then do
+ * not call muster_manager_save for that step. */
 MUSTER_API int muster_node_save_fail(muster_node_t *node, int code, const char *text);
 
 /* Where training stood in the restored checkpoint; -1 = not told, or nothing restored. Each pointer
@@ -326,7 +326,7 @@ MUSTER_API enum muster_status muster_node_fail(muster_node_t *node, int code, co
  * a peer went away. First the broker asks all other ranks. This waits until each has answered, or
  * one is found to be gone, at most wait_ms (0 = 10 s).
  * MUSTER_E_PEER, or another status that ends the launch: the rank is in ret_error, and this one is
- * not blamed · MUSTER_E_STEP nobody is gone, and all ranks were told code and text ·
+ * not blamed · MUSTER_E_STEP none was found to be gone; all ranks were told code and text ·
  * MUSTER_E_INTERRUPTED. Training thread. */
 MUSTER_API enum muster_status muster_node_fail_suspecting(muster_node_t *node, int code,
                                                           const char *text, int64_t wait_ms,

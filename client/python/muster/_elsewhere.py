@@ -151,7 +151,7 @@ class Elsewhere:
         return saved
 
     def forget_gone(self) -> None:
-        """The program has deleted what it wrote of some steps: muster's records of them go, too."""
+        """Deletes muster's record of each step whose files the program has deleted."""
         for info in self.manager.all_steps():
             try:
                 place = local(read_pointer(pathlib.Path(info.path)).path)

@@ -1,8 +1,8 @@
 """The callbacks of a node or client. All run on the thread that is inside a call of muster's, never
 on muster's own.
 
-An exception that one raises is kept, and raised again by the call. The other ranks are told its
-text. One of a save is final: nobody tries that save again.
+An exception that a callback raises is kept, told to the other ranks, and raised again by the call.
+An exception in a save is final: nobody tries that save again.
 """
 
 from __future__ import annotations

@@ -337,9 +337,9 @@ class Manager(Member, Checkpoints):
         return bool(answer[0])
 
     def fail_save(self, text: str) -> None:
-        """Behind should_save with True: the program's own save failed, and text says why.
+        """After should_save returned True: tells all ranks why the program's own save failed.
 
-        All ranks are told. Go on to the next step, without save: no rank commits this one.
+        Go on to the next step without save; this step is not committed.
         """
         lib.muster_node_save_fail(self._handle(), 1, encoded("text", text))
 

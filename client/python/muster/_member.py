@@ -374,9 +374,9 @@ class Member(Turns):
         """This process failed: all ranks are told the text, and later steps raise StepError. Any
         thread.
 
-        suspect: another rank may be the cause, as when a collective broke. First the broker asks
-        all other ranks. Waits, at most `wait` seconds (None = 10): PeerError, with the rank that is
-        gone; StepError once each has answered. The training thread alone.
+        suspect: another rank may be the cause, as when a collective broke. The broker first asks
+        all other ranks. The call waits `wait` seconds at most (None = 10). It raises PeerError with
+        the rank that is gone, else StepError. Call it from the training thread.
         """
         if suspect:
             ms = milliseconds("wait", wait)

@@ -1,5 +1,5 @@
-"""The rows of a client's answers. Their classes are made out of the header's structures, so they cannot
-differ from them; _rows.pyi names the fields for type checkers.
+"""The rows of a client's answers. Their classes are made out of the header's structures, so they
+cannot differ from them; _rows.pyi names the fields for type checkers.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _BOOL = ffi.typeof("bool")
 
 
 def _row_class(kind: str, c_name: str) -> type[Row]:
-    """A frozen dataclass out of the header's structure: it cannot differ from it."""
+    """Builds the frozen dataclass of one C structure."""
     members = [
         (field_name(name), _type_of(name, member.type))
         for name, member in ffi.typeof(f"struct muster_{c_name}_row").fields

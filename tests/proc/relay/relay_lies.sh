@@ -80,7 +80,7 @@ for job in "${lies[@]}" one another; do
     recall "$job"
     case $job in
     answers) await "a save that was skipped" either_said 'was NOT saved: rank' ;;
-    one | another) await "what is of another job" rank_said 0 'dropped what the broker said to job .*: the relay in between' ;;
+    one | another) await "what is of another job" rank_said 0 'dropped a message for job .*: a relay gave it to the wrong rank' ;;
     routes) await "two ranks that no broker lets in again" cut_off ;;
     name) await "a rank that ends" either_said 'error: .*status=MUSTER_\(E_PEER\|PREEMPTED\)' ;;
     entries) await "the next checkpoint, as in a network that loses messages" saved_again ;;
