@@ -29,9 +29,12 @@ struct verify {
     json_t *damages;       /* of all before it */
     json_t *written;       /* what the program wrote by itself, of all before it */
     int64_t written_bytes; /* those found of what it wrote of the one that is read; -1: none are */
-    int64_t checkpoints, files, bytes, damaged;
-    int64_t unsealed;            /* manifests of an older muster */
-    int64_t is_signed;           /* manifests, by whomever */
+    int64_t checkpoints, damaged;
+    struct verify_counts {
+        int64_t files, bytes;
+        int64_t unsealed;  /* manifests of an older muster */
+        int64_t is_signed; /* manifests, by whomever */
+    } read;
     char signer[SIGNER_MAX + 1]; /* by whom they have to be; "": by nobody */
     struct newest newest_read;
     struct progress progress; /* in bytes */
@@ -94,9 +97,9 @@ static void verify_count_read(struct verify *v, const char *path, enum muster_st
 
     if ((status != MUSTER_OK && status != MUSTER_E_CORRUPT) || stat(path, &info) != 0)
         return;
-    v->files++;
-    v->bytes += info.st_size;
-    progress_at(&v->progress, v->bytes);
+    v->read.files++;
+    v->read.bytes += info.st_size;
+    progress_at(&v->progress, v->read.bytes);
 }
 
 static void verify_verify_file(struct verify *v, const struct muster_checkpoint_row *checkpoint,
@@ -197,8 +200,8 @@ static void verify_manifest(struct verify *v, const struct muster_checkpoint_row
         verify_say_damage(v, checkpoint, path, err.text);
         return;
     }
-    v->unsealed += !manifest->sealed;
-    v->is_signed += manifest->signer != NULL;
+    v->read.unsealed += !manifest->sealed;
+    v->read.is_signed += manifest->signer != NULL;
     if (v->signer[0] != '\0' && manifest_check_signer(manifest, v->signer, &err) != MUSTER_OK)
         verify_say_damage(v, checkpoint, path, err.text);
     if (strcmp(manifest->job, v->tool->job) != 0 ||
@@ -299,20 +302,51 @@ static enum muster_status verify_files(struct verify *v,
 }
 
 /* Its job goes on meanwhile: what was deleted or superseded since the list was made is not damaged,
- * it is gone. */
-static enum muster_status verify_still_counts(struct verify *v, int64_t number, bool *ret_counts,
-                                              struct muster_error *err)
+ * it is gone. *ret_row is owned; NULL: it counts no more. */
+static enum muster_status verify_look(struct verify *v, int64_t number, muster_rows_t **ret_row,
+                                      struct muster_error *err)
 {
-    muster_rows_t *rows = NULL;
     enum muster_status status =
-        muster_client_checkpoint(v->tool->client, v->tool->job, number, &rows, err);
+        muster_client_checkpoint(v->tool->client, v->tool->job, number, ret_row, err);
 
-    if (status != MUSTER_OK)
-        return status;
-    *ret_counts = muster_rows_count(rows) > 0 &&
-                  strcmp(muster_rows_checkpoints(rows)[0].state, "committed") == 0;
-    muster_rows_destroy(&rows);
-    return MUSTER_OK;
+    if (status == MUSTER_OK &&
+        (muster_rows_count(*ret_row) == 0 ||
+         strcmp(muster_rows_checkpoints(*ret_row)[0].state, "committed") != 0))
+        muster_rows_destroy(ret_row);
+    return status;
+}
+
+static bool verify_same_place(const muster_rows_t *a, const muster_rows_t *b)
+{
+    return strcmp(muster_rows_checkpoints(a)->path, muster_rows_checkpoints(b)->path) == 0;
+}
+
+/* Puts into v->found what is wrong with it. A checkpoint that got its final name meanwhile is read
+ * again, at that place. */
+static enum muster_status verify_read(struct verify *v, int64_t number, bool *ret_counts,
+                                      struct muster_error *err)
+{
+    const struct verify_counts before = v->read;
+    muster_rows_t *row = NULL, *after = NULL;
+    enum muster_status status = verify_look(v, number, &row, err);
+    bool again = row != NULL;
+
+    while (status == MUSTER_OK && again) {
+        json_array_clear(v->found);
+        v->read = before;
+        status = verify_files(v, muster_rows_checkpoints(row), err);
+        again = false;
+        if (status == MUSTER_OK && json_array_size(v->found) > 0) {
+            status = verify_look(v, number, &after, err);
+            again = after != NULL && !verify_same_place(row, after);
+            muster_rows_destroy(&row);
+            row = after;
+            after = NULL;
+        }
+    }
+    *ret_counts = row != NULL;
+    muster_rows_destroy(&row);
+    return status;
 }
 
 /* Nobody deletes it while it is read; a database alone can hold nothing. Without a pin (as many as
@@ -347,11 +381,7 @@ static enum muster_status verify_checkpoint(struct verify *v,
     if (status != MUSTER_OK)
         return status;
     v->found = json_array();
-    status = verify_still_counts(v, checkpoint->checkpoint, &counts, err);
-    if (status == MUSTER_OK && counts)
-        status = verify_files(v, checkpoint, err);
-    if (status == MUSTER_OK && json_array_size(v->found) > 0)
-        status = verify_still_counts(v, checkpoint->checkpoint, &counts, err);
+    status = verify_read(v, checkpoint->checkpoint, &counts, err);
     hold_end(&held);
     if (status == MUSTER_OK && counts) {
         v->checkpoints++;
@@ -467,16 +497,17 @@ static void verify_print_text(const struct verify *v)
     fprintf(out,
             "%" PRId64 " checkpoint%s of job %s, %" PRId64 " file%s, %s read: %" PRId64
             " damaged\n",
-            v->checkpoints, v->checkpoints == 1 ? "" : "s", v->tool->job, v->files,
-            v->files == 1 ? "" : "s", render_bytes(v->bytes).text, v->damaged);
-    if (v->unsealed > 0)
+            v->checkpoints, v->checkpoints == 1 ? "" : "s", v->tool->job, v->read.files,
+            v->read.files == 1 ? "" : "s", render_bytes(v->read.bytes).text, v->damaged);
+    if (v->read.unsealed > 0)
         fprintf(out,
                 "%" PRId64 " manifest%s of an older muster carr%s no checksum: a change in it "
                 "may not be seen\n",
-                v->unsealed, v->unsealed == 1 ? "" : "s", v->unsealed == 1 ? "ies" : "y");
-    if (v->is_signed > 0)
-        fprintf(out, "%" PRId64 " manifest%s signed; %s\n", v->is_signed,
-                v->is_signed == 1 ? " is" : "s are",
+                v->read.unsealed, v->read.unsealed == 1 ? "" : "s",
+                v->read.unsealed == 1 ? "ies" : "y");
+    if (v->read.is_signed > 0)
+        fprintf(out, "%" PRId64 " manifest%s signed; %s\n", v->read.is_signed,
+                v->read.is_signed == 1 ? " is" : "s are",
                 v->signer[0] != '\0' ? "the key is that of your key file"
                                      : "your key file names no signer, so the signatures were not "
                                        "checked");
@@ -499,10 +530,10 @@ static int verify_print_result(struct verify *v)
     document = render_document();
     json_object_set_new(document, "job", json_string(tool->job));
     json_object_set_new(document, "checkpoints", json_integer(v->checkpoints));
-    json_object_set_new(document, "files", json_integer(v->files));
-    json_object_set_new(document, "bytes", json_integer(v->bytes));
-    json_object_set_new(document, "manifests_without_checksum", json_integer(v->unsealed));
-    json_object_set_new(document, "manifests_signed", json_integer(v->is_signed));
+    json_object_set_new(document, "files", json_integer(v->read.files));
+    json_object_set_new(document, "bytes", json_integer(v->read.bytes));
+    json_object_set_new(document, "manifests_without_checksum", json_integer(v->read.unsealed));
+    json_object_set_new(document, "manifests_signed", json_integer(v->read.is_signed));
     json_object_set_new(document, "signer", json_string(v->signer));
     json_object_set_new(document, "damaged", v->damages);
     json_object_set_new(document, "written", v->written);

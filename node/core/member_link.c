@@ -226,7 +226,7 @@ static void link_on_refused(struct member *m, const struct wire_refused *refused
         return;
     m->hello_open = false;
     m->view.refused.status = code;
-    m->view.refused.rank = (int)m->options.rank;
+    m->view.refused.rank = code == MUSTER_E_PEER ? -1 : (int)m->options.rank;
     m->view.refused.step = -1;
     snprintf(m->view.refused.text, sizeof m->view.refused.text, "%s",
              member_text(m, refused->text));
@@ -405,8 +405,9 @@ static void link_take_alive(struct member *m, const struct wire_msg *told)
 {
     round_is_awaited(m, told->u.alive.awaited_round);
     notices_told(m, &told->u.alive);
-    if (!told->u.alive.all_live || m->suspects_since == NEVER || m->view.all_live)
-        return;
+    if (!told->u.alive.all_live || m->suspects_since == NEVER || m->view.all_live ||
+        m->link != LINK_JOINED || m->applied_seq < told->down.last_seq)
+        return; /* what is on its way may tell of one that is gone */
     m->view.all_live = true;
     m->view_changed = true;
 }
@@ -534,10 +535,11 @@ void link_frame(struct member *m, const struct wire_msg *message)
 
 /* --- time ------------------------------------------------------------------------------------- */
 
-/* The last words of a dead process may still be on their way. They are no sign of life. */
+/* A rank that failed tells so itself, once its program comes to that; and the last words of a dead
+ * one may be on their way, which are no sign of life. Both have LOST_MS. */
 void link_suspects(struct member *m)
 {
-    m->suspects_since = m->now + FLIGHT_MS;
+    m->suspects_since = m->now + LOST_MS;
     m->suspects_every = GONE_PING_MS;
     m->view.all_live = false;
     m->view_changed = true;
@@ -563,6 +565,8 @@ static void link_heartbeat(struct member *m)
         .saving_bytes = m->saving_bytes,
     };
     m->heartbeat_at = m->now + HEARTBEAT_MS;
+    if (m->suspects_since > m->now && m->suspects_since < m->heartbeat_at)
+        m->heartbeat_at = m->suspects_since;
     if (asks) {
         message.u.heartbeat.suspects = true;
         m->heartbeat_at = m->now + m->suspects_every;

@@ -435,7 +435,7 @@ static void hello_refuse_late(struct core *core, const struct input *in, const s
         snprintf(failed, sizeof failed, "rank %lld failed: ", (long long)gen->error_rank);
     hello_refuse(
         core, in, code, false,
-        out_printf(core, "rank %llu came after its launch had ended (generation %llu, %s%.2000s)",
+        out_printf(core, "rank %llu came after its launch had ended (generation %llu, %s%s)",
                    (unsigned long long)in->message->up.rank, (unsigned long long)gen->generation,
                    failed, gen->error_rank >= 0 ? gen->error_text : gen->end_text));
 }
@@ -447,7 +447,8 @@ static void hello_new(struct core *core, const struct input *in, struct job *job
     enum wire_generation_state state = job->gen.state;
     struct peer *peer = NULL;
 
-    if (trainer && generation_rank_is_late(core, job, m->up.rank, m->u.hello.age_ms)) {
+    if (trainer && hello_same_launch(&m->u.hello, &job->gen) &&
+        generation_rank_is_late(core, job, m->up.rank, m->u.hello.age_ms)) {
         hello_refuse_late(core, in, job);
         return;
     }

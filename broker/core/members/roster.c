@@ -33,28 +33,50 @@ static bool roster_saves_on(const struct peer *peer, const struct wire_heartbeat
            (saves && beat->saving_bytes != peer->saving_bytes);
 }
 
-/* Was each other rank heard since this one suspects that one is gone? The others are pinged. A
- * message of the same pass as the question proves nothing: it may be older. */
+/* Finds who was heard longest ago, and pings each rank that was not heard since the question. Once
+ * a moment: a collective that breaks does so for all, and each of them asks. */
+static void roster_look_for_silence(struct core *core, struct job *job, const struct peer *asks)
+{
+    struct silence *silence = &job->silence;
+
+    if (silence->at_boot_ms == core->now)
+        return;
+    *silence = (struct silence){
+        .at_boot_ms = core->now, .least_boot_ms = INT64_MAX, .second_boot_ms = INT64_MAX};
+    for (uint64_t rank = 0; rank < job->gen.world_size; rank++) {
+        struct peer *peer = job->trainers[rank];
+        if (peer == NULL)
+            continue;
+        int64_t heard = peer->mapped ? peer->heard_boot_ms : 0;
+        if (heard < silence->least_boot_ms) {
+            silence->second_boot_ms = silence->least_boot_ms;
+            silence->least_boot_ms = heard;
+            silence->least_rank = rank;
+        } else if (heard < silence->second_boot_ms)
+            silence->second_boot_ms = heard;
+        if (peer != asks && peer->mapped && heard <= asks->suspects_boot_ms &&
+            peer->pinged_boot_ms == 0) {
+            peer->pinged_boot_ms = core->now;
+            send_to(core, peer->route, job->name, WIRE_PING);
+        }
+    }
+}
+
+/* Was each other rank heard since this one suspects that one is gone? A message of the same pass as
+ * the question proves nothing: it may be older. Nor is it asked behind an error: that is told. */
 static bool roster_all_others_live(struct core *core, struct peer *peer, bool suspects)
 {
     struct job *job = peer->job;
-    bool asks = suspects && job->trainers != NULL, all = asks;
 
     if (!suspects || peer->suspects_boot_ms == 0)
         peer->suspects_boot_ms = suspects ? core->now : 0;
-    for (uint64_t rank = 0; asks && rank < job->gen.world_size; rank++) {
-        struct peer *other = job->trainers[rank];
-
-        if (other == NULL || other == peer ||
-            (other->mapped && other->heard_boot_ms > peer->suspects_boot_ms))
-            continue;
-        all = false;
-        if (other->mapped && other->pinged_boot_ms == 0) {
-            other->pinged_boot_ms = core->now;
-            send_to(core, other->route, job->name, WIRE_PING);
-        }
-    }
-    return all;
+    if (!suspects || !role_is_trainer(peer->role) || job->trainers == NULL ||
+        generation_is_over(job) || job->gen.error_rank >= 0)
+        return false;
+    roster_look_for_silence(core, job, peer);
+    return (job->silence.least_rank == peer->rank
+                ? job->silence.second_boot_ms
+                : job->silence.least_boot_ms) > peer->suspects_boot_ms;
 }
 
 void roster_heartbeat(struct core *core, struct peer *peer, const struct wire_heartbeat *beat)

@@ -73,10 +73,14 @@ struct job {
     int64_t progress_boot_ms; /* last progress rows */
     int64_t fan_out_ms;       /* last measured */
     int64_t emitted_boot_ms;  /* when seq last rose */
-    int64_t asked_boot_ms;    /* when its ranks were pinged for a process of another launch */
-    int64_t timer_boot_ms;    /* when job_tick is due */
-    uint64_t settled_step;    /* core->steps when it was settled last */
-    int64_t import_told_ms;   /* when an event told of one */
+    struct silence {          /* as it was at that moment */
+        int64_t at_boot_ms, least_boot_ms, second_boot_ms;
+        uint64_t least_rank;
+    } silence;
+    int64_t asked_boot_ms;  /* when its ranks were pinged for a process of another launch */
+    int64_t timer_boot_ms;  /* when job_tick is due */
+    uint64_t settled_step;  /* core->steps when it was settled last */
+    int64_t import_told_ms; /* when an event told of one */
     bool moved; /* a process came, went, failed or told a notice: settling looks at each */
     struct job *next;
 };

@@ -323,10 +323,10 @@ MUSTER_API enum muster_status muster_node_wait_until_finished(muster_node_t *nod
  * later boundary here returns MUSTER_E_STEP. code and text are the caller's; text is copied. */
 MUSTER_API enum muster_status muster_node_fail(muster_node_t *node, int code, const char *text);
 /* As muster_node_fail, where another rank may be the cause, such as a collective that broke because
- * a peer went away. First the broker asks all other ranks. This waits until each has answered, or
- * one is found to be gone, at most wait_ms (0 = 10 s).
- * MUSTER_E_PEER, or another status that ends the launch: the rank is in ret_error, and this one is
- * not blamed · MUSTER_E_STEP none was found to be gone; all ranks were told code and text ·
+ * a peer went away. A rank that failed has 5 s to tell so. Then the broker asks all others, and
+ * this returns once each has answered. It waits wait_ms at most (0 = 10 s). MUSTER_E_PEER, or
+ * another status that ends the launch: the rank is in ret_error, and this one is not blamed ·
+ * MUSTER_E_STEP none was found to be gone; all ranks were told code and text ·
  * MUSTER_E_INTERRUPTED. Training thread. */
 MUSTER_API enum muster_status muster_node_fail_suspecting(muster_node_t *node, int code,
                                                           const char *text, int64_t wait_ms,

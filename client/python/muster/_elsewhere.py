@@ -151,13 +151,15 @@ class Elsewhere:
         return saved
 
     def forget_gone(self) -> None:
-        """Deletes muster's record of each step whose files the program has deleted."""
+        """Deletes muster's record of each step whose files the program has deleted. What is on a
+        disk that is not there may come back.
+        """
         for info in self.manager.all_steps():
             try:
                 place = local(read_pointer(pathlib.Path(info.path)).path)
-                if place is not None and not place.exists():
+                if place is not None and place.parent.is_dir() and not place.exists():
                     self.manager.delete(info.step)
-            except Error as raised:  # pinned, or another rank restores it
+            except (Error, OSError, ValueError, TypeError) as raised:  # pinned, or gone already
                 log.warning("the record of step %d is kept: %s", info.step, raised)
 
     def close(self) -> None:

@@ -374,9 +374,10 @@ class Member(Turns):
         """This process failed: all ranks are told the text, and later steps raise StepError. Any
         thread.
 
-        suspect: another rank may be the cause, as when a collective broke. The broker first asks
-        all other ranks. The call waits `wait` seconds at most (None = 10). It raises PeerError with
-        the rank that is gone, else StepError. Call it from the training thread.
+        suspect: another rank may be the cause, as when a collective broke. A rank that failed has
+        5 s to tell so; then the broker asks all others. The call waits `wait` seconds at most
+        (None = 10). It raises PeerError with the rank that is gone, else StepError. Call it from
+        the training thread.
         """
         if suspect:
             ms = milliseconds("wait", wait)

@@ -156,6 +156,7 @@ static void who_suspects_another_is_told_once_each_was_heard_since(void **state)
     core_heartbeat(f, 1);
     assert_false(suspects(f, 0));
     assert_answers(f, "0:ALIVE");
+    later(f, 1);
     core_heartbeat(f, 2);
     assert_true(suspects(f, 0));
     core_heartbeat(f, 0); /* no longer */
@@ -203,6 +204,7 @@ static void who_suspects_another_is_told_of_nobody_that_has_not_come_back(void *
     later(f, 1);
     core_heartbeat(f, 1);
     assert_false(suspects(f, 0));
+    later(f, 1);
     core_hello(f, 2);
     assert_true(suspects(f, 0));
 }

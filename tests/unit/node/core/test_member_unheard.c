@@ -101,7 +101,7 @@ static void what_is_said_to_another_job_is_dropped_and_told_once(void **state)
     event.u.event.kind = EVENT_FREEZE;
     event.u.event.round = 1;
     member_frame(f, event);
-    assert_true(logged(f, "said to job other: the relay in between mixes up its ranks"));
+    assert_true(logged(f, "message for job other: a relay gave it to the wrong rank"));
     assert_int_equal(member_seen(f)->mode, VIEW_OPEN);
     assert_int_equal(f->m->applied_seq, f->seq);
     assert_int_equal(f->m->known_seq, f->seq);
