@@ -24,9 +24,7 @@ bool written_find(const char *custom, struct written *ret_written)
     const json_t *bytes = json_object_get(object, "bytes");
     bool is_one = path != NULL && path[0] != '\0' && strlen(path) <= PATH_BYTES_MAX &&
                   !written_has_control(path) && json_is_integer(bytes) &&
-                  json_integer_value(bytes) >= 0 &&
-                  json_is_integer(json_object_get(object, "step")) &&
-                  json_is_integer(json_object_get(object, "generation"));
+                  json_integer_value(bytes) >= 0;
 
     if (is_one) {
         ret_written->bytes = json_integer_value(bytes);

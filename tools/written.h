@@ -1,6 +1,6 @@
 /* written - a checkpoint that a program wrote by itself: muster's own only points to it.
- * Owns: what counts as one. Its metadata tell "path", "bytes", "step" and "generation", as the
- * Python modules for frameworks do.
+ * Owns: what counts as one. Its metadata tell "path" and "bytes", as the Python modules for
+ * frameworks do.
  * Never: a word to the terminal. written_measure alone touches the disk, and it only looks. */
 #ifndef TOOLS_WRITTEN_H
 #define TOOLS_WRITTEN_H

@@ -49,8 +49,7 @@ void make_written(struct db_fixture *db)
     make_committed(db);
     db_sql(db, "UPDATE checkpoint SET bytes = 86 WHERE round = 4");
     db_sql(db, "INSERT INTO checkpoint_custom (job, round, custom) VALUES ('words', 4, "
-               "'{\"step\":95,\"path\":\"/own/checkpoint-95\",\"generation\":1,"
-               "\"bytes\":12300000}')");
+               "'{\"path\":\"/own/checkpoint-95\",\"bytes\":12300000}')");
 }
 
 /* Six checkpoints, of which no policy wants two, nor the newest. */

@@ -10,8 +10,6 @@
 
 #include <cmocka.h>
 
-#define SAVED ", \"step\": 8, \"generation\": 1"
-
 static void its_metadata_tell_path_and_bytes(void **state)
 {
     static const char *const others[] = {
@@ -19,22 +17,21 @@ static void its_metadata_tell_path_and_bytes(void **state)
         "{}",
         "7",
         "{\"path\": \"/own/8\"}",
-        "{\"path\": \"/own/8\", \"bytes\": \"7\"" SAVED "}",
-        "{\"path\": \"/own/8\", \"bytes\": -1" SAVED "}",
-        "{\"path\": \"/data/set\", \"bytes\": 7}", /* of the user's own */
-        "{\"path\": \"\", \"bytes\": 7" SAVED "}",
-        "{\"path\": \"/own/\\u001b[2J\", \"bytes\": 7" SAVED "}",
+        "{\"path\": \"/own/8\", \"bytes\": \"7\"}",
+        "{\"path\": \"/own/8\", \"bytes\": -1}",
+        "{\"path\": \"\", \"bytes\": 7}",
+        "{\"path\": \"/own/\\u001b[2J\", \"bytes\": 7}",
     };
     struct written written;
 
     (void)state;
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
         assert_false(written_find(others[i], &written));
-    assert_true(written_find("{\"path\": \"/own/8\", \"bytes\": 7" SAVED "}", &written));
+    assert_true(written_find("{\"path\": \"/own/8\", \"bytes\": 7, \"step\": 8}", &written));
     assert_string_equal(written.path, "/own/8");
     assert_int_equal(written.bytes, 7);
     assert_true(written_is_local(&written));
-    assert_true(written_find("{\"path\": \"gs://bucket/8\", \"bytes\": 0" SAVED "}", &written));
+    assert_true(written_find("{\"path\": \"gs://bucket/8\", \"bytes\": 0}", &written));
     assert_false(written_is_local(&written));
 }
 
@@ -45,7 +42,7 @@ static void a_person_is_told_the_place_that_has_the_bytes(void **state)
 
     (void)state;
     assert_string_equal(written_place(&row, &written), "/checkpoints/8");
-    row.custom = "{\"path\": \"/own/8\", \"bytes\": 7" SAVED "}";
+    row.custom = "{\"path\": \"/own/8\", \"bytes\": 7}";
     assert_string_equal(written_place(&row, &written), "/own/8");
 }
 
