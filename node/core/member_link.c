@@ -279,6 +279,10 @@ static void link_on_welcome(struct member *m, const struct wire_msg *message)
     const char *signer = welcome->signer != NULL ? welcome->signer : "";
 
     if (link_let_in_anew(m, welcome)) {
+        if (m->applied_seq > message->down.last_seq) {
+            link_rehello(m); /* what came since, it took for another launch's */
+            return;
+        }
         m->generation = m->view.generation = welcome->generation;
         m->view_changed = true;
         requests_renumber(m, welcome->last_request);

@@ -565,7 +565,7 @@ static void hello_again(struct core *core, const struct input *in, struct job *j
     }
     uint64_t named = m->u.hello.round;
     bool unknown = named > 0 && round_outcome(job, named).cause == CAUSE_NONE;
-    bool jumped = m->up.applied_seq == 0 || unknown || hello_asked_to_repair(peer);
+    bool jumped = m->up.applied_seq == 0 || unknown || of_before || hello_asked_to_repair(peer);
     if (!peer->mapped)
         hello_join_timeout_again(job, &m->u.hello);
     hello_take_facts(core, in, peer);

@@ -185,6 +185,42 @@ static void what_the_database_knows_is_not_said_again(void **state)
     assert_int_equal(f->m->pending_count, 0);
 }
 
+static int greeting(void **state)
+{
+    static struct member_fixture f;
+
+    member_fixture_open(&f, 1, LAYOUT_REPLICATED);
+    *state = &f;
+    return 0;
+}
+
+/* The answer to its HELLO that lets it into the next launch comes behind an event of that launch,
+ * which it took for another's: `started` would be lost. */
+static void a_node_that_is_let_in_late_asks_for_all_that_came_since(void **state)
+{
+    struct member_fixture *f = *state;
+    struct wire_msg welcome;
+
+    member_tick_at(f, f->now);
+    member_welcome(f, true);
+    struct wire_snapshot s = member_snapshot_made(f);
+    s.generation_state = GENERATION_JOINING;
+    member_snapshot(f, s);
+    f->generation = 3;
+    welcome = member_down(f, WIRE_WELCOME);
+    welcome.u.welcome = (struct wire_welcome){.speaks = WIRE_SPEAKS,
+                                              .nonce = f->m->nonce,
+                                              .generation = 3,
+                                              .world_size = 3,
+                                              .events_endpoint = "ipc:///e"};
+    member_tell(f, member_event(f, EVENT_STARTED));
+    assert_false(member_seen(f)->started);
+    member_frame(f, welcome);
+    assert_non_null(member_sent(f, WIRE_HELLO));
+    assert_int_equal(member_sent(f, WIRE_HELLO)->up.generation, 2); /* so it gets a snapshot */
+    assert_int_equal(f->m->generation, 2);
+}
+
 #define T(test) cmocka_unit_test_setup_teardown(test, running, member_tear_down)
 
 int main(void)
@@ -199,6 +235,8 @@ int main(void)
         T(one_that_is_refused_as_preempted_leaves_with_the_restart_code),
         T(that_of_a_save_that_failed_too_late_is_still_to_be_heard),
         T(what_the_database_knows_is_not_said_again),
+        cmocka_unit_test_setup_teardown(a_node_that_is_let_in_late_asks_for_all_that_came_since,
+                                        greeting, member_tear_down),
     };
 
     return cmocka_run_group_tests_name("member_again", tests, NULL, NULL);
