@@ -50,7 +50,9 @@ first/job.sh >"$dir/job.log" 2>&1 </dev/null &
 started+=($!)
 job_pid=$!
 running() { "$muster" status words | grep -q '^job words: running'; }
+wrong() { ("${@:2}") >"$dir/wrong.log" 2>&1 && fail "not refused: ${*:2}"; says "$(cat "$dir/wrong.log")" "$1"; }
 await "the job to run" running
+wrong 'job words has no rank 99: its ranks are 0 to [0-9]+$' "$muster" notify 99 --job words
 [ "$(stat -f -c %T "$dir")" = tmpfs ] || export MUSTER_CHECKPOINT_DIR=$dir/first/checkpoints # of memory it says something else
 MUSTER_JOB=words "$muster" doctor >"$dir/doctor.log" 2>&1 || fail "doctor: $(cat "$dir/doctor.log")"
 says "$(cat "$dir/doctor.log")" '^ok    broker .*1 job running' '^ok    clock' '^ok    directory' '^ok    notices'
@@ -68,9 +70,7 @@ code=0
 MUSTER_NOTICE_SOURCES=auto,ecc2 "$muster" doctor >"$dir/doctor.log" || code=$?
 same "exit code for a source that there is not" $code 1
 says "$(cat "$dir/doctor.log")" '^MEND  notices +"ecc2" is no notice source'
-# --- what is wrong is named as the user gave it
-wrong() { ("${@:2}") >"$dir/wrong.log" 2>&1 && fail "not refused: ${*:2}"; says "$(cat "$dir/wrong.log")" "$1"; }
-wrong 'job words has no rank 99: its ranks are 0 to [0-9]+$' "$muster" notify 99 --job words
+# --- what is wrong is named as the user gave it; a rank, above, while the job runs
 wrong 'job words has no committed checkpoint 99 to pin: .muster checkpoints --job words. lists them$' "$muster" pin 99 --job words
 wrong '^muster: MUSTER_TIMEOUT is a number .*"soon"$' env MUSTER_TIMEOUT=soon "$muster" status
 wrong '^muster: MUSTER_BROKER is "nowhere", which is not a broker' env MUSTER_BROKER=nowhere "$muster" status
