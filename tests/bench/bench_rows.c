@@ -267,8 +267,12 @@ static void print_aim(const char *what, double took_ms, double aim_ms)
 
 static void measure_old(const char *directory, int events, int checkpoints, int rounds)
 {
-    static const char *const verbs[] = {"status", "status words", "rounds --job words",
-                                        "checkpoints --job words", "why --job words"};
+    static const char *const verbs[] = {"status",
+                                        "status words",
+                                        "rounds --job words",
+                                        "rounds --job words --since 0",
+                                        "checkpoints --job words",
+                                        "why --job words"};
     char path[SCRATCH_PATH_MAX], address[SCRATCH_PATH_MAX];
     struct stat file;
 
@@ -301,7 +305,7 @@ static const char *const kinds[KINDS] = {
     [ROUNDS] = "rounds",
     [CHECKPOINTS] = "checkpoints",
     [DIRECTORY] = "a directory's list",
-    [RUN_ROUNDS] = "`muster rounds`",
+    [RUN_ROUNDS] = "`muster rounds --since 0`",
     [RUN_WHY] = "`muster why`",
     [IMPORT] = "`muster import`",
     [VERIFY] = "`muster verify`",
@@ -325,7 +329,7 @@ static void measure(const char *directory, int count, int events, double ret_ms[
     ret_ms[CHECKPOINTS] = list_rows(client, muster_client_checkpoints);
     muster_client_close(&client, NULL);
     ret_ms[DIRECTORY] = list_directory(root);
-    ret_ms[RUN_ROUNDS] = run_tool("rounds", "--db", path);
+    ret_ms[RUN_ROUNDS] = run_tool("rounds --since 0", "--db", path);
     ret_ms[RUN_WHY] = run_tool("why", "--db", path);
 
     snprintf(address, sizeof address, "ipc://%s", scratch_path(directory, "%d.sock", count));

@@ -54,6 +54,11 @@ code tests/unit/broker/test_late.c 9
 refuses 'untested.txt: broker/late.c has a test'
 rm "$tree/broker/late.c"
 refuses 'untested.txt: broker/late.c is no product file'
+for number in {1..27}; do
+    code "broker/many$number.c" 61
+    echo "broker/many$number.c" >>"$tree/tests/checks/untested.txt"
+done
+refuses 'untested.txt: 28 files, and [0-9]* are allowed'
 rm -r "$tree"/broker "$tree"/tools
 mkdir "$tree"/broker "$tree"/tools
 refuses '^0 product files'
