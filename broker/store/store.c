@@ -90,6 +90,8 @@ static enum muster_status store_write_row(struct store *store, const struct acti
         if (status != MUSTER_OK)
             return status;
     }
+    if (row->kind == RECORD_ROUND)
+        store_trim_look(store, &row->u.round);
     if (row->kind == RECORD_TASK && (*given = store_task_given(actions, at)) != NULL)
         return store_task_write_given(store, row, *given, err);
     return store_row_write(store, row, err);
@@ -279,6 +281,11 @@ enum muster_status store_apply(struct store *store, const struct actions *action
     return store_flush_held(store, now_boot_ms, err);
 }
 
+static bool store_has_old_rows(const struct store *store)
+{
+    return store->untidy || store->forgets || store->trims;
+}
+
 static enum muster_status store_tidy_once(struct store *store, struct muster_error *err)
 {
     enum muster_status status = store_begin_transaction(store, err);
@@ -287,6 +294,8 @@ static enum muster_status store_tidy_once(struct store *store, struct muster_err
         status = store_tidy_slice(store, err);
     if (status == MUSTER_OK && store->forgets)
         status = store_forget_slice(store, err);
+    if (status == MUSTER_OK && store->trims)
+        status = store_trim_slice(store, err);
     return store_end_transaction(store, status, err);
 }
 
@@ -294,7 +303,7 @@ enum muster_status store_tidy(struct store *store, int64_t now_boot_ms, struct m
 {
     enum muster_status status;
 
-    if ((!store->untidy && !store->forgets) || now_boot_ms < store->tidy_due_boot_ms)
+    if (!store_has_old_rows(store) || now_boot_ms < store->tidy_due_boot_ms)
         return MUSTER_OK;
     status = store_tidy_once(store, err);
     store->tidy_due_boot_ms = now_boot_ms + (status == MUSTER_OK ? TIDY_EVERY_MS : TIDY_RETRY_MS);
@@ -304,7 +313,7 @@ enum muster_status store_tidy(struct store *store, int64_t now_boot_ms, struct m
 int64_t store_wakeup_boot_ms(const struct store *store)
 {
     int64_t held = store->held_count > 0 ? store->held_due_boot_ms : INT64_MAX;
-    int64_t tidy = store->untidy || store->forgets ? store->tidy_due_boot_ms : INT64_MAX;
+    int64_t tidy = store_has_old_rows(store) ? store->tidy_due_boot_ms : INT64_MAX;
 
     return held < tidy ? held : tidy;
 }
@@ -367,6 +376,8 @@ static enum muster_status store_prepare_all(struct store *store, struct muster_e
         status = store_tasks_prepare(store, err);
     if (status == MUSTER_OK)
         status = store_tidy_prepare(store, err);
+    if (status == MUSTER_OK)
+        status = store_trim_prepare(store, err);
     if (status == MUSTER_OK)
         status = store_past_prepare(store, err);
     if (status == MUSTER_OK)

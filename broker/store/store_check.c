@@ -16,7 +16,13 @@
 static const char *const rules[] = {
     /* who belongs to whom */
     "SELECT printf('a row of %s names a %s that is not there', \"table\", parent)"
-    " FROM pragma_foreign_key_check",
+    " FROM sqlite_schema s, pragma_foreign_key_check(s.name) WHERE s.type = 'table'"
+    "  AND s.name <> 'event'",
+    /* the jobs of all events, one look each: there may be millions of events */
+    "WITH RECURSIVE of(job) AS (SELECT min(job) FROM event UNION ALL"
+    "  SELECT (SELECT min(e.job) FROM event e WHERE e.job > of.job) FROM of WHERE of.job NOT NULL)"
+    " SELECT 'a row of event names a job that is not there' FROM of"
+    " WHERE job NOT NULL AND job NOT IN (SELECT job FROM job)",
     "SELECT printf('generation %d of job %s is not there', generation, job) FROM job j"
     " WHERE generation > 0 AND NOT EXISTS"
     "  (SELECT 1 FROM generation g WHERE g.job = j.job AND g.generation = j.generation)",

@@ -9,7 +9,8 @@
  *   store_read.c       journal and queries
  *   store_manifest.c   manifests
  *   store_tasks.c      rows of tasks, and what is read of them
- *   store_tidy.c       rows that nobody reads any more
+ *   store_tidy.c       rows of tasks that nobody reads any more
+ *   store_trim.c       rounds that ended long ago
  *   store_forget.c     jobs that are forgotten
  *   store_past.c       what befell the broker itself
  *   shared.c           what goes into the log of several brokers (fenced/fenced_log.c) */
@@ -53,6 +54,7 @@ enum store_tidy { /* store_tidy.c's */
 };
 
 #define STORE_FORGET_TABLES 16 /* store_forget.c's statements */
+#define STORE_TRIM_TABLES 6    /* store_trim.c's */
 
 struct store_past { /* a row of broker_past that goes with the next batch */
     bool wanted;
@@ -101,6 +103,10 @@ struct store {
     sqlite3_stmt *forget[STORE_FORGET_TABLES], *forget_add, *forget_over, *forget_first;
     bool forgets; /* there may be rows in job_garbage */
     bool untidy;  /* there may be rows in task_garbage */
+    sqlite3_stmt *trim_job, *trim_rounds, *trim[STORE_TRIM_TABLES];
+    bool trims; /* there may be old rounds: of this job behind this round, and of later jobs */
+    char trim_at_job[JOB_NAME_MAX + 1];
+    int64_t trim_at_round, trim_to_round;
     int64_t tidy_due_boot_ms;
 
     /* lazy progress, not yet written; the strings are in held_arena */
@@ -202,6 +208,13 @@ enum muster_status store_tidy_prepare(struct store *store, struct muster_error *
 enum muster_status store_tidy_range(struct store *store, uint64_t queue, uint64_t first,
                                     uint64_t last, bool ended_only, struct muster_error *err);
 enum muster_status store_tidy_slice(struct store *store, struct muster_error *err);
+
+/* --- store_trim.c --- */
+enum muster_status store_trim_prepare(struct store *store, struct muster_error *err);
+/* A round's row was written: now and then it is time to look for old ones. */
+void store_trim_look(struct store *store, const struct record_round *row);
+/* In a transaction. */
+enum muster_status store_trim_slice(struct store *store, struct muster_error *err);
 
 /* --- store_past.c --- */
 enum muster_status store_past_prepare(struct store *store, struct muster_error *err);

@@ -268,6 +268,10 @@ static void rows_that_do_not_fit_together_are_damage(void **state)
         const char *finding;
     } rows[] = {
         {"UPDATE job SET job = 'other'", "names a job that is not there"},
+        {"UPDATE event SET job = 'a'", "a row of event names a job that is not there"},
+        {"INSERT INTO event SELECT 'zz', seq, generation, kind, round, rank, step, text, unix_ms, "
+         "boot_id, deadline_boot_ms, body FROM event",
+         "a row of event names a job that is not there"},
         {"DELETE FROM generation", "generation 3 of job words is not there"},
         {"DELETE FROM round", "names a round that is not there"},
         {"UPDATE job SET seq = 102", "has event 103, and its count says 102"},
