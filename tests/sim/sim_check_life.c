@@ -397,16 +397,21 @@ void check_second(struct sim *sim, struct sim_event *event)
 
 /* --- notices ---------------------------------------------------------------------------------- */
 
-/* Was it that rank's own doing: finished, failed, lost? */
+/* Was it that rank's own doing: finished, failed, lost? Ranks that stand at different steps were
+ * broken off for another one, which was lost. */
 static bool is_to_blame(const struct sim *sim, const struct record_round *round)
 {
     const struct sim_table *nodes = &sim->disk.tables[RECORD_NODE];
+    bool apart = strstr(round->reason, sim_reason_words(REASON_UNREACHABLE)) != NULL;
 
     for (size_t i = 0; i < nodes->count; i++) {
         const struct record_node *node = &nodes->rows[i].record.u.node;
         if ((int64_t)node->rank == round->culprit_rank && node->generation == round->generation &&
             strcmp(node->job, round->job) == 0 &&
             (node->state == NODE_LOST || node->leave_why != LEAVE_PREEMPTED))
+            return true;
+        if (apart && node->generation == round->generation && strcmp(node->job, round->job) == 0 &&
+            node->state == NODE_LOST)
             return true;
     }
     return false;
