@@ -1,10 +1,7 @@
-#!/bin/sh
+#!/bin/bash
 # layers_selftest.sh - layers.sh must be able to fail: one forbidden include at a time in a small tree.
 set -eu
-here=$(cd "$(dirname "$0")" && pwd)
-tree=$(mktemp -d)
-trap 'rm -rf "$tree"' EXIT
-failed=0
+. "$(dirname "$0")/lib_selftest.sh"
 
 plant() { # FILE LINE
     mkdir -p "$tree/$(dirname "$1")"
@@ -35,13 +32,7 @@ clean_tree() {
 refuses() { # FILE LINE WHAT_THE_FINDING_SAYS
     clean_tree
     plant "$1" "$2"
-    if finding=$(sh "$here/layers.sh" "$tree"); then
-        echo "not refused: $1 with $2"
-        failed=1
-    elif ! printf '%s\n' "$finding" | grep -q "^$1:1: .*$3"; then
-        printf 'refused for another reason: %s with %s\n%s\n' "$1" "$2" "$finding"
-        failed=1
-    fi
+    must_refuse "$1 with $2" "^$1:1: .*$3" sh "$here/layers.sh" "$tree"
 }
 
 clean_tree

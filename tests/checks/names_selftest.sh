@@ -1,10 +1,7 @@
 #!/bin/bash
 # names_selftest.sh - names.sh must be able to fail: one name at a time in a small tree.
 set -euo pipefail
-here=$(cd "$(dirname "$0")" && pwd)
-tree=$(mktemp -d)
-trap 'rm -rf "$tree"' EXIT
-failed=0
+. "$(dirname "$0")/lib_selftest.sh"
 
 clean_tree() { # each folder of the rule with one file: of its own words, of its folder's and of what it exports
     rm -rf "$tree"
@@ -20,14 +17,7 @@ clean_tree() { # each folder of the rule with one file: of its own words, of its
 refuses() { # FOLDER LINE NAME
     clean_tree
     printf '%b\n' "$2" '{' '}' >>"$tree/$1/rounds/too_late.c"
-    local finding
-    if finding=$(bash "$here/names.sh" "$tree"); then
-        echo "not refused: $2 in $1"
-        failed=1
-    elif ! grep -q "^$1/rounds/too_late.c:[0-9]*: $3: " <<<"$finding"; then
-        printf 'refused for another reason: %s\n%s\n' "$2" "$finding"
-        failed=1
-    fi
+    must_refuse "$2 in $1" "^$1/rounds/too_late.c:[0-9]*: $3: " bash "$here/names.sh" "$tree"
 }
 
 clean_tree

@@ -1,10 +1,7 @@
 #!/bin/bash
 # prose_selftest.sh - prose.sh must be able to fail: one offence at a time in a small tree.
 set -eu
-here=$(cd "$(dirname "$0")" && pwd)
-tree=$(mktemp -d)
-trap 'rm -rf "$tree"' EXIT
-failed=0
+. "$(dirname "$0")/lib_selftest.sh"
 words() { printf 'word %.0s' $(seq "$1"); }
 
 clean_tree() {
@@ -26,13 +23,7 @@ clean_tree() {
 refuses() { # FILE TEXT FINDING - the text is appended to the file
     clean_tree
     printf '%b' "$2" >>"$tree/$1"
-    if finding=$(bash "$here/prose.sh" "$tree"); then
-        echo "not refused: $1 with ${2:0:80}"
-        failed=1
-    elif ! grep -q "^$1:[0-9]*: $3" <<<"$finding"; then
-        printf 'refused for another reason: %s with %s\n%s\n' "$1" "${2:0:80}" "$finding"
-        failed=1
-    fi
+    must_refuse "$1 with ${2:0:80}" "^$1:[0-9]*: $3" bash "$here/prose.sh" "$tree"
 }
 
 clean_tree

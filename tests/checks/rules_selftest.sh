@@ -1,11 +1,8 @@
 #!/bin/bash
 # rules_selftest.sh - rules.sh must be able to fail: one fault at a time in a small tree.
 set -eu
-here=$(cd "$(dirname "$0")" && pwd)
-tree=$(mktemp -d)
-trap 'rm -rf "$tree"' EXIT
+. "$(dirname "$0")/lib_selftest.sh"
 script=$here/rules.sh
-failed=0
 
 clean_tree() {
     rm -rf "${tree:?}"/*
@@ -25,13 +22,7 @@ refuses() { # FILE TEXT FINDING - the text is appended to the file, or `sed` cha
     s/*) sed -i "$2" "$tree/$1" ;;
     *) printf '%b' "$2" >>"$tree/$1" ;;
     esac
-    if finding=$(bash "$script" "$tree"); then
-        echo "not refused: $1 with $2"
-        failed=1
-    elif ! grep -q "$3" <<<"$finding"; then
-        printf 'refused for another reason: %s with %s\n%s\n' "$1" "$2" "$finding"
-        failed=1
-    fi
+    must_refuse "$1 with $2" "$3" bash "$script" "$tree"
 }
 
 clean_tree

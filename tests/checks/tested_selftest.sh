@@ -1,10 +1,7 @@
 #!/bin/bash
 # tested_selftest.sh - tested.sh must be able to fail: one fault at a time in a small tree.
 set -euo pipefail
-here=$(cd "$(dirname "$0")" && pwd)
-tree=$(mktemp -d)
-trap 'rm -rf "$tree"' EXIT
-failed=0
+. "$(dirname "$0")/lib_selftest.sh"
 
 code() { # FILE LINES [TEXT]
     mkdir -p "$tree/$(dirname "$1")"
@@ -25,14 +22,7 @@ clean_tree() {
     echo broker/late.c >"$tree/tests/checks/untested.txt"
 }
 refuses() { # WHAT_THE_FINDING_SAYS
-    local finding
-    if finding=$(bash "$here/tested.sh" "$tree"); then
-        echo "not refused: $1"
-        failed=1
-    elif ! grep -q "$1" <<<"$finding"; then
-        printf 'refused for another reason: %s\n%s\n' "$1" "$finding"
-        failed=1
-    fi
+    must_refuse "$1" "$1" bash "$here/tested.sh" "$tree"
     clean_tree
 }
 
