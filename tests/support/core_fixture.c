@@ -256,6 +256,33 @@ void core_fixture_running(struct core_fixture *f, uint64_t world_size, enum wire
     core_clear(f);
 }
 
+#define SETUP(name, begin, world_size, layout) \
+    int name(void **state)                     \
+    {                                          \
+        static struct core_fixture f;          \
+                                               \
+        begin(&f, world_size, layout);         \
+        *state = &f;                           \
+        return 0;                              \
+    }
+SETUP(core_open_one, core_fixture_open, 1, LAYOUT_REPLICATED)
+SETUP(core_open_two, core_fixture_open, 2, LAYOUT_REPLICATED)
+SETUP(core_open_two_sharded, core_fixture_open, 2, LAYOUT_SHARDED)
+SETUP(core_open_three, core_fixture_open, 3, LAYOUT_REPLICATED)
+SETUP(core_run_one, core_fixture_running, 1, LAYOUT_REPLICATED)
+SETUP(core_run_two, core_fixture_running, 2, LAYOUT_REPLICATED)
+SETUP(core_run_two_sharded, core_fixture_running, 2, LAYOUT_SHARDED)
+SETUP(core_run_three, core_fixture_running, 3, LAYOUT_REPLICATED)
+SETUP(core_run_three_sharded, core_fixture_running, 3, LAYOUT_SHARDED)
+SETUP(core_run_four, core_fixture_running, 4, LAYOUT_REPLICATED)
+SETUP(core_run_four_sharded, core_fixture_running, 4, LAYOUT_SHARDED)
+
+int core_close(void **state)
+{
+    core_fixture_close(*state);
+    return 0;
+}
+
 void core_restart(struct core_fixture *f, bool reboot)
 {
     core_destroy(&f->core);
@@ -472,6 +499,12 @@ void core_report(struct core_fixture *f, int n, uint64_t round, int64_t begun, i
 
     message.u.report = (struct wire_report){.round = round, .begun = begun, .done = done};
     core_say(f, n, message);
+}
+
+void core_report_all(struct core_fixture *f, uint64_t round, int64_t at)
+{
+    for (int n = 0; n < (int)f->world_size; n++)
+        core_report(f, n, round, at, at);
 }
 
 void core_report_aborted(struct core_fixture *f, int n, uint64_t round, int64_t done)

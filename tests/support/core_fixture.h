@@ -74,6 +74,21 @@ void core_fixture_close(struct core_fixture *f);
 /* The same with all ranks restored at the start and the clock a second later; no actions kept. */
 void core_fixture_running(struct core_fixture *f, uint64_t world_size, enum wire_layout layout);
 
+/* The same as cmocka's setups and their teardown; replicated, if the name does not tell otherwise.
+ */
+int core_open_one(void **state);
+int core_open_two(void **state);
+int core_open_two_sharded(void **state);
+int core_open_three(void **state);
+int core_run_one(void **state);
+int core_run_two(void **state);
+int core_run_two_sharded(void **state);
+int core_run_three(void **state);
+int core_run_three_sharded(void **state);
+int core_run_four(void **state);
+int core_run_four_sharded(void **state);
+int core_close(void **state);
+
 /* The broker is killed and started: a new core from the rows. The machine too if `reboot`. */
 void core_restart(struct core_fixture *f, bool reboot);
 
@@ -99,6 +114,7 @@ void core_clear(struct core_fixture *f);
 /* What nodes say. */
 void core_restored(struct core_fixture *f, int node, uint64_t checkpoint, int64_t step);
 void core_report(struct core_fixture *f, int node, uint64_t round, int64_t begun, int64_t done);
+void core_report_all(struct core_fixture *f, uint64_t round, int64_t at); /* begun and done */
 void core_report_aborted(struct core_fixture *f, int node, uint64_t round, int64_t done);
 void core_at_step(struct core_fixture *f, int node, uint64_t round, int64_t step, bool captured);
 void core_files(struct core_fixture *f, int node, uint64_t round, int64_t step, size_t count);
@@ -127,6 +143,7 @@ const struct wire_event *core_event(const struct core_fixture *f, enum wire_even
 const struct record_checkpoint *core_checkpoint(const struct core_fixture *f, uint64_t round);
 bool core_counts(const struct core_fixture *f, const struct record_checkpoint *row);
 const struct record *core_row(const struct core_fixture *f, enum record_kind kind);
+size_t core_count_rows(const struct core_fixture *f, enum record_kind kind);
 
 struct job *core_job(struct core_fixture *f);
 

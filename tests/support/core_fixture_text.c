@@ -305,3 +305,12 @@ const struct record *core_row(const struct core_fixture *f, enum record_kind kin
             last = &f->out.items[i].record;
     return last;
 }
+
+size_t core_count_rows(const struct core_fixture *f, enum record_kind kind)
+{
+    size_t rows = 0;
+
+    for (size_t i = 0; i < f->rows_count; i++)
+        rows += f->rows[i].kind == kind;
+    return rows;
+}

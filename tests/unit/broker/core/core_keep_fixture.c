@@ -10,30 +10,6 @@
 #include <stdio.h>
 #include <string.h>
 
-int core_keep_one(void **state)
-{
-    static struct core_fixture f;
-
-    core_fixture_running(&f, 1, LAYOUT_REPLICATED);
-    *state = &f;
-    return 0;
-}
-
-int core_keep_three(void **state)
-{
-    static struct core_fixture f;
-
-    core_fixture_running(&f, 3, LAYOUT_REPLICATED);
-    *state = &f;
-    return 0;
-}
-
-int core_keep_close(void **state)
-{
-    core_fixture_close(*state);
-    return 0;
-}
-
 static void tell_policies(struct core_fixture *f, const char *keep, const char *save,
                           const char *trash)
 {

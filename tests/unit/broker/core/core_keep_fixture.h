@@ -8,9 +8,6 @@
 
 #define HOUR ((int64_t)3600000)
 
-int core_keep_one(void **state);
-int core_keep_three(void **state);
-int core_keep_close(void **state);
 void core_policies(struct core_fixture *f, const char *keep, const char *save);
 void core_policies_trash(struct core_fixture *f, const char *keep, const char *trash);
 void core_manifest_done(struct core_fixture *f, uint64_t checkpoint, int64_t step);

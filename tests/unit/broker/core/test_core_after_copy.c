@@ -143,7 +143,7 @@ static void the_rounds_of_a_launch_before_end_with_the_next_ones_opening(void **
 
 int main(void)
 {
-#define ONE(test) cmocka_unit_test_setup_teardown(test, core_keep_one, core_keep_close)
+#define ONE(test) cmocka_unit_test_setup_teardown(test, core_run_one, core_close)
     const struct CMUnitTest tests[] = {
         ONE(a_round_that_a_node_has_seen_lends_its_number_to_no_other),
         ONE(a_round_that_a_node_has_saved_lends_its_number_to_no_other),

@@ -7,21 +7,6 @@
 
 #include <cmocka.h>
 
-static int running(void **state)
-{
-    static struct core_fixture f;
-
-    core_fixture_running(&f, 2, LAYOUT_SHARDED);
-    *state = &f;
-    return 0;
-}
-
-static int close_core(void **state)
-{
-    core_fixture_close(*state);
-    return 0;
-}
-
 /* Round 1, of step 4: rank 0 has written its part. */
 static void save_half(struct core_fixture *f)
 {
@@ -243,7 +228,7 @@ static void a_writer_that_left_before_it_heard_of_its_commit_leaves_the_manifest
     assert_int_equal(core_sent(f, 100, WIRE_SNAPSHOT)->u.snapshot.resume_checkpoint, 1);
 }
 
-#define T(test) cmocka_unit_test_setup_teardown(test, running, close_core)
+#define T(test) cmocka_unit_test_setup_teardown(test, core_run_two_sharded, core_close)
 
 int main(void)
 {

@@ -10,30 +10,6 @@
 
 #include <string.h>
 
-static int two_open(void **state)
-{
-    static struct core_fixture f;
-
-    core_fixture_open(&f, 2, LAYOUT_REPLICATED);
-    *state = &f;
-    return 0;
-}
-
-static int two_sharded(void **state)
-{
-    static struct core_fixture f;
-
-    core_fixture_open(&f, 2, LAYOUT_SHARDED);
-    *state = &f;
-    return 0;
-}
-
-static int close_core(void **state)
-{
-    core_fixture_close(*state);
-    return 0;
-}
-
 static void start_both(struct core_fixture *f)
 {
     for (int n = 0; n < 2; n++)
@@ -149,8 +125,8 @@ static void a_launch_that_speaks_is_ended_by_no_process_of_another(void **state)
     for (uint64_t generation = 1; generation < 5; generation += 3) {
         struct core_fixture *f = *state;
 
-        close_core(state);
-        two_open(state);
+        core_close(state);
+        core_open_two(state);
         start_both(f);
         f->nodes[2].rank = 1;
         f->nodes[2].generation = generation;
@@ -316,8 +292,8 @@ static void a_round_of_the_newest_database_goes_on(void **state)
     assert_events(f, "commit r1 operator S4 c1 rank 0");
 }
 
-#define T(test) cmocka_unit_test_setup_teardown(test, two_open, close_core)
-#define S(test) cmocka_unit_test_setup_teardown(test, two_sharded, close_core)
+#define T(test) cmocka_unit_test_setup_teardown(test, core_open_two, core_close)
+#define S(test) cmocka_unit_test_setup_teardown(test, core_open_two_sharded, core_close)
 
 int main(void)
 {

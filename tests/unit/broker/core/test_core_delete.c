@@ -282,8 +282,8 @@ static void a_deletion_goes_where_the_launch_that_decided_it_said(void **state)
 
 int main(void)
 {
-#define ONE(test) cmocka_unit_test_setup_teardown(test, core_keep_one, core_keep_close)
-#define THREE(test) cmocka_unit_test_setup_teardown(test, core_keep_three, core_keep_close)
+#define ONE(test) cmocka_unit_test_setup_teardown(test, core_run_one, core_close)
+#define THREE(test) cmocka_unit_test_setup_teardown(test, core_run_three, core_close)
     const struct CMUnitTest tests[] = {
         ONE(a_deletion_is_on_record_before_it_is_told),
         ONE(eight_are_told_at_a_time),

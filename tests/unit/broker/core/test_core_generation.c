@@ -9,30 +9,6 @@
 
 #include <cmocka.h>
 
-static int two_open(void **state)
-{
-    static struct core_fixture f;
-
-    core_fixture_open(&f, 2, LAYOUT_REPLICATED);
-    *state = &f;
-    return 0;
-}
-
-static int two_running(void **state)
-{
-    static struct core_fixture f;
-
-    core_fixture_running(&f, 2, LAYOUT_REPLICATED);
-    *state = &f;
-    return 0;
-}
-
-static int close_core(void **state)
-{
-    core_fixture_close(*state);
-    return 0;
-}
-
 /* New processes for all ranks. */
 static void new_lives(struct core_fixture *f)
 {
@@ -748,45 +724,45 @@ static void all_gone_aborts_what_is_open_and_promises_nothing(void **state)
         assert_false(core_job(f)->rounds[i].used);
 }
 
-#define T(test, setup) cmocka_unit_test_setup_teardown(test, setup, close_core)
+#define T(test, setup) cmocka_unit_test_setup_teardown(test, setup, core_close)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        T(ranks_that_do_not_come_end_the_generation_by_name, two_open),
-        T(a_hello_may_ask_for_another_join_timeout, two_open),
-        T(a_join_timeout_that_was_asked_for_outlives_a_start_of_the_broker, two_open),
-        T(the_brokers_own_absence_is_no_time_to_join, two_open),
-        T(behind_the_brokers_absence_the_join_timeout_is_as_ever, two_open),
-        T(nor_is_it_after_a_start_of_the_broker, two_open),
-        T(a_loop_whose_every_pass_is_slow_ends_the_joining, two_open),
-        T(nobody_waits_for_a_rank_that_finished_while_the_others_joined, two_open),
-        T(a_rank_that_finished_alone_does_so_also_for_the_next_start_of_the_broker, two_open),
-        T(a_launch_of_which_only_a_finished_rank_came_is_given_up_in_the_end, two_open),
-        T(another_launch_need_not_fit_to_one_of_which_nobody_lives, two_open),
-        T(a_rank_that_left_otherwise_before_the_others_came_ends_its_generation, two_open),
-        T(a_generation_resumes_from_the_newest_checkpoint_and_says_where, two_running),
-        T(a_missing_manifest_is_written_by_rank_0_before_anybody_restores, two_running),
-        T(another_step_than_told_ends_the_generation, two_running),
-        T(a_failed_restore_is_an_error_for_all, two_running),
-        T(with_fallback_all_go_back_to_the_next_older_one, two_running),
-        T(what_does_not_fit_the_program_gives_up_nothing, two_running),
-        T(the_text_of_an_end_is_cut_behind_a_word_and_says_so, two_running),
-        T(the_text_of_an_end_of_one_long_word_is_cut_between_two_characters, two_running),
-        T(the_text_of_an_end_that_fits_is_whole, two_running),
-        T(a_fallback_to_one_without_manifest_is_repaired_first_also_after_a_restart, two_running),
-        T(what_cannot_be_repaired_is_a_failed_restore_and_falls_back_like_one, two_running),
-        T(the_order_to_repair_waits_for_a_rank_0_that_is_not_back, two_running),
-        T(when_nothing_older_is_left_the_fallback_is_an_error_too, two_running),
-        T(a_fallback_that_finds_none_whole_changes_nothing, two_running),
-        T(an_ending_generation_keeps_the_next_one_out_until_all_left_or_ten_seconds, two_running),
-        T(an_end_that_a_gap_kept_from_its_nodes_is_given_its_time, two_running),
-        T(the_next_generation_opens_as_soon_as_the_last_one_left, two_running),
-        T(a_rank_that_comes_again_after_steps_ends_the_generation, two_running),
-        T(a_rank_that_comes_again_waits_for_the_save_that_is_under_way, two_running),
-        T(the_first_hello_of_who_left_opens_and_joins_nothing_when_it_comes_late, two_running),
-        T(a_write_behind_ends_aborted_with_its_generation_and_promises_nothing, two_running),
-        T(all_gone_aborts_what_is_open_and_promises_nothing, two_running),
+        T(ranks_that_do_not_come_end_the_generation_by_name, core_open_two),
+        T(a_hello_may_ask_for_another_join_timeout, core_open_two),
+        T(a_join_timeout_that_was_asked_for_outlives_a_start_of_the_broker, core_open_two),
+        T(the_brokers_own_absence_is_no_time_to_join, core_open_two),
+        T(behind_the_brokers_absence_the_join_timeout_is_as_ever, core_open_two),
+        T(nor_is_it_after_a_start_of_the_broker, core_open_two),
+        T(a_loop_whose_every_pass_is_slow_ends_the_joining, core_open_two),
+        T(nobody_waits_for_a_rank_that_finished_while_the_others_joined, core_open_two),
+        T(a_rank_that_finished_alone_does_so_also_for_the_next_start_of_the_broker, core_open_two),
+        T(a_launch_of_which_only_a_finished_rank_came_is_given_up_in_the_end, core_open_two),
+        T(another_launch_need_not_fit_to_one_of_which_nobody_lives, core_open_two),
+        T(a_rank_that_left_otherwise_before_the_others_came_ends_its_generation, core_open_two),
+        T(a_generation_resumes_from_the_newest_checkpoint_and_says_where, core_run_two),
+        T(a_missing_manifest_is_written_by_rank_0_before_anybody_restores, core_run_two),
+        T(another_step_than_told_ends_the_generation, core_run_two),
+        T(a_failed_restore_is_an_error_for_all, core_run_two),
+        T(with_fallback_all_go_back_to_the_next_older_one, core_run_two),
+        T(what_does_not_fit_the_program_gives_up_nothing, core_run_two),
+        T(the_text_of_an_end_is_cut_behind_a_word_and_says_so, core_run_two),
+        T(the_text_of_an_end_of_one_long_word_is_cut_between_two_characters, core_run_two),
+        T(the_text_of_an_end_that_fits_is_whole, core_run_two),
+        T(a_fallback_to_one_without_manifest_is_repaired_first_also_after_a_restart, core_run_two),
+        T(what_cannot_be_repaired_is_a_failed_restore_and_falls_back_like_one, core_run_two),
+        T(the_order_to_repair_waits_for_a_rank_0_that_is_not_back, core_run_two),
+        T(when_nothing_older_is_left_the_fallback_is_an_error_too, core_run_two),
+        T(a_fallback_that_finds_none_whole_changes_nothing, core_run_two),
+        T(an_ending_generation_keeps_the_next_one_out_until_all_left_or_ten_seconds, core_run_two),
+        T(an_end_that_a_gap_kept_from_its_nodes_is_given_its_time, core_run_two),
+        T(the_next_generation_opens_as_soon_as_the_last_one_left, core_run_two),
+        T(a_rank_that_comes_again_after_steps_ends_the_generation, core_run_two),
+        T(a_rank_that_comes_again_waits_for_the_save_that_is_under_way, core_run_two),
+        T(the_first_hello_of_who_left_opens_and_joins_nothing_when_it_comes_late, core_run_two),
+        T(a_write_behind_ends_aborted_with_its_generation_and_promises_nothing, core_run_two),
+        T(all_gone_aborts_what_is_open_and_promises_nothing, core_run_two),
     };
 
     return cmocka_run_group_tests_name("core_generation", tests, NULL, NULL);

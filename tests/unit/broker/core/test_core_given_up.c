@@ -177,7 +177,7 @@ static void they_go_when_the_job_is_done(void **state)
 
 int main(void)
 {
-#define ONE(test) cmocka_unit_test_setup_teardown(test, core_keep_one, core_keep_close)
+#define ONE(test) cmocka_unit_test_setup_teardown(test, core_run_one, core_close)
     const struct CMUnitTest tests[] = {
         ONE(they_go_when_a_later_launch_has_saved_as_far),
         ONE(they_are_known_to_each_start_of_the_broker_and_each_launch),

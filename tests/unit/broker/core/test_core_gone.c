@@ -8,21 +8,6 @@
 
 #include <cmocka.h>
 
-static int three_running(void **state)
-{
-    static struct core_fixture f;
-
-    core_fixture_running(&f, 3, LAYOUT_REPLICATED);
-    *state = &f;
-    return 0;
-}
-
-static int close_core(void **state)
-{
-    core_fixture_close(*state);
-    return 0;
-}
-
 static void tell_gone(struct core_fixture *f, uint64_t rank, uint64_t incarnation)
 {
     struct wire_msg message = {.type = WIRE_GONE};
@@ -209,7 +194,7 @@ static void who_suspects_another_is_told_of_nobody_that_has_not_come_back(void *
     assert_true(suspects(f, 0));
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, three_running, close_core)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, core_run_three, core_close)
 
 int main(void)
 {

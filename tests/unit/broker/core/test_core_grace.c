@@ -36,12 +36,6 @@ static int measured(void **state)
     return 0;
 }
 
-static int close_core(void **state)
-{
-    core_fixture_close(*state);
-    return 0;
-}
-
 static void notice_with(struct core_fixture *f, int node, const char *id, int64_t left_ms,
                         uint64_t flags)
 {
@@ -107,16 +101,16 @@ static void a_guess_a_wish_and_a_grace_that_is_needed_are_frozen_at_once(void **
     assert_events(f, "termination rank 1; freeze r2 termination m0,1,2");
     assert_string_equal(core_row(f, RECORD_ROUND)->u.round.plan,
                         "at once: notice n1 asks for it (by grace_period_ms)");
-    close_core(state);
+    core_close(state);
     measured(state);
     notice_with(f, 1, "n1", 60000, NOTICE_FLAG_AT_ONCE | NOTICE_FLAG_ASSUMED);
     assert_string_equal(core_row(f, RECORD_ROUND)->u.round.plan,
                         "at once: notice n1 tells no time left to plan with");
-    close_core(state);
+    core_close(state);
     measured(state);
     core_notice(f, 1, "n1", -1);
     assert_events(f, "termination rank 1; freeze r2 termination m0,1,2");
-    close_core(state);
+    core_close(state);
     measured(state);
     plan_saves_add(&core_job(f)->saves, 23001);
     core_notice(f, 1, "n1", 60000);
@@ -124,7 +118,7 @@ static void a_guess_a_wish_and_a_grace_that_is_needed_are_frozen_at_once(void **
     assert_string_equal(core_row(f, RECORD_ROUND)->u.round.plan,
                         "61.2 s before the deadline of notice n1, which gave 60.0 s (step p95 100 "
                         "ms, save p95 23001 ms, ranks 0 steps apart); that was now already");
-    close_core(state);
+    core_close(state);
     measured(state);
     core_notice(f, 1, "n1", LEAST_MS);
     assert_events(f, "termination rank 1; freeze r2 termination m0,1,2");
@@ -263,12 +257,12 @@ static void an_earlier_notice_moves_the_freeze_forward_and_its_withdrawal_back(v
     core_cancel(f, 2, "n2");
     assert_events(f, "notice cancelled rank 2");
     assert_freezes_after(f, 60000 - RESERVE_MS - 5000, "freeze r2 termination m0,1,2");
-    close_core(state);
+    core_close(state);
     measured(state);
     core_notice(f, 1, "n1", 60000);
     core_notice(f, 2, "n2", 20000);
     assert_freezes_after(f, 20000 - RESERVE_OF(20000), "freeze r2 termination m0,1,2");
-    close_core(state);
+    core_close(state);
     measured(state);
     core_notice(f, 1, "n1", 60000);
     core_notice(f, 1, "n1", 10000); /* the same one, and its deadline has moved */
@@ -299,7 +293,7 @@ static void ranks_that_are_apart_and_slower_steps_freeze_earlier(void **state)
     f->nodes[2].begun = f->nodes[2].done = 3; /* five steps behind the others */
     core_pass(f, 1000);
     assert_freezes_after(f, 60000 - RESERVE_MS - 1000 - 500, "freeze r2 termination m0,1,2");
-    close_core(state);
+    core_close(state);
     measured(state);
     core_notice(f, 1, "n1", 60000);
     f->nodes[0].p95_ms = 1000;
@@ -352,7 +346,7 @@ static void a_broker_that_was_away_at_the_moment_freezes_when_it_is_back(void **
     assert_events(f, "");
     core_hello(f, 2);
     assert_events(f, "freeze r2 termination m0,1,2");
-    close_core(state);
+    core_close(state);
     measured(state);
     core_notice(f, 1, "n1", 60000);
     core_pass(f, 60000 - RESERVE_MS - 10);
@@ -651,7 +645,7 @@ static void nor_does_one_that_another_save_needs(void **state)
         core_report_aborted(f, 2, 3, 8);
         core_save(f, 1, 3, 8);
         assert_events(f, "commit r3 termination S8 c3 rank 1");
-        close_core(state);
+        core_close(state);
         (void)measured(state);
     }
 }
@@ -673,7 +667,7 @@ static void a_sharded_job_that_finishes_within_its_grace_is_let(void **state)
     core_leave(f, 1, LEAVE_FINISHED, 0);
     core_leave(f, 2, LEAVE_FINISHED, 0);
     assert_events(f, "generation ended");
-    close_core(state);
+    core_close(state);
     core_fixture_running(f, 3, LAYOUT_SHARDED);
     f->plans = true;
     core_commit_at(f, 4);
@@ -703,7 +697,7 @@ static void a_broker_that_stood_still_past_the_margin_says_that_nothing_was_save
     assert_int_equal(core_job(f)->gen.state, GENERATION_ENDING);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, measured, close_core)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, measured, core_close)
 
 int main(void)
 {

@@ -8,30 +8,6 @@
 
 #include <cmocka.h>
 
-static int two_open(void **state)
-{
-    static struct core_fixture f;
-
-    core_fixture_open(&f, 2, LAYOUT_REPLICATED);
-    *state = &f;
-    return 0;
-}
-
-static int two_running(void **state)
-{
-    static struct core_fixture f;
-
-    core_fixture_running(&f, 2, LAYOUT_REPLICATED);
-    *state = &f;
-    return 0;
-}
-
-static int close_core(void **state)
-{
-    core_fixture_close(*state);
-    return 0;
-}
-
 /* --- joining ---------------------------------------------------------------------------------- */
 
 /* R3.1 */
@@ -620,33 +596,33 @@ static void another_launch_waits_until_a_killed_one_is_known_to_be_lost(void **s
     assert_int_equal(core_job(f)->gen.world_size, 3);
 }
 
-#define T(test, setup) cmocka_unit_test_setup_teardown(test, setup, close_core)
+#define T(test, setup) cmocka_unit_test_setup_teardown(test, setup, core_close)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        T(the_first_hello_opens_a_generation_and_every_row_precedes_the_answer, two_open),
-        T(steps_begin_when_the_last_rank_has_restored, two_open),
-        T(a_hello_that_does_not_fit_is_refused_with_its_reason, two_open),
-        T(a_rank_that_sees_another_directory_is_refused, two_open),
-        T(a_rank_that_knows_no_number_of_its_directory_is_let_in, two_open),
-        T(another_directory_of_the_next_launch_is_not_compared_with_the_dead_one, two_open),
-        T(requests_are_taken_once_and_in_number_order, two_running),
-        T(a_repeated_request_is_answered_from_its_row_after_a_restart, two_running),
-        T(whoever_is_not_mapped_is_told_to_say_hello, two_running),
-        T(a_message_of_the_other_direction_changes_nothing, two_running),
-        T(questions_are_answered_from_the_journal_and_the_rows, two_running),
-        T(a_held_rank_is_free_after_two_seconds_of_silence_to_a_ping, two_open),
-        T(a_held_rank_is_free_after_two_seconds_also_just_after_a_broker_start, two_running),
-        T(a_rank_that_is_taken_over_while_joining_restores_like_the_others, two_open),
-        T(the_brokers_own_absence_frees_no_held_rank, two_running),
-        T(a_loop_whose_every_pass_is_slow_frees_a_held_rank, two_running),
-        T(only_trainers_hold_the_generation_to_its_ranks, two_running),
-        T(a_process_that_was_lost_is_stale_and_one_that_left_is_answered, two_running),
-        T(numbers_that_a_node_saw_are_jumped_over_before_it_is_answered, two_running),
-        T(no_claim_of_a_stranger_takes_the_epoch_beyond_what_others_may_say, two_running),
-        T(who_comes_back_into_a_running_freeze_is_a_member_and_must_report, two_running),
-        T(another_launch_waits_until_a_killed_one_is_known_to_be_lost, two_open),
+        T(the_first_hello_opens_a_generation_and_every_row_precedes_the_answer, core_open_two),
+        T(steps_begin_when_the_last_rank_has_restored, core_open_two),
+        T(a_hello_that_does_not_fit_is_refused_with_its_reason, core_open_two),
+        T(a_rank_that_sees_another_directory_is_refused, core_open_two),
+        T(a_rank_that_knows_no_number_of_its_directory_is_let_in, core_open_two),
+        T(another_directory_of_the_next_launch_is_not_compared_with_the_dead_one, core_open_two),
+        T(requests_are_taken_once_and_in_number_order, core_run_two),
+        T(a_repeated_request_is_answered_from_its_row_after_a_restart, core_run_two),
+        T(whoever_is_not_mapped_is_told_to_say_hello, core_run_two),
+        T(a_message_of_the_other_direction_changes_nothing, core_run_two),
+        T(questions_are_answered_from_the_journal_and_the_rows, core_run_two),
+        T(a_held_rank_is_free_after_two_seconds_of_silence_to_a_ping, core_open_two),
+        T(a_held_rank_is_free_after_two_seconds_also_just_after_a_broker_start, core_run_two),
+        T(a_rank_that_is_taken_over_while_joining_restores_like_the_others, core_open_two),
+        T(the_brokers_own_absence_frees_no_held_rank, core_run_two),
+        T(a_loop_whose_every_pass_is_slow_frees_a_held_rank, core_run_two),
+        T(only_trainers_hold_the_generation_to_its_ranks, core_run_two),
+        T(a_process_that_was_lost_is_stale_and_one_that_left_is_answered, core_run_two),
+        T(numbers_that_a_node_saw_are_jumped_over_before_it_is_answered, core_run_two),
+        T(no_claim_of_a_stranger_takes_the_epoch_beyond_what_others_may_say, core_run_two),
+        T(who_comes_back_into_a_running_freeze_is_a_member_and_must_report, core_run_two),
+        T(another_launch_waits_until_a_killed_one_is_known_to_be_lost, core_open_two),
     };
 
     return cmocka_run_group_tests_name("core_hello", tests, NULL, NULL);

@@ -125,12 +125,6 @@ static int setup(void **state)
     return 0;
 }
 
-static int teardown(void **state)
-{
-    core_fixture_close(*state);
-    return 0;
-}
-
 /* R15.1 */
 static void a_launch_begins_when_all_hosts_are_there(void **state)
 {
@@ -499,7 +493,7 @@ static void hosts_of_an_older_database_are_in_no_launch(void **state)
 
 int main(void)
 {
-#define TEST(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+#define TEST(test) cmocka_unit_test_setup_teardown(test, setup, core_close)
     const struct CMUnitTest tests[] = {
         TEST(a_launch_begins_when_all_hosts_are_there),
         TEST(the_least_number_of_hosts_waits_for_one_more),

@@ -14,30 +14,6 @@
 
 #define SUM "xxh3-128:00112233445566778899aabbccddeeff"
 
-static int no_job(void **state)
-{
-    static struct core_fixture f;
-
-    core_fixture_open(&f, 2, LAYOUT_SHARDED);
-    *state = &f;
-    return 0;
-}
-
-static int two_running(void **state)
-{
-    static struct core_fixture f;
-
-    core_fixture_running(&f, 2, LAYOUT_SHARDED);
-    *state = &f;
-    return 0;
-}
-
-static int close_core(void **state)
-{
-    core_fixture_close(*state);
-    return 0;
-}
-
 static const char *folder = "";   /* of the next directories that are found */
 static int64_t resumed_step = -1; /* that the next manifests tell */
 
@@ -106,15 +82,6 @@ static unsigned import(struct core_fixture *f, uint64_t generation, uint64_t rou
     free(text);
     *ret_value = ack->value;
     return (unsigned)ack->code;
-}
-
-static size_t file_rows(const struct core_fixture *f)
-{
-    size_t rows = 0;
-
-    for (size_t i = 0; i < f->rows_count; i++)
-        rows += f->rows[i].kind == RECORD_FILE;
-    return rows;
 }
 
 static bool is_told(struct core_fixture *f, int64_t step)
@@ -261,7 +228,8 @@ static void one_that_was_aborted_here_and_is_whole_on_disk_is_taken(void **state
         assert_int_equal(round_row(f, 1)->state, ROUND_COMMITTED);
         assert_string_equal(round_row(f, 1)->reason, FOUND_ON_DISK);
         assert_int_equal(core_checkpoint(f, 1)->state, CHECKPOINT_COMMITTED);
-        assert_int_equal(file_rows(f), 2); /* none of the one that was not finished */
+        assert_int_equal(core_count_rows(f, RECORD_FILE),
+                         2); /* none of the one that was not finished */
         assert_int_equal(import(f, 1, 1, 4, &value), MUSTER_OK);
         assert_int_equal(value, 0); /* it is there */
         assert_int_equal(import(f, 1, 1, 5, &value), MUSTER_E_EXISTS);
@@ -615,30 +583,30 @@ static void a_database_keeps_the_number_of_its_first_start(void **state)
 
 int main(void)
 {
-#define TEST(test, setup) cmocka_unit_test_setup_teardown(test, setup, close_core)
+#define TEST(test, setup) cmocka_unit_test_setup_teardown(test, setup, core_close)
     const struct CMUnitTest tests[] = {
-        TEST(an_import_is_told_once_and_a_later_one_again, no_job),
-        TEST(a_database_keeps_the_number_of_its_first_start, no_job),
-        TEST(a_launch_that_ends_after_it_took_steps_takes_no_import, two_running),
-        TEST(a_launch_that_ends_for_an_import_leaves_with_the_restart_code, no_job),
-        TEST(rank_0_of_a_launch_that_ends_imports_and_the_next_one_goes_on, no_job),
-        TEST(a_lost_database_is_rebuilt, no_job),
-        TEST(parts_come_in_order_and_may_be_repeated, no_job),
-        TEST(a_running_job_and_numbers_of_its_own_refuse, two_running),
-        TEST(what_a_later_launch_gave_up_stays_given_up, no_job),
-        TEST(where_a_launch_began_is_in_its_manifests, no_job),
-        TEST(an_older_one_that_comes_late_is_given_up_too, no_job),
-        TEST(the_row_of_a_launch_that_is_here_stays, two_running),
-        TEST(one_without_its_name_gets_it_by_the_next_launch, no_job),
-        TEST(a_directory_below_one_of_that_name_is_a_place_like_any_other, no_job),
-        TEST(one_that_was_refused_is_refused_again, two_running),
-        TEST(one_that_was_aborted_here_and_is_whole_on_disk_is_taken, two_running),
-        TEST(numbers_of_rounds_that_left_nothing_are_free, two_running),
-        TEST(a_number_that_was_jumped_over_is_free, two_running),
-        TEST(a_number_of_which_nothing_is_known_any_more_is_not, two_running),
-        TEST(a_launch_that_is_found_has_nothing_of_the_one_before, two_running),
-        TEST(a_launch_that_was_found_is_over_for_who_lives_in_it, no_job),
-        TEST(a_launch_before_the_one_that_was_found_does_not, no_job),
+        TEST(an_import_is_told_once_and_a_later_one_again, core_open_two_sharded),
+        TEST(a_database_keeps_the_number_of_its_first_start, core_open_two_sharded),
+        TEST(a_launch_that_ends_after_it_took_steps_takes_no_import, core_run_two_sharded),
+        TEST(a_launch_that_ends_for_an_import_leaves_with_the_restart_code, core_open_two_sharded),
+        TEST(rank_0_of_a_launch_that_ends_imports_and_the_next_one_goes_on, core_open_two_sharded),
+        TEST(a_lost_database_is_rebuilt, core_open_two_sharded),
+        TEST(parts_come_in_order_and_may_be_repeated, core_open_two_sharded),
+        TEST(a_running_job_and_numbers_of_its_own_refuse, core_run_two_sharded),
+        TEST(what_a_later_launch_gave_up_stays_given_up, core_open_two_sharded),
+        TEST(where_a_launch_began_is_in_its_manifests, core_open_two_sharded),
+        TEST(an_older_one_that_comes_late_is_given_up_too, core_open_two_sharded),
+        TEST(the_row_of_a_launch_that_is_here_stays, core_run_two_sharded),
+        TEST(one_without_its_name_gets_it_by_the_next_launch, core_open_two_sharded),
+        TEST(a_directory_below_one_of_that_name_is_a_place_like_any_other, core_open_two_sharded),
+        TEST(one_that_was_refused_is_refused_again, core_run_two_sharded),
+        TEST(one_that_was_aborted_here_and_is_whole_on_disk_is_taken, core_run_two_sharded),
+        TEST(numbers_of_rounds_that_left_nothing_are_free, core_run_two_sharded),
+        TEST(a_number_that_was_jumped_over_is_free, core_run_two_sharded),
+        TEST(a_number_of_which_nothing_is_known_any_more_is_not, core_run_two_sharded),
+        TEST(a_launch_that_is_found_has_nothing_of_the_one_before, core_run_two_sharded),
+        TEST(a_launch_that_was_found_is_over_for_who_lives_in_it, core_open_two_sharded),
+        TEST(a_launch_before_the_one_that_was_found_does_not, core_open_two_sharded),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -13,30 +13,6 @@
 
 #define SUM "xxh3-128:00112233445566778899aabbccddeeff"
 
-static int no_job(void **state)
-{
-    static struct core_fixture f;
-
-    core_fixture_open(&f, 2, LAYOUT_SHARDED);
-    *state = &f;
-    return 0;
-}
-
-static int two_running(void **state)
-{
-    static struct core_fixture f;
-
-    core_fixture_running(&f, 2, LAYOUT_SHARDED);
-    *state = &f;
-    return 0;
-}
-
-static int close_core(void **state)
-{
-    core_fixture_close(*state);
-    return 0;
-}
-
 enum { MANY = 1100, SLICE_MAX = 1024 + 8 };
 
 /* Rank 0 wrote `count` files, and rank 1 none. */
@@ -115,15 +91,6 @@ static size_t rows_in(const struct core_fixture *f)
     return rows;
 }
 
-static size_t file_rows(const struct core_fixture *f)
-{
-    size_t rows = 0;
-
-    for (size_t i = 0; i < f->rows_count; i++)
-        rows += f->rows[i].kind == RECORD_FILE;
-    return rows;
-}
-
 /* Parts of 40,000 bytes, to the first of the rows. Returns the text. */
 static char *begin_large(struct core_fixture *f, uint64_t round, size_t *ret_total)
 {
@@ -170,7 +137,7 @@ static void the_files_of_a_large_one_become_rows_pass_by_pass(void **state)
     assert_int_equal(ack->request, 3);
     assert_int_equal(core_checkpoint(f, 5)->state, CHECKPOINT_COMMITTED);
     assert_int_equal(core_checkpoint(f, 5)->bytes, MANY * 10);
-    assert_int_equal(file_rows(f), MANY);
+    assert_int_equal(core_count_rows(f, RECORD_FILE), MANY);
     say_quietly(f, text, total - 100, 100, total, 5); /* its answer was lost */
     assert_int_equal(ack_of(f)->value, 1);
     assert_int_equal(import(f, 6, 8, &(uint64_t){0}), MUSTER_OK);
@@ -195,7 +162,7 @@ static void a_large_one_that_was_cut_short_counts_for_nothing_and_is_taken_again
     text = begin_large(f, 5, &total);
     assert_int_equal(end_large(f)->value, 1);
     assert_int_equal(core_checkpoint(f, 5)->state, CHECKPOINT_COMMITTED);
-    assert_int_equal(file_rows(f), MANY);
+    assert_int_equal(core_count_rows(f, RECORD_FILE), MANY);
     free(text);
     uint64_t value = 0;
     assert_int_equal(import(f, 5, 6, &value), MUSTER_E_EXISTS); /* but another one is not */
@@ -210,11 +177,11 @@ static void what_one_that_was_cut_short_left_is_in_no_other_of_its_round(void **
 
     free(begin_large(f, 5, &total));
     core_tick(f);
-    assert_in_range(file_rows(f), 1000, MANY);
+    assert_in_range(core_count_rows(f, RECORD_FILE), 1000, MANY);
     core_restart(f, false);
     assert_int_equal(import(f, 5, 9, &value), MUSTER_OK);
     assert_int_equal(value, 1);
-    assert_int_equal(file_rows(f), 2);
+    assert_int_equal(core_count_rows(f, RECORD_FILE), 2);
     assert_int_equal(core_checkpoint(f, 5)->state, CHECKPOINT_COMMITTED);
     assert_int_equal(core_checkpoint(f, 5)->step, 9);
 }
@@ -257,13 +224,14 @@ static void a_job_that_starts_meanwhile_does_without_it(void **state)
 
 int main(void)
 {
-#define TEST(test, setup) cmocka_unit_test_setup_teardown(test, setup, close_core)
+#define TEST(test, setup) cmocka_unit_test_setup_teardown(test, setup, core_close)
     const struct CMUnitTest tests[] = {
-        TEST(the_files_of_a_large_one_become_rows_pass_by_pass, no_job),
-        TEST(a_large_one_that_was_cut_short_counts_for_nothing_and_is_taken_again, two_running),
-        TEST(what_one_that_was_cut_short_left_is_in_no_other_of_its_round, no_job),
-        TEST(each_that_was_cut_short_is_known_after_a_start, two_running),
-        TEST(a_job_that_starts_meanwhile_does_without_it, no_job),
+        TEST(the_files_of_a_large_one_become_rows_pass_by_pass, core_open_two_sharded),
+        TEST(a_large_one_that_was_cut_short_counts_for_nothing_and_is_taken_again,
+             core_run_two_sharded),
+        TEST(what_one_that_was_cut_short_left_is_in_no_other_of_its_round, core_open_two_sharded),
+        TEST(each_that_was_cut_short_is_known_after_a_start, core_run_two_sharded),
+        TEST(a_job_that_starts_meanwhile_does_without_it, core_open_two_sharded),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

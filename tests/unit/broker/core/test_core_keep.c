@@ -224,8 +224,8 @@ static void policies_that_are_none_are_refused_and_change_nothing(void **state)
 
 int main(void)
 {
-#define ONE(test) cmocka_unit_test_setup_teardown(test, core_keep_one, core_keep_close)
-#define THREE(test) cmocka_unit_test_setup_teardown(test, core_keep_three, core_keep_close)
+#define ONE(test) cmocka_unit_test_setup_teardown(test, core_run_one, core_close)
+#define THREE(test) cmocka_unit_test_setup_teardown(test, core_run_three, core_close)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_examples_hold),
         cmocka_unit_test(the_examples_hold_with_a_restart_after_every_save),

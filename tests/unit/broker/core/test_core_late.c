@@ -20,12 +20,6 @@ static int ended_while_joining(void **state)
     return 0;
 }
 
-static int close_core(void **state)
-{
-    core_fixture_close(*state);
-    return 0;
-}
-
 static void late(struct core_fixture *f, int n, uint64_t age_ms)
 {
     f->nodes[n].age_ms = age_ms;
@@ -216,7 +210,7 @@ static void nobody_is_late_for_a_launch_that_took_steps(void **state)
     assert_int_equal(core_job(f)->gen.generation, 4);
 }
 
-#define T(name) cmocka_unit_test_setup_teardown(name, ended_while_joining, close_core)
+#define T(name) cmocka_unit_test_setup_teardown(name, ended_while_joining, core_close)
 
 int main(void)
 {

@@ -8,30 +8,6 @@
 
 #include <cmocka.h>
 
-static int three_running(void **state)
-{
-    static struct core_fixture f;
-
-    core_fixture_running(&f, 3, LAYOUT_REPLICATED);
-    *state = &f;
-    return 0;
-}
-
-static int three_sharded(void **state)
-{
-    static struct core_fixture f;
-
-    core_fixture_running(&f, 3, LAYOUT_SHARDED);
-    *state = &f;
-    return 0;
-}
-
-static int close_core(void **state)
-{
-    core_fixture_close(*state);
-    return 0;
-}
-
 static void all_back(struct core_fixture *f)
 {
     for (int n = 0; n < 3; n++) {
@@ -656,43 +632,43 @@ static void a_policy_save_is_answered_the_same_after_a_start(void **state)
     assert_events(f, "decision r2 policy S60 m0w,1,2");
 }
 
-#define T(test, setup) cmocka_unit_test_setup_teardown(test, setup, close_core)
+#define T(test, setup) cmocka_unit_test_setup_teardown(test, setup, core_close)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        T(each_start_has_its_own_epoch_and_id, three_running),
-        T(a_node_that_comes_back_misses_nothing, three_running),
-        T(an_undecided_round_is_aborted_and_opened_anew_when_all_are_back, three_running),
-        T(whoever_is_not_back_after_six_seconds_is_not_waited_for, three_running),
-        T(whoever_is_not_back_is_lost_at_once_if_a_deadline_forces_it, three_running),
-        T(a_near_deadline_forces_the_freeze, three_running),
-        T(a_freeze_that_breaks_off_steps_stays_one, three_running),
-        T(a_decided_round_goes_on_and_is_never_decided_again, three_sharded),
-        T(bounds_begin_anew_with_the_broker, three_running),
-        T(after_a_reboot_the_deadline_is_unknown_until_its_node_repeats_the_notice, three_running),
-        T(a_notice_that_the_database_lost_comes_back_with_its_node, three_running),
-        T(a_notice_that_was_cancelled_does_not_come_back_with_its_node, three_running),
-        T(an_operators_save_is_not_promised_before_it_can_begin, three_running),
-        T(a_resent_request_is_answered_with_its_own_round_also_after_a_start, three_running),
-        T(a_save_that_was_asked_for_survives_two_starts_in_a_row, three_running),
-        T(one_that_is_asked_for_before_it_can_begin_takes_no_other_back, three_running),
-        T(a_notice_that_is_withdrawn_before_its_freeze_takes_none_back_either, three_running),
-        T(nor_one_that_is_withdrawn_after_another_start, three_running),
-        T(nor_one_that_had_joined_its_round, three_running),
-        T(a_notice_that_is_withdrawn_brings_back_no_save_that_was_made, three_running),
-        T(nor_one_that_cannot_be_made_any_more, three_running),
-        T(a_save_that_is_owed_outranks_one_that_comes_by_itself, three_running),
-        T(so_it_does_behind_an_older_copy, three_running),
-        T(a_notice_joins_a_save_that_is_owed_also_where_a_rank_failed, three_running),
-        T(a_save_that_is_owed_stays_so_behind_others_that_come_to_nothing, three_running),
-        T(a_save_that_failed_while_none_ran_fails_for_its_reason, three_running),
-        T(the_attempts_of_a_wanted_save_are_counted_over_two_starts, three_running),
-        T(a_notice_that_joined_has_all_its_attempts_also_after_a_start, three_running),
-        T(a_freeze_that_breaks_off_steps_does_so_also_after_two_starts, three_running),
-        T(a_want_that_was_withdrawn_is_not_found_by_the_next_start, three_running),
-        T(an_active_notice_wants_its_save_also_after_a_start, three_running),
-        T(a_policy_save_is_answered_the_same_after_a_start, three_running),
+        T(each_start_has_its_own_epoch_and_id, core_run_three),
+        T(a_node_that_comes_back_misses_nothing, core_run_three),
+        T(an_undecided_round_is_aborted_and_opened_anew_when_all_are_back, core_run_three),
+        T(whoever_is_not_back_after_six_seconds_is_not_waited_for, core_run_three),
+        T(whoever_is_not_back_is_lost_at_once_if_a_deadline_forces_it, core_run_three),
+        T(a_near_deadline_forces_the_freeze, core_run_three),
+        T(a_freeze_that_breaks_off_steps_stays_one, core_run_three),
+        T(a_decided_round_goes_on_and_is_never_decided_again, core_run_three_sharded),
+        T(bounds_begin_anew_with_the_broker, core_run_three),
+        T(after_a_reboot_the_deadline_is_unknown_until_its_node_repeats_the_notice, core_run_three),
+        T(a_notice_that_the_database_lost_comes_back_with_its_node, core_run_three),
+        T(a_notice_that_was_cancelled_does_not_come_back_with_its_node, core_run_three),
+        T(an_operators_save_is_not_promised_before_it_can_begin, core_run_three),
+        T(a_resent_request_is_answered_with_its_own_round_also_after_a_start, core_run_three),
+        T(a_save_that_was_asked_for_survives_two_starts_in_a_row, core_run_three),
+        T(one_that_is_asked_for_before_it_can_begin_takes_no_other_back, core_run_three),
+        T(a_notice_that_is_withdrawn_before_its_freeze_takes_none_back_either, core_run_three),
+        T(nor_one_that_is_withdrawn_after_another_start, core_run_three),
+        T(nor_one_that_had_joined_its_round, core_run_three),
+        T(a_notice_that_is_withdrawn_brings_back_no_save_that_was_made, core_run_three),
+        T(nor_one_that_cannot_be_made_any_more, core_run_three),
+        T(a_save_that_is_owed_outranks_one_that_comes_by_itself, core_run_three),
+        T(so_it_does_behind_an_older_copy, core_run_three),
+        T(a_notice_joins_a_save_that_is_owed_also_where_a_rank_failed, core_run_three),
+        T(a_save_that_is_owed_stays_so_behind_others_that_come_to_nothing, core_run_three),
+        T(a_save_that_failed_while_none_ran_fails_for_its_reason, core_run_three),
+        T(the_attempts_of_a_wanted_save_are_counted_over_two_starts, core_run_three),
+        T(a_notice_that_joined_has_all_its_attempts_also_after_a_start, core_run_three),
+        T(a_freeze_that_breaks_off_steps_does_so_also_after_two_starts, core_run_three),
+        T(a_want_that_was_withdrawn_is_not_found_by_the_next_start, core_run_three),
+        T(an_active_notice_wants_its_save_also_after_a_start, core_run_three),
+        T(a_policy_save_is_answered_the_same_after_a_start, core_run_three),
     };
 
     return cmocka_run_group_tests_name("core_load", tests, NULL, NULL);

@@ -8,30 +8,6 @@
 
 #include <cmocka.h>
 
-static int three_running(void **state)
-{
-    static struct core_fixture f;
-
-    core_fixture_running(&f, 3, LAYOUT_REPLICATED);
-    *state = &f;
-    return 0;
-}
-
-static int three_open(void **state)
-{
-    static struct core_fixture f;
-
-    core_fixture_open(&f, 3, LAYOUT_REPLICATED);
-    *state = &f;
-    return 0;
-}
-
-static int close_core(void **state)
-{
-    core_fixture_close(*state);
-    return 0;
-}
-
 static void checkpoints_survive_and_the_outcome_of_rounds_is_known(void **state)
 {
     struct core_fixture *f = *state;
@@ -137,16 +113,16 @@ static void rows_that_do_not_fit_are_left_out(void **state)
     assert_null(core_job(f)->notices);
 }
 
-#define T(test, setup) cmocka_unit_test_setup_teardown(test, setup, close_core)
+#define T(test, setup) cmocka_unit_test_setup_teardown(test, setup, core_close)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        T(checkpoints_survive_and_the_outcome_of_rounds_is_known, three_running),
-        T(an_ending_generation_waits_its_ten_seconds_anew, three_running),
-        T(all_that_failed_are_known_after_a_start, three_running),
-        T(a_job_that_was_joining_goes_on_joining, three_open),
-        T(rows_that_do_not_fit_are_left_out, three_running),
+        T(checkpoints_survive_and_the_outcome_of_rounds_is_known, core_run_three),
+        T(an_ending_generation_waits_its_ten_seconds_anew, core_run_three),
+        T(all_that_failed_are_known_after_a_start, core_run_three),
+        T(a_job_that_was_joining_goes_on_joining, core_open_three),
+        T(rows_that_do_not_fit_are_left_out, core_run_three),
     };
 
     return cmocka_run_group_tests_name("core_load_facts", tests, NULL, NULL);

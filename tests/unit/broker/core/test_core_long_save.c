@@ -35,12 +35,6 @@ static int writing(void **state)
     return 0;
 }
 
-static int close_core(void **state)
-{
-    core_fixture_close(*state);
-    return 0;
-}
-
 static void goes_on(struct core_fixture *f, uint64_t round, uint64_t bytes)
 {
     f->nodes[1].saving_round = round;
@@ -172,7 +166,7 @@ static void members_are_told_that_a_save_is_awaited(void **state)
     assert_int_equal(awaited(f, 1, 2), 0); /* a freeze has bounds of its own at its members */
 }
 
-#define T(test) cmocka_unit_test_setup_teardown(test, writing, close_core)
+#define T(test) cmocka_unit_test_setup_teardown(test, writing, core_close)
 
 int main(void)
 {

@@ -8,30 +8,6 @@
 
 #include <cmocka.h>
 
-static int four_running(void **state)
-{
-    static struct core_fixture f;
-
-    core_fixture_running(&f, 4, LAYOUT_REPLICATED);
-    *state = &f;
-    return 0;
-}
-
-static int four_sharded(void **state)
-{
-    static struct core_fixture f;
-
-    core_fixture_running(&f, 4, LAYOUT_SHARDED);
-    *state = &f;
-    return 0;
-}
-
-static int close_core(void **state)
-{
-    core_fixture_close(*state);
-    return 0;
-}
-
 static void finish(struct core_fixture *f, int n)
 {
     core_leave(f, n, LEAVE_FINISHED, 0);
@@ -208,17 +184,17 @@ static void a_process_with_an_older_library_is_refused_in_one_sentence(void **st
 
 int main(void)
 {
-#define T(name, setup) cmocka_unit_test_setup_teardown(name, setup, close_core)
+#define T(name, setup) cmocka_unit_test_setup_teardown(name, setup, core_close)
     const struct CMUnitTest tests[] = {
-        T(an_event_has_no_names_when_all_ranks_take_part, four_running),
-        T(who_takes_no_part_is_named, four_running),
-        T(members_are_named_where_they_are_fewer, four_running),
-        T(a_former_life_of_a_rank_is_named, four_running),
-        T(in_a_sharded_job_no_writer_is_named_for_each_member_is_one, four_sharded),
-        T(who_is_let_in_while_a_launch_runs_gets_a_snapshot, four_running),
-        T(reports_come_on_record_with_the_decision, four_running),
-        T(reports_come_on_record_with_the_abort_that_names_who_is_missing, four_running),
-        T(a_process_with_an_older_library_is_refused_in_one_sentence, four_running),
+        T(an_event_has_no_names_when_all_ranks_take_part, core_run_four),
+        T(who_takes_no_part_is_named, core_run_four),
+        T(members_are_named_where_they_are_fewer, core_run_four),
+        T(a_former_life_of_a_rank_is_named, core_run_four),
+        T(in_a_sharded_job_no_writer_is_named_for_each_member_is_one, core_run_four_sharded),
+        T(who_is_let_in_while_a_launch_runs_gets_a_snapshot, core_run_four),
+        T(reports_come_on_record_with_the_decision, core_run_four),
+        T(reports_come_on_record_with_the_abort_that_names_who_is_missing, core_run_four),
+        T(a_process_with_an_older_library_is_refused_in_one_sentence, core_run_four),
     };
 
     return cmocka_run_group_tests_name("core_membership", tests, NULL, NULL);

@@ -8,36 +8,6 @@
 
 #include <cmocka.h>
 
-static int three_running(void **state)
-{
-    static struct core_fixture f;
-
-    core_fixture_running(&f, 3, LAYOUT_REPLICATED);
-    *state = &f;
-    return 0;
-}
-
-static int two_open(void **state)
-{
-    static struct core_fixture f;
-
-    core_fixture_open(&f, 2, LAYOUT_REPLICATED);
-    *state = &f;
-    return 0;
-}
-
-static int close_core(void **state)
-{
-    core_fixture_close(*state);
-    return 0;
-}
-
-static void report_all(struct core_fixture *f, uint64_t round, int64_t at)
-{
-    for (int n = 0; n < (int)f->world_size; n++)
-        core_report(f, n, round, at, at);
-}
-
 struct notice_case {
     const char *id;
     unsigned kind;
@@ -124,7 +94,7 @@ static void a_cancel_after_the_freeze_does_not_stop_the_round(void **state)
     core_notice(f, 1, "n1", 60000);
     core_cancel(f, 1, "n1");
     assert_events(f, "notice cancelled rank 1");
-    report_all(f, 1, 4);
+    core_report_all(f, 1, 4);
     assert_events(f, "decision r1 termination S4 m0w,1,2");
     core_save(f, 0, 1, 4);
     assert_events(f, "commit r1 termination S4 c1 rank 0");
@@ -177,7 +147,7 @@ static void a_tool_that_cancels_too_late_is_told_so_each_time_it_asks(void **sta
         assert_non_null(strstr(core_sent(f, 500, WIRE_ACK)->u.ack.text, "round 1"));
         assert_non_null(strstr(core_sent(f, 500, WIRE_ACK)->u.ack.text, "muster why round 1"));
     }
-    report_all(f, 1, 4);
+    core_report_all(f, 1, 4);
     core_save(f, 0, 1, 4); /* the generation ends */
     tool_cancels(f, "n1", 8);
     assert_answers(f, "@500:ack #8 MUSTER_E_ENDING=1");
@@ -189,7 +159,7 @@ static void a_served_notice_cannot_be_cancelled_and_the_tool_is_told_so(void **s
     struct core_fixture *f = *state;
 
     core_notice(f, 1, "n1", 60000);
-    report_all(f, 1, 4);
+    core_report_all(f, 1, 4);
     core_save(f, 0, 1, 4);
     tool_cancels(f, "n1", 7);
     assert_answers(f, "@500:ack #7 MUSTER_E_ENDING=1");
@@ -280,7 +250,7 @@ static void an_earlier_deadline_of_a_known_notice_counts_and_a_later_one_does_no
     assert_events(f, "termination r1 rank 1");
     assert_int_equal(core_row(f, RECORD_NOTICE)->u.notice.rank, 1);
     assert_int_equal(core_row(f, RECORD_ROUND)->u.round.deadline_boot_ms, f->now + 20000);
-    report_all(f, 1, 4);
+    core_report_all(f, 1, 4);
     core_save(f, 0, 1, 4);
     core_notice(f, 1, "n1", 10);
     assert_events(f, ""); /* served */
@@ -546,37 +516,37 @@ static void an_operators_time_that_is_too_short_to_save_in_is_said_to_be_so(void
     assert_string_equal(core_row(f, RECORD_NOTICE)->u.notice.text, "a new disk");
 }
 
-#define T(test, setup) cmocka_unit_test_setup_teardown(test, setup, close_core)
+#define T(test, setup) cmocka_unit_test_setup_teardown(test, setup, core_close)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        T(a_notice_of_a_tool_is_checked_and_some_kinds_end_nothing, three_running),
-        T(a_notice_without_a_deadline_gets_the_usual_thirty_seconds, three_running),
-        T(the_earliest_of_several_notices_counts, three_running),
-        T(a_cancelled_notice_is_no_cause_before_the_freeze, three_running),
-        T(a_cancel_after_the_freeze_does_not_stop_the_round, three_running),
-        T(a_notice_for_a_job_that_is_over_says_so, three_running),
-        T(a_notice_that_comes_back_too_late_keeps_the_round_that_was_opened_for_it, three_running),
-        T(a_tool_that_cancels_too_late_is_told_so_each_time_it_asks, three_running),
-        T(a_served_notice_cannot_be_cancelled_and_the_tool_is_told_so, three_running),
-        T(a_cancel_between_two_attempts_comes_in_time, three_running),
-        T(one_of_two_notices_may_be_cancelled, three_running),
-        T(a_notice_that_is_issued_anew_counts_again, three_running),
-        T(what_hello_repeats_of_a_withdrawn_notice_is_not_a_new_one, three_running),
-        T(an_earlier_deadline_of_a_known_notice_counts_and_a_later_one_does_not, three_running),
-        T(a_notice_that_ends_nothing_becomes_a_termination_when_its_kind_does, three_running),
-        T(notices_are_bounded_and_those_of_tools_leave_room_for_nodes, three_running),
-        T(a_node_that_tells_without_end_is_answered_and_the_withdrawn_go_first, three_running),
-        T(a_snapshot_tells_a_node_which_of_its_notices_an_operator_took_back, three_running),
-        T(a_start_does_not_forget_that_a_notice_was_withdrawn, three_running),
-        T(a_rank_that_has_finished_is_not_ended_by_a_notice, three_running),
-        T(a_rank_that_finishes_takes_what_a_tool_told_of_it_along, three_running),
-        T(a_rank_that_came_back_is_told_of_its_end, two_open),
-        T(what_a_node_told_before_it_finished_is_answered_and_dropped, three_running),
-        T(each_answer_to_a_heartbeat_says_which_end_comes_first, three_running),
-        T(what_a_rank_that_has_finished_tells_again_falls_in_the_same_input, three_running),
-        T(an_operators_time_that_is_too_short_to_save_in_is_said_to_be_so, three_running),
+        T(a_notice_of_a_tool_is_checked_and_some_kinds_end_nothing, core_run_three),
+        T(a_notice_without_a_deadline_gets_the_usual_thirty_seconds, core_run_three),
+        T(the_earliest_of_several_notices_counts, core_run_three),
+        T(a_cancelled_notice_is_no_cause_before_the_freeze, core_run_three),
+        T(a_cancel_after_the_freeze_does_not_stop_the_round, core_run_three),
+        T(a_notice_for_a_job_that_is_over_says_so, core_run_three),
+        T(a_notice_that_comes_back_too_late_keeps_the_round_that_was_opened_for_it, core_run_three),
+        T(a_tool_that_cancels_too_late_is_told_so_each_time_it_asks, core_run_three),
+        T(a_served_notice_cannot_be_cancelled_and_the_tool_is_told_so, core_run_three),
+        T(a_cancel_between_two_attempts_comes_in_time, core_run_three),
+        T(one_of_two_notices_may_be_cancelled, core_run_three),
+        T(a_notice_that_is_issued_anew_counts_again, core_run_three),
+        T(what_hello_repeats_of_a_withdrawn_notice_is_not_a_new_one, core_run_three),
+        T(an_earlier_deadline_of_a_known_notice_counts_and_a_later_one_does_not, core_run_three),
+        T(a_notice_that_ends_nothing_becomes_a_termination_when_its_kind_does, core_run_three),
+        T(notices_are_bounded_and_those_of_tools_leave_room_for_nodes, core_run_three),
+        T(a_node_that_tells_without_end_is_answered_and_the_withdrawn_go_first, core_run_three),
+        T(a_snapshot_tells_a_node_which_of_its_notices_an_operator_took_back, core_run_three),
+        T(a_start_does_not_forget_that_a_notice_was_withdrawn, core_run_three),
+        T(a_rank_that_has_finished_is_not_ended_by_a_notice, core_run_three),
+        T(a_rank_that_finishes_takes_what_a_tool_told_of_it_along, core_run_three),
+        T(a_rank_that_came_back_is_told_of_its_end, core_open_two),
+        T(what_a_node_told_before_it_finished_is_answered_and_dropped, core_run_three),
+        T(each_answer_to_a_heartbeat_says_which_end_comes_first, core_run_three),
+        T(what_a_rank_that_has_finished_tells_again_falls_in_the_same_input, core_run_three),
+        T(an_operators_time_that_is_too_short_to_save_in_is_said_to_be_so, core_run_three),
     };
 
     return cmocka_run_group_tests_name("core_notice", tests, NULL, NULL);

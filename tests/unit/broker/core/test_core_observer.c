@@ -35,12 +35,6 @@ static int empty(void **state)
     return 0;
 }
 
-static int close_core(void **state)
-{
-    core_fixture_close(*state);
-    return 0;
-}
-
 static void join_evaluator(struct core_fixture *f)
 {
     core_hello(f, EVALUATOR);
@@ -288,7 +282,7 @@ static void an_evaluator_outlives_a_job_that_finished(void **state)
     assert_events(f, "");
 }
 
-#define T(test, setup) cmocka_unit_test_setup_teardown(test, setup, close_core)
+#define T(test, setup) cmocka_unit_test_setup_teardown(test, setup, core_close)
 
 int main(void)
 {

@@ -21,12 +21,6 @@ static int two_running(void **state)
     return 0;
 }
 
-static int close_it(void **state)
-{
-    core_fixture_close(*state);
-    return 0;
-}
-
 static void order(struct core_fixture *f, struct wire_msg message)
 {
     static uint64_t request;
@@ -156,7 +150,7 @@ static void nodes_give_no_orders(void **state)
 
 int main(void)
 {
-#define T(test) cmocka_unit_test_setup_teardown(test, two_running, close_it)
+#define T(test) cmocka_unit_test_setup_teardown(test, two_running, core_close)
     const struct CMUnitTest tests[] = {
         T(a_save_is_told_with_its_round_and_a_repeat_is_not),
         T(a_notice_and_its_withdrawal_are_told),

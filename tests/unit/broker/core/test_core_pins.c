@@ -243,8 +243,8 @@ static void a_checkpoint_is_dropped_on_demand_but_for_what_must_stay(void **stat
 
 int main(void)
 {
-#define ONE(test) cmocka_unit_test_setup_teardown(test, core_keep_one, core_keep_close)
-#define THREE(test) cmocka_unit_test_setup_teardown(test, core_keep_three, core_keep_close)
+#define ONE(test) cmocka_unit_test_setup_teardown(test, core_run_one, core_close)
+#define THREE(test) cmocka_unit_test_setup_teardown(test, core_run_three, core_close)
     const struct CMUnitTest tests[] = {
         ONE(a_pinned_checkpoint_stays_until_it_is_let_go),
         ONE(a_lease_falls_and_is_prolonged),

@@ -8,39 +8,6 @@
 
 #include <cmocka.h>
 
-static int two_running(void **state)
-{
-    static struct core_fixture f;
-
-    core_fixture_running(&f, 2, LAYOUT_REPLICATED);
-    *state = &f;
-    return 0;
-}
-
-static int three_running(void **state)
-{
-    static struct core_fixture f;
-
-    core_fixture_running(&f, 3, LAYOUT_REPLICATED);
-    *state = &f;
-    return 0;
-}
-
-static int three_sharded(void **state)
-{
-    static struct core_fixture f;
-
-    core_fixture_running(&f, 3, LAYOUT_SHARDED);
-    *state = &f;
-    return 0;
-}
-
-static int close_core(void **state)
-{
-    core_fixture_close(*state);
-    return 0;
-}
-
 /* --- silence ---------------------------------------------------------------------------------- */
 
 /* R8.3 */
@@ -677,45 +644,45 @@ static void a_snapshot_tells_the_first_error_and_the_end(void **state)
     assert_int_equal(s->end_status, MUSTER_E_PEER);
 }
 
-#define T(test, setup) cmocka_unit_test_setup_teardown(test, setup, close_core)
+#define T(test, setup) cmocka_unit_test_setup_teardown(test, setup, core_close)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        T(five_seconds_of_silence_and_not_less_lose_a_node, two_running),
-        T(a_gap_between_two_passes_is_not_counted_as_silence, two_running),
-        T(gaps_up_to_a_second_are_counted, two_running),
-        T(a_loop_whose_every_pass_is_slow_finds_a_silent_rank, two_running),
-        T(who_is_told_gone_behind_a_gap_is_looked_for_at_once, two_running),
-        T(when_who_is_lost_was_last_heard_is_written_with_its_loss, two_running),
-        T(after_a_start_only_who_was_heard_can_be_lost_within_thirty_seconds, two_running),
-        T(of_who_does_not_come_back_it_is_said_that_the_broker_was_away, two_running),
-        T(a_node_that_steps_for_a_minute_without_a_step_is_told_of_once, two_running),
-        T(ranks_that_do_no_step_for_a_minute_are_told_of_once, two_running),
-        T(a_program_that_sets_up_before_its_first_step_is_not_stuck, two_running),
-        T(a_long_step_is_stuck_only_after_ten_times_its_usual_time, two_running),
-        T(a_save_that_stands_still_for_a_minute_is_told_of_once, two_running),
-        T(bytes_written_behind_a_step_do_not_hide_that_it_hangs, two_running),
-        T(what_a_newer_node_does_has_no_word_here_and_does_no_harm, two_running),
-        T(what_is_not_acknowledged_is_repeated_to_that_node_alone, two_running),
-        T(nothing_is_repeated_to_who_left_or_was_lost, three_running),
-        T(a_slow_fan_out_delays_the_first_repeat, two_running),
-        T(what_a_leave_means_depends_on_its_reason, three_running),
-        T(the_last_leave_ends_the_generation, two_running),
-        T(the_first_error_is_journaled_published_and_kept, three_running),
-        T(a_member_that_fails_ends_a_termination_with_one_more_try_of_the_others, three_running),
-        T(an_error_after_a_node_was_captured_lets_the_save_end_first, three_running),
-        T(an_error_ends_the_generation_also_when_the_awaited_save_comes_to_nothing, three_running),
-        T(a_lost_rank_breaks_off_the_steps_of_a_termination, three_running),
-        T(without_rank_0_the_next_rank_saves_what_all_survivors_have_done, three_running),
-        T(survivors_at_different_steps_cannot_save, three_running),
-        T(survivors_whose_steps_were_broken_off_save_what_they_have_done, three_running),
-        T(sharded_ends_when_a_rank_is_lost, three_sharded),
-        T(sharded_ends_when_a_step_fails_in_a_termination, three_sharded),
-        T(a_snapshot_tells_the_open_round_as_this_node_stands_to_it, three_running),
-        T(a_snapshot_tells_the_outcome_of_the_round_that_a_heartbeat_names, three_running),
-        T(the_failure_of_rank_0_ends_the_launch_as_anothers_does, three_running),
-        T(a_snapshot_tells_the_first_error_and_the_end, three_running),
+        T(five_seconds_of_silence_and_not_less_lose_a_node, core_run_two),
+        T(a_gap_between_two_passes_is_not_counted_as_silence, core_run_two),
+        T(gaps_up_to_a_second_are_counted, core_run_two),
+        T(a_loop_whose_every_pass_is_slow_finds_a_silent_rank, core_run_two),
+        T(who_is_told_gone_behind_a_gap_is_looked_for_at_once, core_run_two),
+        T(when_who_is_lost_was_last_heard_is_written_with_its_loss, core_run_two),
+        T(after_a_start_only_who_was_heard_can_be_lost_within_thirty_seconds, core_run_two),
+        T(of_who_does_not_come_back_it_is_said_that_the_broker_was_away, core_run_two),
+        T(a_node_that_steps_for_a_minute_without_a_step_is_told_of_once, core_run_two),
+        T(ranks_that_do_no_step_for_a_minute_are_told_of_once, core_run_two),
+        T(a_program_that_sets_up_before_its_first_step_is_not_stuck, core_run_two),
+        T(a_long_step_is_stuck_only_after_ten_times_its_usual_time, core_run_two),
+        T(a_save_that_stands_still_for_a_minute_is_told_of_once, core_run_two),
+        T(bytes_written_behind_a_step_do_not_hide_that_it_hangs, core_run_two),
+        T(what_a_newer_node_does_has_no_word_here_and_does_no_harm, core_run_two),
+        T(what_is_not_acknowledged_is_repeated_to_that_node_alone, core_run_two),
+        T(nothing_is_repeated_to_who_left_or_was_lost, core_run_three),
+        T(a_slow_fan_out_delays_the_first_repeat, core_run_two),
+        T(what_a_leave_means_depends_on_its_reason, core_run_three),
+        T(the_last_leave_ends_the_generation, core_run_two),
+        T(the_first_error_is_journaled_published_and_kept, core_run_three),
+        T(a_member_that_fails_ends_a_termination_with_one_more_try_of_the_others, core_run_three),
+        T(an_error_after_a_node_was_captured_lets_the_save_end_first, core_run_three),
+        T(an_error_ends_the_generation_also_when_the_awaited_save_comes_to_nothing, core_run_three),
+        T(a_lost_rank_breaks_off_the_steps_of_a_termination, core_run_three),
+        T(without_rank_0_the_next_rank_saves_what_all_survivors_have_done, core_run_three),
+        T(survivors_at_different_steps_cannot_save, core_run_three),
+        T(survivors_whose_steps_were_broken_off_save_what_they_have_done, core_run_three),
+        T(sharded_ends_when_a_rank_is_lost, core_run_three_sharded),
+        T(sharded_ends_when_a_step_fails_in_a_termination, core_run_three_sharded),
+        T(a_snapshot_tells_the_open_round_as_this_node_stands_to_it, core_run_three),
+        T(a_snapshot_tells_the_outcome_of_the_round_that_a_heartbeat_names, core_run_three),
+        T(the_failure_of_rank_0_ends_the_launch_as_anothers_does, core_run_three),
+        T(a_snapshot_tells_the_first_error_and_the_end, core_run_three),
     };
 
     return cmocka_run_group_tests_name("core_roster", tests, NULL, NULL);

@@ -8,45 +8,6 @@
 
 #include <cmocka.h>
 
-static int three_running(void **state)
-{
-    static struct core_fixture f;
-
-    core_fixture_running(&f, 3, LAYOUT_REPLICATED);
-    *state = &f;
-    return 0;
-}
-
-static int three_sharded(void **state)
-{
-    static struct core_fixture f;
-
-    core_fixture_running(&f, 3, LAYOUT_SHARDED);
-    *state = &f;
-    return 0;
-}
-
-static int two_open(void **state)
-{
-    static struct core_fixture f;
-
-    core_fixture_open(&f, 2, LAYOUT_REPLICATED);
-    *state = &f;
-    return 0;
-}
-
-static int close_core(void **state)
-{
-    core_fixture_close(*state);
-    return 0;
-}
-
-static void report_all(struct core_fixture *f, uint64_t round, int64_t at)
-{
-    for (int n = 0; n < (int)f->world_size; n++)
-        core_report(f, n, round, at, at);
-}
-
 /* --- a notice and its freeze ------------------------------------------------------------------ */
 
 /* R2.2 */
@@ -166,11 +127,11 @@ static void a_step_that_is_committed_already_is_not_saved_again(void **state)
 
     core_commit_at(f, 10);
     core_save_now(f, "again");
-    report_all(f, 2, 10);
+    core_report_all(f, 2, 10);
     assert_events(f, "unchanged r2 operator S10 c1");
     assert_int_equal(core_job(f)->gen.state, GENERATION_RUNNING);
     core_notice(f, 1, "n1", 60000);
-    report_all(f, 3, 10);
+    core_report_all(f, 3, 10);
     assert_events(f, "unchanged r3 termination S10 c1");
     assert_int_equal(core_job(f)->gen.end_status, MUSTER_PREEMPTED);
 }
@@ -229,7 +190,7 @@ static void when_all_miss_a_freeze_all_are_asked_again(void **state)
     core_pass(f, FREEZE_MS);
     assert_events(f, "abort r1 termination rank 0 MUSTER_E_TIMEOUT retry; "
                      "freeze r2 termination m0,1,2");
-    report_all(f, 2, 7);
+    core_report_all(f, 2, 7);
     assert_events(f, "decision r2 termination S7 m0w,1,2");
 }
 
@@ -304,7 +265,7 @@ static void at_the_margin_the_job_leaves_and_the_culprit_is_named(void **state)
     struct core_fixture *f = *state;
 
     core_notice(f, 1, "n1", 10000);
-    report_all(f, 1, 4);
+    core_report_all(f, 1, 4);
     core_at_step(f, 1, 1, 4, true);
     core_at_step(f, 2, 1, 4, true);
     core_pass(f, 10000 - MARGIN_MS - 1);
@@ -341,7 +302,7 @@ static void a_node_that_reached_its_own_margin_first_means_the_same(void **state
     struct core_fixture *f = *state;
 
     core_notice(f, 1, "n1", 10000);
-    report_all(f, 1, 4);
+    core_report_all(f, 1, 4);
     core_pass(f, 8990);
     core_leave(f, 1, LEAVE_PREEMPTED, 0);
     assert_events(f, "abort r1 termination S4 rank 0 MUSTER_E_NOT_SAVED; "
@@ -446,7 +407,7 @@ static void who_does_not_come_to_the_save_step_is_the_culprit(void **state)
         f->nodes[n].p95_ms = 100;
     core_pass(f, 500);
     core_save_now(f, "a");
-    report_all(f, 1, 4);
+    core_report_all(f, 1, 4);
     core_at_step(f, 1, 1, 4, true);
     core_at_step(f, 2, 1, 4, true);
     f->nodes[0].begun = f->nodes[0].done =
@@ -470,7 +431,7 @@ static void a_notice_turns_an_open_round_into_a_termination(void **state)
     struct core_fixture *f = *state;
 
     core_save_now(f, "a");
-    report_all(f, 1, 4);
+    core_report_all(f, 1, 4);
     core_at_step(f, 1, 1, 4, true);
     core_notice(f, 2, "n1", 30000);
     assert_core(f, "hint n1; +notice n1 active; +job; +event 6; !6 termination r1 rank 2; "
@@ -496,16 +457,16 @@ static void attempts_of_another_cause_do_not_count_for_a_notice_that_joins(void 
     struct core_fixture *f = *state;
 
     core_save_now(f, "a");
-    report_all(f, 1, 4);
+    core_report_all(f, 1, 4);
     core_save_failed(f, 0, 1, 4, MUSTER_E_SAVE);
-    report_all(f, 2, 4);
+    core_report_all(f, 2, 4);
     core_save_failed(f, 0, 2, 4, MUSTER_E_SAVE);
-    report_all(f, 3, 4); /* the operator's last */
+    core_report_all(f, 3, 4); /* the operator's last */
     core_notice(f, 2, "n1", 60000);
     for (uint64_t round = 3; round < 5; round++) {
         core_save_failed(f, 0, round, 4, MUSTER_E_SAVE);
         assert_int_equal(core_event(f, EVENT_FREEZE)->round, round + 1);
-        report_all(f, round + 1, 4);
+        core_report_all(f, round + 1, 4);
     }
     core_save_failed(f, 0, 5, 4, MUSTER_E_SAVE);
     assert_events(f, "abort r5 termination S4 rank 0 MUSTER_E_SAVE; "
@@ -526,7 +487,7 @@ static void an_operator_gets_one_round_for_one_id_and_an_open_one_is_good_enough
     assert_core(f, "@500:ack #1 MUSTER_OK=1");
     core_save_now(f, "b");
     assert_core(f, "+job; @500:ack #1 MUSTER_OK=1");
-    report_all(f, 1, 4);
+    core_report_all(f, 1, 4);
     core_save(f, 0, 1, 4);
     core_save_now(f, "b"); /* its answer was lost */
     assert_core(f, "@500:ack #1 MUSTER_OK=1");
@@ -557,7 +518,7 @@ static void a_notice_during_the_end_is_only_told(void **state)
     assert_events(f, "");
 }
 
-#define T(test, setup) cmocka_unit_test_setup_teardown(test, setup, close_core)
+#define T(test, setup) cmocka_unit_test_setup_teardown(test, setup, core_close)
 
 /* It stood still, or its database took nothing: the freeze was told to nobody until now. */
 static void the_brokers_own_absence_runs_out_no_bound(void **state)
@@ -571,7 +532,7 @@ static void the_brokers_own_absence_runs_out_no_bound(void **state)
     assert_events(f, "");
     core_pass(f, FREEZE_MS - 1);
     assert_events(f, "");
-    report_all(f, 1, 5);
+    core_report_all(f, 1, 5);
     assert_events(f, "decision r1 operator S5 m0w,1,2");
     f->now += 3 * STUCK_MS;
     core_tick(f);
@@ -641,7 +602,7 @@ static void a_loop_whose_every_pass_is_slow_ends_a_save(void **state)
     int passes = 0;
 
     core_save_now(f, "a");
-    report_all(f, 1, 5);
+    core_report_all(f, 1, 5);
     for (int n = 0; n < 3; n++)
         core_at_step(f, n, 1, 5, n != 0);
     for (core_clear(f); passes < 3600 && core_event(f, EVENT_ABORT) == NULL; passes++)
@@ -667,45 +628,45 @@ static void behind_a_steady_time_absences_are_forgiven_again(void **state)
     }
     core_pass(f, FREEZE_MS - 1);
     assert_events(f, "");
-    report_all(f, 1, 5);
+    core_report_all(f, 1, 5);
     assert_events(f, "decision r1 operator S5 m0w,1,2");
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        T(a_notice_is_hinted_written_told_and_frozen_for_in_this_order, three_running),
-        T(a_notice_before_the_first_step_ends_unchanged, two_open),
-        T(the_furthest_begun_step_is_the_save_step, three_running),
-        T(a_decision_is_written_with_all_its_rows_before_it_is_published, three_sharded),
-        T(reports_that_cannot_be_are_not_taken, three_running),
-        T(a_step_that_is_committed_already_is_not_saved_again, three_running),
-        T(a_freeze_that_lasts_has_rows_of_who_has_reported, three_running),
-        T(who_misses_a_freeze_is_left_out_of_the_next_and_only_of_that, three_running),
-        T(when_all_miss_a_freeze_all_are_asked_again, three_running),
-        T(the_brokers_own_absence_runs_out_no_bound, three_running),
-        T(behind_the_brokers_absence_bounds_are_as_ever, three_running),
-        T(a_loop_whose_every_pass_is_slow_ends_a_freeze, three_running),
-        T(slow_passes_among_quick_ones_end_a_freeze, three_running),
-        T(a_loop_whose_every_pass_is_slow_ends_a_save, three_running),
-        T(behind_a_steady_time_absences_are_forgiven_again, three_running),
-        T(the_lowest_rank_that_reported_writes, three_running),
-        T(sharded_needs_every_rank_and_names_who_missed_the_freeze, three_sharded),
-        T(a_cause_gets_three_rounds, three_sharded),
-        T(a_retry_that_does_not_fit_before_the_deadline_is_not_begun, three_running),
-        T(at_the_margin_the_job_leaves_and_the_culprit_is_named, three_running),
-        T(a_freeze_ends_at_the_margin_too_and_that_is_said, three_running),
-        T(a_node_that_reached_its_own_margin_first_means_the_same, three_running),
-        T(the_way_to_the_save_step_is_bounded_by_measured_steps, three_running),
-        T(behind_a_start_the_way_begins_where_a_member_reported, three_running),
-        T(a_way_that_was_not_measured_is_bounded_once_it_is, three_running),
-        T(who_arrives_unmeasured_leaves_the_others_their_own_way, three_running),
-        T(who_does_not_come_to_the_save_step_is_the_culprit, three_running),
-        T(a_notice_turns_an_open_round_into_a_termination, three_running),
-        T(attempts_of_another_cause_do_not_count_for_a_notice_that_joins, three_running),
-        T(an_operator_gets_one_round_for_one_id_and_an_open_one_is_good_enough, three_running),
-        T(an_operator_cannot_save_what_does_not_run, two_open),
-        T(a_notice_during_the_end_is_only_told, three_running),
+        T(a_notice_is_hinted_written_told_and_frozen_for_in_this_order, core_run_three),
+        T(a_notice_before_the_first_step_ends_unchanged, core_open_two),
+        T(the_furthest_begun_step_is_the_save_step, core_run_three),
+        T(a_decision_is_written_with_all_its_rows_before_it_is_published, core_run_three_sharded),
+        T(reports_that_cannot_be_are_not_taken, core_run_three),
+        T(a_step_that_is_committed_already_is_not_saved_again, core_run_three),
+        T(a_freeze_that_lasts_has_rows_of_who_has_reported, core_run_three),
+        T(who_misses_a_freeze_is_left_out_of_the_next_and_only_of_that, core_run_three),
+        T(when_all_miss_a_freeze_all_are_asked_again, core_run_three),
+        T(the_brokers_own_absence_runs_out_no_bound, core_run_three),
+        T(behind_the_brokers_absence_bounds_are_as_ever, core_run_three),
+        T(a_loop_whose_every_pass_is_slow_ends_a_freeze, core_run_three),
+        T(slow_passes_among_quick_ones_end_a_freeze, core_run_three),
+        T(a_loop_whose_every_pass_is_slow_ends_a_save, core_run_three),
+        T(behind_a_steady_time_absences_are_forgiven_again, core_run_three),
+        T(the_lowest_rank_that_reported_writes, core_run_three),
+        T(sharded_needs_every_rank_and_names_who_missed_the_freeze, core_run_three_sharded),
+        T(a_cause_gets_three_rounds, core_run_three_sharded),
+        T(a_retry_that_does_not_fit_before_the_deadline_is_not_begun, core_run_three),
+        T(at_the_margin_the_job_leaves_and_the_culprit_is_named, core_run_three),
+        T(a_freeze_ends_at_the_margin_too_and_that_is_said, core_run_three),
+        T(a_node_that_reached_its_own_margin_first_means_the_same, core_run_three),
+        T(the_way_to_the_save_step_is_bounded_by_measured_steps, core_run_three),
+        T(behind_a_start_the_way_begins_where_a_member_reported, core_run_three),
+        T(a_way_that_was_not_measured_is_bounded_once_it_is, core_run_three),
+        T(who_arrives_unmeasured_leaves_the_others_their_own_way, core_run_three),
+        T(who_does_not_come_to_the_save_step_is_the_culprit, core_run_three),
+        T(a_notice_turns_an_open_round_into_a_termination, core_run_three),
+        T(attempts_of_another_cause_do_not_count_for_a_notice_that_joins, core_run_three),
+        T(an_operator_gets_one_round_for_one_id_and_an_open_one_is_good_enough, core_run_three),
+        T(an_operator_cannot_save_what_does_not_run, core_open_two),
+        T(a_notice_during_the_end_is_only_told, core_run_three),
     };
 
     return cmocka_run_group_tests_name("core_round", tests, NULL, NULL);

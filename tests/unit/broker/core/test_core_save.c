@@ -7,30 +7,6 @@
 
 #include <cmocka.h>
 
-static int three_running(void **state)
-{
-    static struct core_fixture f;
-
-    core_fixture_running(&f, 3, LAYOUT_REPLICATED);
-    *state = &f;
-    return 0;
-}
-
-static int three_sharded(void **state)
-{
-    static struct core_fixture f;
-
-    core_fixture_running(&f, 3, LAYOUT_SHARDED);
-    *state = &f;
-    return 0;
-}
-
-static int close_core(void **state)
-{
-    core_fixture_close(*state);
-    return 0;
-}
-
 /* Round 1, decided at step 4. */
 static void decided(struct core_fixture *f, enum wire_cause cause)
 {
@@ -338,12 +314,6 @@ static void write_behind_is_there(struct core_fixture *f)
     core_saved(f, 0, 1, 4, 1);
 }
 
-static void report_all(struct core_fixture *f, uint64_t round, int64_t at)
-{
-    for (int n = 0; n < 3; n++)
-        core_report(f, n, round, at, at);
-}
-
 /* R5.5 */
 static void a_step_that_is_being_written_counts_if_it_is_there_in_time(void **state)
 {
@@ -352,7 +322,7 @@ static void a_step_that_is_being_written_counts_if_it_is_there_in_time(void **st
     writing_begin(f);
     core_notice(f, 1, "n1", 60000);
     assert_events(f, "termination rank 1; freeze r2 termination m0,1,2");
-    report_all(f, 2, 4);
+    core_report_all(f, 2, 4);
     assert_events(f, ""); /* S would be 4 */
     write_behind_is_there(f);
     assert_events(f, "commit r1 operator S4 c1 rank 0; unchanged r2 termination S4 c1");
@@ -372,7 +342,7 @@ static void at_the_margin_who_writes_the_awaited_step_is_named(void **state)
 
     for (size_t i = 0; i < sizeof saves / sizeof saves[0]; i++) {
         core_save_now(f, i == 0 ? "a" : "b");
-        report_all(f, saves[i].round, saves[i].step);
+        core_report_all(f, saves[i].round, saves[i].step);
         for (int n = 0; n < 3; n++)
             core_at_step(f, n, saves[i].round, saves[i].step, true);
         for (int n = 0; n < 3; n++)
@@ -380,7 +350,7 @@ static void at_the_margin_who_writes_the_awaited_step_is_named(void **state)
                 core_save(f, n, saves[i].round, saves[i].step);
     }
     core_notice(f, 2, "n1", 2500);
-    report_all(f, 3, 6);
+    core_report_all(f, 3, 6);
     core_events(f);                       /* r3 is frozen, and waits for r2 */
     core_leave(f, 2, LEAVE_PREEMPTED, 0); /* its clock is the first to reach the margin */
     assert_events(f, "abort r3 termination rank 1 MUSTER_E_NOT_SAVED; "
@@ -396,7 +366,7 @@ static void a_step_whose_writing_fails_is_saved_anew(void **state)
 
     writing_begin(f);
     core_notice(f, 1, "n1", 60000);
-    report_all(f, 2, 4);
+    core_report_all(f, 2, 4);
     core_save_failed(f, 0, 1, 4, MUSTER_E_SAVE);
     assert_events(f, "abort r1 operator S4 rank 0 MUSTER_E_SAVE retry; "
                      "decision r2 termination S4 m0w,1,2");
@@ -408,7 +378,7 @@ static void a_step_that_is_written_too_long_is_saved_anew(void **state)
 
     writing_begin(f);
     core_save_now(f, "b");
-    report_all(f, 2, 4);
+    core_report_all(f, 2, 4);
     core_pass(f, FREEZE_MS - 1);
     assert_events(f, "");
     core_pass(f, 1); /* before any node thaws */
@@ -651,44 +621,44 @@ static void of_saves_that_wait_for_a_round_the_latest_is_made(void **state)
     assert_int_equal(core_event(f, EVENT_DECISION)->step, 40);
 }
 
-#define T(test, setup) cmocka_unit_test_setup_teardown(test, setup, close_core)
+#define T(test, setup) cmocka_unit_test_setup_teardown(test, setup, core_close)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        T(of_saves_that_wait_for_a_round_the_latest_is_made, three_running),
-        T(a_replicated_checkpoint_is_committed_by_its_one_shard, three_running),
-        T(a_sharded_checkpoint_needs_every_shard, three_sharded),
-        T(a_shard_of_another_round_step_or_process_is_not_taken, three_running),
-        T(a_shard_whose_files_are_not_all_known_is_not_waited_for, three_running),
-        T(more_files_than_a_manifest_holds_are_not_saved, three_sharded),
-        T(another_life_of_a_rank_cannot_give_its_shard, three_sharded),
-        T(a_shard_is_counted_once, three_sharded),
-        T(a_save_that_fails_is_tried_again_but_not_on_a_full_disk, three_running),
-        T(a_shard_that_is_known_does_not_fail, three_sharded),
-        T(only_a_writer_can_fail_to_save, three_running),
-        T(a_node_beyond_the_save_step_aborts_the_round, three_running),
-        T(who_was_captured_is_not_past, three_running),
-        T(a_member_is_needed_until_it_captured_and_a_writer_until_it_saved, three_running),
-        T(a_save_is_bounded_from_the_arrival_of_its_rank, three_running),
-        T(a_round_whose_members_are_captured_lets_the_next_open, three_running),
-        T(a_step_that_is_being_written_counts_if_it_is_there_in_time, three_running),
-        T(at_the_margin_who_writes_the_awaited_step_is_named, three_sharded),
-        T(a_step_whose_writing_fails_is_saved_anew, three_running),
-        T(a_step_that_is_written_too_long_is_saved_anew, three_running),
-        T(a_policy_save_of_a_step_that_is_being_written_is_skipped, three_running),
-        T(a_writer_that_is_lost_while_it_writes_behind_aborts_its_round_at_once, three_running),
-        T(a_failing_write_behind_does_not_push_a_termination_aside, three_running),
-        T(the_first_save_at_decides_and_the_others_hear_of_it, three_running),
-        T(a_save_at_is_answered_by_what_the_first_one_got, three_running),
-        T(a_save_that_was_deleted_since_is_a_save, three_running),
-        T(a_greater_step_waits_for_the_open_round, three_running),
-        T(a_member_that_skips_the_save_step_aborts_the_round, three_running),
-        T(a_step_that_others_have_passed_when_its_turn_comes_is_skipped, three_running),
-        T(a_sharded_policy_save_without_a_rank_is_skipped, three_sharded),
-        T(steps_that_cannot_be_are_refused, three_running),
-        T(a_notice_takes_a_policy_save_as_its_own, three_running),
-        T(the_lowest_live_writer_makes_the_manifest, three_sharded),
+        T(of_saves_that_wait_for_a_round_the_latest_is_made, core_run_three),
+        T(a_replicated_checkpoint_is_committed_by_its_one_shard, core_run_three),
+        T(a_sharded_checkpoint_needs_every_shard, core_run_three_sharded),
+        T(a_shard_of_another_round_step_or_process_is_not_taken, core_run_three),
+        T(a_shard_whose_files_are_not_all_known_is_not_waited_for, core_run_three),
+        T(more_files_than_a_manifest_holds_are_not_saved, core_run_three_sharded),
+        T(another_life_of_a_rank_cannot_give_its_shard, core_run_three_sharded),
+        T(a_shard_is_counted_once, core_run_three_sharded),
+        T(a_save_that_fails_is_tried_again_but_not_on_a_full_disk, core_run_three),
+        T(a_shard_that_is_known_does_not_fail, core_run_three_sharded),
+        T(only_a_writer_can_fail_to_save, core_run_three),
+        T(a_node_beyond_the_save_step_aborts_the_round, core_run_three),
+        T(who_was_captured_is_not_past, core_run_three),
+        T(a_member_is_needed_until_it_captured_and_a_writer_until_it_saved, core_run_three),
+        T(a_save_is_bounded_from_the_arrival_of_its_rank, core_run_three),
+        T(a_round_whose_members_are_captured_lets_the_next_open, core_run_three),
+        T(a_step_that_is_being_written_counts_if_it_is_there_in_time, core_run_three),
+        T(at_the_margin_who_writes_the_awaited_step_is_named, core_run_three_sharded),
+        T(a_step_whose_writing_fails_is_saved_anew, core_run_three),
+        T(a_step_that_is_written_too_long_is_saved_anew, core_run_three),
+        T(a_policy_save_of_a_step_that_is_being_written_is_skipped, core_run_three),
+        T(a_writer_that_is_lost_while_it_writes_behind_aborts_its_round_at_once, core_run_three),
+        T(a_failing_write_behind_does_not_push_a_termination_aside, core_run_three),
+        T(the_first_save_at_decides_and_the_others_hear_of_it, core_run_three),
+        T(a_save_at_is_answered_by_what_the_first_one_got, core_run_three),
+        T(a_save_that_was_deleted_since_is_a_save, core_run_three),
+        T(a_greater_step_waits_for_the_open_round, core_run_three),
+        T(a_member_that_skips_the_save_step_aborts_the_round, core_run_three),
+        T(a_step_that_others_have_passed_when_its_turn_comes_is_skipped, core_run_three),
+        T(a_sharded_policy_save_without_a_rank_is_skipped, core_run_three_sharded),
+        T(steps_that_cannot_be_are_refused, core_run_three),
+        T(a_notice_takes_a_policy_save_as_its_own, core_run_three),
+        T(the_lowest_live_writer_makes_the_manifest, core_run_three_sharded),
     };
 
     return cmocka_run_group_tests_name("core_save", tests, NULL, NULL);

@@ -406,7 +406,7 @@ static void who_waits_for_the_commit_stands_still_until_then(void **state)
 
 int main(void)
 {
-#define ONE(test) cmocka_unit_test_setup_teardown(test, core_keep_one, core_keep_close)
+#define ONE(test) cmocka_unit_test_setup_teardown(test, core_run_one, core_close)
     const struct CMUnitTest tests[] = {
         ONE(a_period_opens_rounds),
         ONE(saves_that_fail_are_asked_for_more_and_more_rarely),

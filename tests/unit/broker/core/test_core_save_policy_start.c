@@ -20,12 +20,6 @@ static int one_running_with_a_period(void **state)
     return 0;
 }
 
-static int close_core(void **state)
-{
-    core_fixture_close(*state);
-    return 0;
-}
-
 static void steps(struct core_fixture *f, int64_t done)
 {
     f->nodes[0].begun = f->nodes[0].done = done;
@@ -106,12 +100,12 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_save_that_was_decided_before_a_start_has_begun_then,
-                                        one_running_with_a_period, close_core),
+                                        one_running_with_a_period, core_close),
         cmocka_unit_test_setup_teardown(a_save_that_failed_before_a_start_has_begun_too,
-                                        one_running_with_a_period, close_core),
+                                        one_running_with_a_period, core_close),
         cmocka_unit_test_setup_teardown(
             an_operators_save_that_joined_a_policys_is_owed_after_two_starts,
-            one_running_with_a_period, close_core),
+            one_running_with_a_period, core_close),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

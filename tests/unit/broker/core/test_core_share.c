@@ -15,21 +15,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int open_core(void **state)
-{
-    static struct core_fixture f;
-
-    core_fixture_open(&f, 1, LAYOUT_REPLICATED);
-    *state = &f;
-    return 0;
-}
-
-static int close_core(void **state)
-{
-    core_fixture_close(*state);
-    return 0;
-}
-
 /* A rank says HELLO for that job, with that key. MUSTER_OK: it is in. */
 static unsigned join_rank(struct core_fixture *f, const char *key_jobs, const char *job,
                           uint64_t rank, uint64_t world_size)
@@ -443,7 +428,7 @@ static void a_key_that_pins_its_share_begins_no_further_job(void **state)
 
 int main(void)
 {
-#define T(test) cmocka_unit_test_setup_teardown(test, open_core, close_core)
+#define T(test) cmocka_unit_test_setup_teardown(test, core_open_one, core_close)
     const struct CMUnitTest tests[] = {
         T(one_key_takes_half_of_the_jobs_and_another_half_of_the_rest),
         T(a_key_for_all_jobs_and_a_user_without_one_have_no_share),

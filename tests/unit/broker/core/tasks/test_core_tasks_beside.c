@@ -56,12 +56,6 @@ static int set_up(void **state)
     return 0;
 }
 
-static int tear_down(void **state)
-{
-    core_fixture_close(*state);
-    return 0;
-}
-
 static void silence(struct core_fixture *f)
 {
     for (int i = 0; i < 20; i++) {
@@ -200,7 +194,7 @@ static void its_node_is_lost_and_so_it_is(void **state)
 
 int main(void)
 {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, core_close)
     const struct CMUnitTest tests[] = {
         TEST(a_preemption_is_not_counted_against_the_task),
         TEST(no_part_of_a_preempted_attempt_is_the_next_ones),
