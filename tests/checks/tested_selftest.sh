@@ -12,14 +12,12 @@ clean_tree() {
     mkdir -p "$tree"/{fenced,node,client,schema,tools,tests/checks}
     code broker/core/rounds.c 61
     code broker/loop.c 61 'puts("it stands");'
-    code broker/late.c 61
     code broker/small.c 60
     code tools/cmd_show.c 61
     code tests/unit/broker/test_core_round_more.c 9
     code tests/cli/test_show.c 9 '#include "tools/show.h"'
     code tests/proc/way.sh 9 'grep -q "it stands"'
     echo 'broker/loop.c | tests/proc/way.sh | it stands' >"$tree/tests/checks/tested.txt"
-    echo broker/late.c >"$tree/tests/checks/untested.txt"
 }
 refuses() { # WHAT_THE_FINDING_SAYS
     must_refuse "$1" "$1" bash "$here/tested.sh" "$tree"
@@ -40,15 +38,6 @@ code broker/loop.c 61
 refuses 'tested.txt: broker/loop.c has no "it stands"'
 rm "$tree/tests/proc/way.sh"
 refuses 'both files are there'
-code tests/unit/broker/test_late.c 9
-refuses 'untested.txt: broker/late.c has a test'
-rm "$tree/broker/late.c"
-refuses 'untested.txt: broker/late.c is no product file'
-for number in {1..27}; do
-    code "broker/many$number.c" 61
-    echo "broker/many$number.c" >>"$tree/tests/checks/untested.txt"
-done
-refuses 'untested.txt: 28 files, and [0-9]* are allowed'
 rm -r "$tree"/broker "$tree"/tools
 mkdir "$tree"/broker "$tree"/tools
 refuses '^0 product files'
