@@ -18,6 +18,7 @@ import pytest
 
 import muster
 from muster import _framework, _library
+from muster._native import ffi, lib
 
 
 def saved(alone, **arrays):
@@ -39,25 +40,47 @@ def test_a_state_that_changed_its_shape_its_type_or_its_name_is_named(alone, arr
     assert next(iter(arrays)) in caught.value.text and caught.value.advice
 
 
-def test_a_dead_broker_is_named_and_not_asked_by_the_import():
+OPENS = """
+import muster
+print("imported")
+try:
+    {}
+except muster.BrokerError as error:
+    print(error)
+"""
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "muster.Node(state=muster.TrainingState(), connect_timeout=0.2)",
+        "muster.Manager(state=muster.TrainingState(), connect_timeout=0.2).restore()",
+        "muster.Coordinator(connect_timeout=0.2)",
+        "muster.Worker({}, connect_timeout=0.2).serve()",
+        "muster.Client(timeout=0.2).jobs()",
+        "muster.Reader(job='job', timeout=0.2).latest_step()",
+    ],
+)
+def test_a_dead_broker_is_named_with_what_to_do_and_not_asked_by_the_import(call):
     with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
+        address = f"tcp://127.0.0.1:{taken.getsockname()[1]}"
     env = {
         **os.environ,
-        "MUSTER_BROKER": f"tcp://127.0.0.1:{port}",
+        "MUSTER_BROKER": address,
         "MUSTER_JOB": "job",
         "MUSTER_RANK": "0",
         "MUSTER_WORLD_SIZE": "1",
         "MUSTER_CHECKPOINT_DIR": "/tmp/never-made",
     }
-    program = (
-        "import muster\nprint('imported', flush=True)\n"
-        "try:\n    muster.Node(state=muster.TrainingState(), connect_timeout=0.2)\n"
-        "except muster.BrokerError as error:\n    print(error.name, error)"
+    done = subprocess.run(
+        [sys.executable, "-c", OPENS.format(call)], env=env, capture_output=True, text=True
     )
-    done = subprocess.run([sys.executable, "-c", program], env=env, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("imported\nMUSTER_E_BROKER ") and str(port) in done.stdout
+    imported, told = done.stdout.splitlines()
+    assert imported == "imported"
+    what, to_what, next_ = "no broker answered", address, "start one with `musterd`, "
+    assert told.startswith(f"{what} at {to_what} within ") and next_ in told, told
+    assert "correct the address" in told and "(MUSTER_E_BROKER" in told, told
 
 
 ADAPTERS = [
@@ -144,21 +167,80 @@ def test_a_library_older_than_the_package_is_named():
     _library.check("0.9.1", "0.10.0")
 
 
-def test_a_library_that_lacks_a_name_is_told_as_such_and_crashes_nothing(tmp_path):
-    folder = pathlib.Path(muster.__file__).parent
-    (tmp_path / "muster").mkdir()
-    for path in folder.glob("*.py"):
-        (tmp_path / "muster" / path.name).symlink_to(path.resolve())
-    (tmp_path / "muster/_native.py").write_text("raise ImportError('undefined symbol: muster_x')")
-    env = {**os.environ, "PYTHONPATH": str(tmp_path)}
+IMPORTS = """
+try:
+    import muster
+except ImportError as error:
+    assert type(error).__name__ == "VersionError" and error.exit_code == 93
+    print(error)
+"""
+
+
+def imported(folder, module):
+    """What `import muster` says, of the package with another module muster._native."""
+    (folder / "muster").mkdir()
+    for path in pathlib.Path(muster.__file__).parent.glob("*.py"):
+        (folder / "muster" / path.name).symlink_to(path.resolve())
+    if module is not None:
+        module.rename(folder / "muster/_native.abi3.so")
+    env = {**os.environ, "PYTHONPATH": str(folder)}
     done = subprocess.run(
-        [sys.executable, "-c", "import muster"], env=env, capture_output=True, text=True
+        [sys.executable, "-c", IMPORTS], env=env, capture_output=True, text=True
     )
-    assert done.returncode == 1 and done.stderr.splitlines()[-1] == (
-        "ImportError: muster's module muster._native does not load: undefined symbol: muster_x. "
-        "Its library libmuster is older than this package, or the package is for another Python; "
-        "install both from one release of muster"
+    assert done.returncode == 0, done.stderr
+    return done.stdout.rstrip()
+
+
+def linked(folder, name, text, *libraries):
+    """A shared library of this C text."""
+    (folder / "text.c").write_text(text)
+    words = ["cc", "-shared", "-fPIC", f"-Wl,-soname,{name}", "-o", folder / name, folder / "text.c"]
+    subprocess.run([*words, *libraries, f"-Wl,-rpath,{folder}"], check=True)
+    return folder / name
+
+
+VERSION = 'const char *muster_version(void) { return "0.1.9"; }'
+
+
+@pytest.mark.parametrize(
+    ("older", "told"), [(VERSION, " of muster 0.1.9"), ("", ", which is older than muster 0.2")]
+)
+@pytest.mark.parametrize("bound", ["-Wl,-z,lazy", "-Wl,-z,now"])
+def test_a_library_that_lacks_a_name_is_named_with_its_version(tmp_path, monkeypatch, older, told, bound):
+    """As a distribution may have it, whose library is a package of its own."""
+    call = "void muster_not_yet(void);"
+    newer = linked(tmp_path, "libmuster.so.9", call[:-1] + " {}")
+    module = linked(tmp_path, "m.so", call + " void uses(void) { muster_not_yet(); }", newer, bound)
+    linked(tmp_path, "libmuster.so.9", older)
+    monkeypatch.setenv("LD_LIBRARY_PATH", str(tmp_path))
+    path = tmp_path / "muster/_native.abi3.so"
+    assert imported(tmp_path, module) == (
+        f"{path} does not load with the library {newer}{told}: {path}: undefined symbol: "
+        "muster_not_yet (MUSTER_E_VERSION: install that library from the same release as this "
+        "package)"
     )
+
+
+def test_a_module_for_another_system_and_one_that_is_not_there_are_named(tmp_path):
+    (tmp_path / "m.so").write_bytes(b"no library")
+    for folder in ("other", "sources"):
+        (tmp_path / folder).mkdir()
+    told = imported(tmp_path / "other", tmp_path / "m.so")
+    path = tmp_path / "other/muster/_native.abi3.so"
+    assert told.startswith(f"{path} does not load: {path}: ") and told.endswith(
+        "(MUSTER_E_VERSION: the package is for another system or Python; install one for this)"
+    ), told
+    assert imported(tmp_path / "sources", None) == (
+        f"the folder {tmp_path}/sources/muster has no module muster._native, which is built "
+        "(MUSTER_E_VERSION: install the package; sources alone do not run)"
+    )
+
+
+def test_what_a_version_error_says_without_its_library_is_what_the_library_says():
+    error = muster.VersionError(lib.MUSTER_E_VERSION, "")
+    assert _library._STATUS == error.status
+    assert error.name == ffi.string(lib.muster_status_name(error.status)).decode()
+    assert error.exit_code == lib.muster_status_exit_code(error.status)
 
 
 @pytest.mark.parametrize(

@@ -1,150 +1,34 @@
-"""muster's exceptions: what happened, to what, and what to do next."""
+"""What raises muster's exceptions, and what makes arguments of C of Python's."""
 
 from __future__ import annotations
 
-import errno
 import numbers
 import operator
 import os
 from typing import Any
 
+from ._exceptions import (
+    ArgumentError,
+    ArgumentTypeError,
+    BrokerError,
+    CorruptError,
+    Error,
+    ForkedError,
+    Interrupted,
+    MissingFileError,
+    NotFoundError,
+    PeerError,
+    Preempted,
+    RestoreError,
+    SaveError,
+    StepError,
+    TaskError,
+    UsageError,
+    VersionError,
+    WaitTimeout,
+    known,
+)
 from ._native import ffi, lib
-
-
-class Error(Exception):
-    """A call of muster's failed.
-
-    status: the number of <muster/status.h>; name: its name, as "MUSTER_E_BROKER".
-    text: one line that says what happened, to what. advice: what to do next.
-    rank, step, task: which it is about, None = none. code: errno, or a peer's own code, 0 = none.
-    """
-
-    def __init__(
-        self,
-        status: int,
-        text: str,
-        rank: int | None = None,
-        code: int = 0,
-        step: int | None = None,
-        *,
-        advice: str = "",
-        task: int | None = None,
-    ) -> None:
-        super().__init__(status, text, rank, code, step)
-        self.status = status
-        self.text = text
-        self.rank = rank
-        self.code = code
-        self.step = step
-        self.task = task
-        self._advice = advice
-
-    @property
-    def name(self) -> str:
-        """The status's name, as "MUSTER_E_BROKER"."""
-        return _string(lib.muster_status_name(_known(self.status)))
-
-    @property
-    def advice(self) -> str:
-        """What to do next, in one line."""
-        return self._advice or _string(lib.muster_status_advice(_known(self.status)))
-
-    @property
-    def exit_code(self) -> int:
-        """What a program that ends with this error exits with: 1, or 93 where a restart cannot
-        help.
-        """
-        return int(lib.muster_status_exit_code(_known(self.status)))
-
-    def __str__(self) -> str:
-        return f"{self.text} ({self.name}: {self.advice})"
-
-
-class ArgumentError(Error, ValueError):
-    """A call got an argument that it cannot take; `text` names it."""
-
-
-class ArgumentTypeError(ArgumentError, TypeError):
-    """A call got an argument of a type that it cannot take."""
-
-
-class UsageError(Error, RuntimeError):
-    """A call at the wrong moment, or of parts that do not go together; `text` says what to do."""
-
-
-class NotFoundError(Error, KeyError):
-    """There is no such thing; `text` names it."""
-
-
-class VersionError(Error, ImportError):  # type: ignore[misc]  # `name` is the status's
-    """Two parts have versions that do not work together; `text` names both."""
-
-
-class CorruptError(Error):
-    """A file that was read is damaged; `text` names it."""
-
-
-class BrokerError(Error):
-    """No broker answered."""
-
-
-class PeerError(Error):
-    """Another rank failed or vanished; `rank`, `code` and `text` are its own."""
-
-
-class StepError(Error):
-    """This process's step failed, and the other ranks were told."""
-
-
-class RestoreError(Error):
-    """A checkpoint could not be restored."""
-
-
-class MissingFileError(RestoreError, FileNotFoundError):
-    """A file that a checkpoint should have, or that it names, is not there; `text` names it."""
-
-    def __init__(self, *told: Any, **more: Any) -> None:
-        super().__init__(*told, **more)
-        self.errno = errno.ENOENT  # OSError takes the status for it
-
-
-class SaveError(Error):
-    """A checkpoint could not be saved; earlier ones are untouched."""
-
-
-class TaskError(Error):
-    """A task failed, or was cancelled; `task` is its number, and `code` its function's."""
-
-
-class ForkedError(Error):
-    """The node belongs to the parent of this forked process."""
-
-
-class WaitTimeout(Error, TimeoutError):
-    """The wait ended without what was waited for."""
-
-
-class Interrupted(Error, KeyboardInterrupt):
-    """A wait of muster's, or a read or write, was broken off by Ctrl-C."""
-
-
-class Preempted(SystemExit):
-    """The job is being terminated, and its state is saved. Let it pass: the process ends with the
-    restart code.
-
-    code: the restart code. text: why, and what was saved.
-    """
-
-    def __init__(self, code: int, text: str) -> None:
-        super().__init__(code)
-        self.text = text
-
-    def __reduce__(self) -> tuple[type[Preempted], tuple[Any, str]]:
-        return type(self), (self.code, self.text)  # a pickle of SystemExit's knows the code alone
-
-    def __str__(self) -> str:
-        return self.text
-
 
 _CLASSES: dict[int, type[Error]] = {
     lib.MUSTER_E_ARGUMENT: ArgumentError,
@@ -175,13 +59,9 @@ def _string(text: Any) -> str:
     return bytes(ffi.string(text)).decode("utf-8", "replace")
 
 
-def _known(status: int) -> int:
-    return status if 0 <= status < lib.MUSTER_STATUS_COUNT else int(lib.MUSTER_E_FAULT)
-
-
 def error_of(status: int, error: Any) -> Error:
     """The exception of a status, with what C wrote into its struct muster_error."""
-    text = _string(error.text) or _string(lib.muster_status_sentence(_known(status)))
+    text = _string(error.text) or _string(lib.muster_status_sentence(known(status)))
     return _CLASSES.get(status, Error)(
         status,
         text,
@@ -263,3 +143,36 @@ def encoded(name: str, value: str | os.PathLike[str]) -> bytes:
     if b"\0" in data:
         raise wrong(f"{name} is {value!r}; it may have no NUL")
     return data
+
+
+__all__ = [
+    "ArgumentError",
+    "ArgumentTypeError",
+    "BrokerError",
+    "CorruptError",
+    "Error",
+    "ForkedError",
+    "Interrupted",
+    "MissingFileError",
+    "NotFoundError",
+    "PeerError",
+    "Preempted",
+    "RestoreError",
+    "SaveError",
+    "StepError",
+    "TaskError",
+    "UsageError",
+    "VersionError",
+    "WaitTimeout",
+    "check",
+    "encoded",
+    "error_of",
+    "integer",
+    "milliseconds",
+    "missing",
+    "misused",
+    "new_error",
+    "unfit",
+    "wrong",
+    "wrong_type",
+]

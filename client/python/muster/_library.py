@@ -4,17 +4,66 @@ apart.
 
 from __future__ import annotations
 
+import ctypes
+import os
+import pathlib
 import re
+
+from ._exceptions import VersionError
+
+_STATUS = 5  # MUSTER_E_VERSION
+
+
+def _found(module: str | None) -> str | None:
+    """The path of the libmuster that the loader gives this module, with its version if it tells one.
+    None: the module needs none, or there is none.
+    """
+    try:
+        needed = re.search(rb"libmuster\.so[.\d]*", pathlib.Path(module or "").read_bytes())
+        if needed is None:
+            return None
+        load = ctypes.CDLL(None).dlopen
+        load.restype, load.argtypes = ctypes.c_void_p, (ctypes.c_char_p, ctypes.c_int)
+        # Lazily, so that a name that is missing is no obstacle. Nothing of the module is called.
+        load(os.fsencode(module or ""), os.RTLD_LAZY) or load(needed.group(), os.RTLD_LAZY)
+        maps = pathlib.Path("/proc/self/maps").read_text(encoding="utf-8").splitlines()
+        path = next(line.split(maxsplit=5)[5] for line in maps if "/libmuster.so" in line)
+        version = ctypes.CDLL(path).muster_version
+    except AttributeError:
+        return f"{path}, which is older than muster 0.2"
+    except (OSError, StopIteration):
+        return None
+    version.restype = ctypes.c_char_p
+    return f"{path} of muster {version().decode()}"
+
+
+def unloaded(error: ImportError) -> VersionError:
+    """The module muster._native does not load, for this reason."""
+    module = error.path or "muster._native"
+    if isinstance(error, ModuleNotFoundError):
+        return VersionError(
+            _STATUS,
+            f"the folder {pathlib.Path(__file__).parent} has no module muster._native, which is built",
+            advice="install the package; sources alone do not run",
+        )
+    found = _found(error.path)
+    if found is None:
+        return VersionError(
+            _STATUS,
+            f"{module} does not load: {error}",
+            advice="the package is for another system or Python; install one for this",
+        )
+    return VersionError(
+        _STATUS,
+        f"{module} does not load with the library {found}: {error}",
+        advice="install that library from the same release as this package",
+    )
+
 
 try:
     from ._native import ffi, lib
 except ImportError as error:
-    raise ImportError(
-        f"muster's module muster._native does not load: {error}. Its library libmuster is older "
-        "than this package, or the package is for another Python; install both from one release "
-        "of muster",
-        name="muster._native",
-    ) from error
+    raise unloaded(error) from error
 
 
 def _numbers(version: str) -> list[int]:
@@ -24,10 +73,8 @@ def _numbers(version: str) -> list[int]:
 def check(package: str, library: str) -> None:
     """Raises VersionError when the library is older than the one that the package was made for."""
     if _numbers(library) < _numbers(package):
-        from ._errors import VersionError
-
         raise VersionError(
-            lib.MUSTER_E_VERSION,
+            _STATUS,
             f"this package is of muster {package}, and its library libmuster is {library}, which "
             "is older",
             advice=f"install libmuster {package} or later",
