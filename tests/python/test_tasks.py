@@ -5,6 +5,7 @@ sides.
 import os
 import signal
 import socket
+import subprocess
 import time
 
 import pytest
@@ -113,7 +114,7 @@ def interrupted(process):
     return text
 
 
-@pytest.mark.parametrize("what", ["join", "fetch", "open"])
+@pytest.mark.parametrize("what", ["join", "fetch", "full", "open"])
 def test_A6_ctrl_c_ends_a_wait_of_a_coordinator_within_a_second(world, what):
     with socket.create_server(("127.0.0.1", 0)) as silent:
         port = silent.getsockname()[1]
@@ -124,6 +125,39 @@ def test_A6_ctrl_c_ends_a_wait_of_a_coordinator_within_a_second(world, what):
             await_that("the task", lambda: world.client.tasks("job"))
         assert "KeyboardInterrupt after" in interrupted(process)
     assert process.returncode == 130
+
+
+@pytest.mark.parametrize("what", ["flush", "value", "join", "close"])
+def test_A6_ctrl_c_ends_a_coordinator_within_a_second_while_the_broker_sleeps(world, what):
+    process = world.python("coordinate.py", what, stdin=subprocess.PIPE)
+    line_with(process, "blocks" if what == "join" else "sleeps from here on")
+    await_that("the task", lambda: world.client.tasks("job"))
+    world.broker.send_signal(signal.SIGSTOP)
+    try:
+        if what != "join":
+            process.stdin.write("go on\n")
+            process.stdin.flush()
+            line_with(process, "blocks")
+        assert "KeyboardInterrupt after" in interrupted(process)
+    finally:
+        world.broker.send_signal(signal.SIGCONT)
+    assert process.returncode == 130
+
+
+def test_A6_ctrl_c_ends_serve_within_a_second_while_the_broker_sleeps(world, worker):
+    process = worker()
+    await_that("the worker", lambda: world.client.task_workers("job"))
+    world.broker.send_signal(signal.SIGSTOP)
+    try:
+        time.sleep(0.3)  # into the call
+        began = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        line_with(process, "foreign threads: []")
+        assert time.monotonic() - began < 1.0
+        text, _ = process.communicate(timeout=60)  # its end waits a second for the broker
+        assert time.monotonic() - began < 2.0 and "KeyboardInterrupt" in text, text
+    finally:
+        world.broker.send_signal(signal.SIGCONT)
 
 
 def test_A6_ctrl_c_ends_a_worker_that_has_nothing_to_do_within_a_second(world, worker):

@@ -11,33 +11,41 @@ import time
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from types import TracebackType
 from typing import Any, TypeVar
 
 from ._closing import Closing
-from ._errors import check, encoded, integer, milliseconds, new_error, wrong, wrong_type
+from ._errors import Error, check, encoded, integer, milliseconds, new_error, wrong, wrong_type
 from ._hooks import text_of
 from ._log import log
 from ._native import ffi, lib
 
 _SLICE = 0.2  # seconds that a call of C waits, between which Ctrl-C is heard
+_HURRY = 0.5  # seconds that a program which Ctrl-C ends gives the broker
 _GOES_ON = (lib.MUSTER_E_TIMEOUT, lib.MUSTER_E_BROKER, lib.MUSTER_E_STORAGE)
 _FAILED = 1  # the code of a function that raised
 
 Result = TypeVar("Result")
 
 
-def _apart(call: Callable[[], Result]) -> Result:
-    """A call of C that nothing interrupts, on a thread of its own: Ctrl-C ends the wait for it."""
+def _apart(
+    call: Callable[[], Result], ends: Callable[[], object] = lambda: None, borrows: Any = None
+) -> Result:
+    """A call of C that nothing interrupts, on a thread of its own: Ctrl-C ends the wait for it.
+
+    ends: called once C has returned, which may be after Ctrl-C. borrows: memory that C reads.
+    """
     results: list[Result] = []
     ended = threading.Event()
 
-    def run() -> None:
+    def run(borrows: Any) -> None:
         try:
             results.append(call())
         finally:
+            ends()
             ended.set()
 
-    threading.Thread(target=run, name="muster call", daemon=True).start()
+    threading.Thread(target=run, args=(borrows,), name="muster call", daemon=True).start()
     ended.wait()
     return results[0]
 
@@ -147,9 +155,9 @@ class Coordinator(Closing):
         self._box: Any = None
         self._pid = os.getpid()
         error, box = new_error(), ffi.new("muster_coordinator_t **")
-        check(_apart(lambda: lib.muster_coordinator_open(options, box, error)), error)
+        status = _apart(lambda: lib.muster_coordinator_open(options, box, error), borrows=texts)
+        check(status, error)
         self._box = box
-        del texts
 
     def per_worker(self, function: str, args: bytes = b"") -> PerWorker:
         """A value that every worker makes by its `values[function]`, before it gets tasks of this
@@ -159,12 +167,11 @@ class Coordinator(Closing):
         """
         name, data = encoded("function", function), _bytes("args", args)
         c, error, box = self._c(), new_error(), ffi.new("muster_per_worker_t **")
-        with self._held():
-            status = _apart(
-                lambda: lib.muster_coordinator_create_per_worker(
-                    c, name, data, len(data), box, error
-                )
-            )
+        self._take()
+        status = _apart(
+            lambda: lib.muster_coordinator_create_per_worker(c, name, data, len(data), box, error),
+            self._give,
+        )
         check(status, error)
         return PerWorker(self, box[0])
 
@@ -233,7 +240,8 @@ class Coordinator(Closing):
     def close(self) -> None:
         """Hands over what the broker has not taken yet; scheduled tasks go on. May be called again.
 
-        Raises what kept tasks from being taken: WaitTimeout, BrokerError and others.
+        Raises what kept tasks from being taken: WaitTimeout, BrokerError and others. At the end of
+        a `with` that Ctrl-C breaks off, the broker gets half a second for them.
         """
         with self._lock:
             if self._calls > 0 and self._pid == os.getpid():
@@ -251,17 +259,37 @@ class Coordinator(Closing):
             raise wrong("this muster.Coordinator is closed; open another")
         return self._box[0]
 
-    @contextmanager
-    def _held(self) -> Iterator[None]:
-        """A call of C is under way: close would take the memory from under it."""
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if not isinstance(value, KeyboardInterrupt):
+            return self.close()
+        try:
+            self.flush(_HURRY)
+            self.close()
+        except Error as error:  # the program is to end now. What C has is its threads'
+            log.warning("the broker may not have taken all tasks: %s", error)
+
+    def _take(self) -> None:
+        """A call of C begins: close would take the memory from under it."""
         with self._lock:
             self._c()  # closed since: refused
             self._calls += 1
+
+    def _give(self) -> None:
+        with self._lock:
+            self._calls -= 1
+
+    @contextmanager
+    def _held(self) -> Iterator[None]:
+        self._take()
         try:
             yield
         finally:
-            with self._lock:
-                self._calls -= 1
+            self._give()
 
     def _wait(self, timeout: float | None, call: Callable[[int, Any], int]) -> None:
         """Calls again while the call's own wait is over and this one is not."""

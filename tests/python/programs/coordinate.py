@@ -1,4 +1,6 @@
-"""Waits for a task that nobody runs, until Ctrl-C: coordinate.py join | fetch | open"""
+"""Waits in one call of a coordinator until Ctrl-C, for a task that nobody runs or for a broker that
+does not answer: coordinate.py open | join | fetch | full | flush | value | close
+"""
 
 import sys
 import time
@@ -6,12 +8,28 @@ import time
 import muster
 
 what = sys.argv[1]
+calls = {
+    "join": lambda coordinator, value: coordinator.join(),
+    "fetch": lambda coordinator, value: value.fetch(),
+    "full": lambda coordinator, value: coordinator.schedule("square", b"4"),
+    "flush": lambda coordinator, value: coordinator.flush(),
+    "value": lambda coordinator, value: coordinator.per_worker("base", b"5"),
+    "close": lambda coordinator, value: None,
+}
 began = time.monotonic()
 try:
-    print("blocks")
-    with muster.Coordinator(connect_timeout=60) as coordinator:
+    if what == "open":
+        print("blocks")
+    with muster.Coordinator(connect_timeout=60, max_queued=1) as coordinator:
         value = coordinator.schedule("square", b"3")
-        value.fetch() if what == "fetch" else coordinator.join()
+        if what in ("flush", "value", "close"):
+            print("the broker sleeps from here on")
+            sys.stdin.readline()
+            if what == "close":
+                coordinator.release()
+                del value  # which it tells the broker
+        print("blocks")
+        calls[what](coordinator, None if what == "close" else value)
 except KeyboardInterrupt:
     print(f"KeyboardInterrupt after {time.monotonic() - began:.3f} s")
     sys.exit(130)

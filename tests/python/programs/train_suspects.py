@@ -1,4 +1,6 @@
-"""Rank 0's collective breaks: train_suspects.py killed | stopped | alive, as rank 1 is."""
+"""Rank 0's collective breaks: train_suspects.py killed | stopped | alive, as rank 1 is.
+train_suspects.py raises: none breaks, and rank 1 raises an exception of its own.
+"""
 
 import os
 import signal
@@ -12,6 +14,11 @@ import muster
 with muster.Node(state=muster.TrainingState(w=numpy.zeros(4))) as node:
     while node.steps_done < 5:
         node.step()
+    if sys.argv[1] == "raises":
+        while node.rank == 0 or node.steps_done < 17:
+            time.sleep(0.01)
+            node.step()
+        raise ValueError(f"bad batch {node.steps_done}")
     if node.rank == 1:
         if sys.argv[1] != "alive":
             os.kill(os.getpid(), signal.SIGKILL if sys.argv[1] == "killed" else signal.SIGSTOP)

@@ -1,5 +1,6 @@
 """Blocks in one call of muster's until Ctrl-C:
-wait.py open | step | trains | manager | client | asks | reader | pinned | directory | finished | close
+wait.py open | step | trains | suspects | manager | client | asks | reader | pinned | directory |
+        finished | saves | node | close
 """
 
 import os
@@ -55,31 +56,61 @@ def blocks_with(state):
         with muster.Node(state=state) as node:
             ready()
             node.step()
+    elif what == "suspects":
+        with muster.Node(state=state) as node:
+            ready()
+            node.fail("Connection reset by peer", suspect=True, wait=600)
+    elif what == "node":
+        waits_for_a_save_of_a_node(state)
     else:
         waits_for_a_save(state)
 
 
+class Peer:
+    """Rank 1, which joins, and never comes to the step that rank 0 saves behind its training."""
+
+    is_this = os.environ["MUSTER_RANK"] == "1"
+
+    def __init__(self):
+        self.process = None
+        if not self.is_this:
+            self.process = subprocess.Popen(
+                [sys.executable, *sys.argv],
+                env={**os.environ, "MUSTER_RANK": "1"},
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+
+    def stays(self):
+        if self.is_this:
+            sys.stdin.read()  # until rank 0 is gone
+            os._exit(1)
+
+
+def waits_for_a_save_of_a_node(state):
+    peer = Peer()
+    with muster.Node(state=state, save_behind=True, layout="sharded", save_every=1) as node:
+        peer.stays()
+        node.step()
+        node.step()
+        assert node.is_saving and peer.process.poll() is None
+        ready()
+        node.wait_until_saved(120)
+
+
 def waits_for_a_save(state):
-    """Rank 1 joins, and never comes to the step that rank 0 saves behind its training."""
-    peer = os.environ["MUSTER_RANK"] == "1"
     manager = muster.Manager(state=state, save_behind=True, layout="sharded")
-    if not peer:
-        other = subprocess.Popen(
-            [sys.executable, *sys.argv],
-            env={**os.environ, "MUSTER_RANK": "1"},
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            start_new_session=True,
-        )
+    peer = Peer()
     manager.restore()
-    if peer:
-        sys.stdin.read()  # until rank 0 is gone
-        os._exit(1)
+    peer.stays()
     manager.save(0, force=True)
-    assert manager.is_saving and other.poll() is None
+    assert manager.is_saving and peer.process.poll() is None
     ready()
     if what == "finished":
         manager.wait_until_finished()
+    if what == "saves":
+        manager.save(1, force=True)
     manager.close()
 
 
