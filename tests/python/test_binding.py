@@ -4,6 +4,7 @@ imported.
 
 import ast
 import dataclasses
+import inspect
 import json
 import os
 import pathlib
@@ -68,6 +69,76 @@ def test_type_checkers_see_the_fields_of_each_row():
 def test_the_package_imports_no_framework():
     text = "import muster, sys; print({'numpy', 'torch', 'jax'} & set(sys.modules))"
     assert subprocess.check_output([sys.executable, "-c", text], text=True) == "set()\n"
+
+
+def undocumented(path):
+    """The public classes, functions, methods and properties of a module that say nothing. What a
+    class takes over from a framework, as on_train_end, is documented there.
+    """
+    taken_over = {
+        "keras.py": r"on_",
+        "lightning.py": r"on_|setup$",
+        "transformers.py": r"on_",
+    }
+
+    def of(node, owner):
+        for each in node.body:
+            kind = isinstance(each, ast.ClassDef), isinstance(each, ast.FunctionDef)
+            if not any(kind) or each.name.startswith("_"):
+                continue
+            inherits = owner and re.match(taken_over.get(path.name, r"$"), each.name)
+            if not ast.get_docstring(each) and not inherits:
+                yield f"{path.name}: {owner}{each.name}"
+            if kind[0]:
+                yield from of(each, f"{owner}{each.name}.")
+
+    return of(ast.parse(path.read_text()), "")
+
+
+def test_each_public_name_of_the_modules_for_frameworks_has_a_docstring():
+    folder = pathlib.Path(muster.__file__).parent
+    public = sorted(path for path in folder.glob("*.py") if not path.name.startswith("_"))
+    assert len(public) >= 9
+    for path in public:
+        assert ast.get_docstring(ast.parse(path.read_text())), path
+        assert not list(undocumented(path))
+
+
+def public_names():
+    """Of `muster` itself: each name, with the class that it belongs to."""
+    for name in muster.__all__:
+        each = getattr(muster, name)
+        yield name, each, None
+        for member, value in inspect.getmembers(each) if inspect.isclass(each) else ():
+            ours = any(
+                member in base.__dict__ and base.__module__.startswith("muster")
+                for base in each.__mro__
+            )
+            if ours and not member.startswith("_") and (callable(value) or isinstance(value, property)):
+                yield f"{name}.{member}", value, each
+
+
+def test_each_public_name_has_a_docstring():
+    names = list(public_names())
+    assert len(names) > 200
+    assert not [name for name, value, _ in names if not inspect.getdoc(value)]
+    generated = [name for name, value, _ in names if re.match(name + r"\(", inspect.getdoc(value))]
+    assert not generated, "these have what dataclass makes of their fields"
+
+
+# What the package calls where a call of C may wait: see _checkpoints, _member, _node, _tasks, _client.
+WAITS = re.compile(r"\b(_ask|_order|_call|_status|_wait|_apart|_step)\(")
+
+
+def test_each_call_that_can_wait_says_so_or_names_its_errors():
+    found = {}
+    for name, value, owner in public_names():
+        function = inspect.unwrap(value) if inspect.isfunction(value) else None
+        if owner is not None and function is not None and WAITS.search(inspect.getsource(function)):
+            found[name] = inspect.getdoc(value) + inspect.getdoc(owner)
+    assert {"Node.step", "Manager.save", "Client.jobs", "Coordinator.join"} <= set(found)
+    for name, text in found.items():
+        assert re.search(r"\b([Ww]aits?|[Bb]locks?|[Rr]aises?)\b", text), name
 
 
 def test_the_types_are_strict(tmp_path):
