@@ -23,8 +23,9 @@ extern "Python" bool muster_py_interrupted(void *arg);
 extern "Python" int muster_py_state_check(void *arg);
 extern "Python" int muster_py_task(muster_task_t *task, void *arg);
 """
-OWN = [pathlib.Path(__file__).with_name(name) for name in ("shield.c", "turn.c")]
+OWN = [pathlib.Path(__file__).with_name(name) for name in ("heard.c", "shield.c", "turn.c")]
 OWN_CALLS = """
+void muster_py_hear(int signo);
 int muster_py_shield(void);
 struct muster_py_turn { ...; };
 bool muster_py_turn_take(struct muster_py_turn *turn); /* false: it is taken */

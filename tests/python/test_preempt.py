@@ -72,6 +72,55 @@ def test_SIGTERM_is_heard_under_a_handler_that_the_program_set_later(world, unin
     assert launch.log(1).count("the late handler ran") == 1
 
 
+def signals_at_once(world, times):
+    """SIGTERM comes in the moment in which the program sets a handler over muster's."""
+    program = ("train_numpy.py", 200, SECONDS, world.directory / "digests", "signal-at-once")
+    launch = world.run(2, *program, env={"SLOW_LAUNCHES": str(times)})
+    launch.finish(120)
+    resumed = sorted(row.resume_step for row in world.client.generations("job"))
+    assert len(set(resumed)) == times + 1, resumed
+    saved = [row.step for row in world.client.checkpoints("job") if row.state == "committed"]
+    assert sorted(saved) == resumed[1:]
+    assert launch.log(1).count("the late handler ran") == times
+
+
+def test_A4_SIGTERM_in_the_moment_in_which_the_program_sets_its_handler_is_heard(world):
+    signals_at_once(world, 3)
+
+
+LATE = """
+import os, signal, subprocess, sys
+import muster
+
+told = []
+before = signal.getsignal(signal.SIGTERM)
+with muster.Node(state=muster.TrainingState(), signals=(signal.SIGTERM, signal.SIGUSR1)) as node:
+    for number in (signal.SIGTERM, signal.SIGUSR1):
+        assert signal.signal(number, lambda number, frame: told.append(number)) == before
+        signal.signal(number, signal.SIG_IGN)
+        os.kill(os.getpid(), number)
+        signal.signal(number, before)
+    assert node.announced is None and told == []  # ignored, as the program wishes
+    signal.signal(signal.SIGUSR2, lambda number, frame: told.append(number))
+    os.kill(os.getpid(), signal.SIGUSR2)
+    assert node.announced is None and told == [signal.SIGUSR2]  # none of muster's
+signal.signal(signal.SIGTERM, lambda number, frame: told.append(number))
+os.kill(os.getpid(), signal.SIGTERM)
+assert told == [signal.SIGUSR2, signal.SIGTERM]  # nobody is open
+if os.fork() == 0:
+    signal.signal(signal.SIGTERM, lambda number, frame: os._exit(7))
+    os.kill(os.getpid(), signal.SIGTERM)
+print(os.waitstatus_to_exitcode(os.wait()[1]))
+"""
+
+
+def test_what_the_program_wants_of_other_signals_and_behind_the_job_stays(world):
+    program = world.directory / "late.py"
+    program.write_text(LATE)
+    text, _ = world.python(program).communicate(timeout=60)
+    assert text.splitlines()[-1] == "7", text
+
+
 def test_two_frameworks_that_fight_for_SIGTERM_take_it_from_nobody(world, uninterrupted):
     launch = world.run(
         2, "train_numpy.py", STEPS, SECONDS, world.directory / "digests", "two-handlers"

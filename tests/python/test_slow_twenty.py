@@ -62,6 +62,12 @@ def test_A4_SIGTERM_under_a_later_handler_20_times(world, uninterrupted):
     assert digests(world.directory / "digests") == uninterrupted
 
 
+def test_A4_SIGTERM_in_the_moment_in_which_the_program_sets_its_handler_20_times(world):
+    from test_preempt import signals_at_once
+
+    signals_at_once(world, TIMES)
+
+
 def test_A9_200_exits_at_random_moments_neither_crash_nor_hang(world):
     from test_node import exits_at_random_moments
 

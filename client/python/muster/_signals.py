@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from types import FrameType
 from typing import Any
 
@@ -70,6 +70,36 @@ class _Start:
 
 
 _start = _Start()
+
+
+class _Heard:
+    """Signals that nodes of this process listen to. A program that sets a handler of its own over
+    muster's has muster's back within a second. In this second muster hears the signal, too.
+    """
+
+    def __init__(self) -> None:
+        self._numbers: set[int] = set()
+        self._set = signal.signal
+        self._pid = 0
+
+    def follow(self, numbers: Iterable[int]) -> None:
+        self._numbers |= set(numbers)
+        self._pid = os.getpid()
+        if signal.signal is self._set:
+            signal.signal = self._hearing()
+
+    def _hearing(self) -> Any:
+        @functools.wraps(self._set)
+        def set_handler(signalnum: Any, handler: Any) -> Any:
+            before = self._set(signalnum, handler)
+            if signalnum in self._numbers and self._pid == os.getpid():
+                lib.muster_py_hear(signalnum)
+            return before
+
+        return set_handler
+
+
+follow = _Heard().follow
 
 
 def hear_instead_of(displaced: Any, before: Any) -> None:

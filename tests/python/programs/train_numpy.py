@@ -1,6 +1,9 @@
 """Each rank trains on its own data with its own random numbers, and writes what came of it.
 
-    train_numpy.py STEPS SECONDS_A_STEP OUTPUT [late-handler | two-handlers]
+    train_numpy.py STEPS SECONDS_A_STEP OUTPUT [late-handler | two-handlers | signal-at-once]
+
+signal-at-once: rank 1 sets a handler of its own in the middle of the training, and gets SIGTERM in
+the same moment.
 
 Only the first launch, or the first SLOW_LAUNCHES, take their time, so that they are still there
 when they are preempted.
@@ -80,6 +83,10 @@ with muster.Node(state=state, layout="sharded") as node:
     for step in range(node.steps_done, steps):
         train(node, state, random, step)
         pack()
+        if mode == "signal-at-once" and node.generation <= slow_launches and node.rank == 1:
+            if step == node.resumed_step + 3:
+                signal.signal(signal.SIGTERM, lambda *_: print("the late handler ran"))
+                os.kill(os.getpid(), signal.SIGTERM)
         if fight is not None:
             fight.go_on()
         node.step()
