@@ -2,7 +2,9 @@
 # needs: jax
 # needs: orbax.checkpoint
 
+import json
 import os
+import shutil
 import signal
 import time
 
@@ -127,6 +129,35 @@ def test_an_exception_while_orbax_writes_is_told_and_leaves_the_job(world, tmp_p
         manager.save(1, args=state(1))
     manager.close()
     assert "ValueError" in world.muster("why", "--job", "job")
+
+
+def whole(world, job):
+    """The steps of the program's own that muster's records name; verify finds all of them whole."""
+    told = json.loads(world.muster("verify", "--job", job, "--json"))
+    return sorted(int(row["path"].rpartition("/")[2]) for row in told["written"])
+
+
+def test_what_a_program_deletes_of_Orbax_is_forgotten(world, tmp_path):
+    with opened(tmp_path / "job", max_to_keep=3) as manager:
+        assert all(manager.save(step, args=state(step)) for step in range(4))
+        assert whole(world, "job") == [1, 2, 3]
+        manager.delete(1)
+        shutil.rmtree(tmp_path / "job/2")  # as another process does
+        assert manager.save(4, args=state(4))
+        assert whole(world, "job") == [3, 4]
+        manager.delete(3)
+    assert whole(world, "job") == [4]
+
+
+def test_what_a_program_of_JAX_deletes_is_forgotten(world, tmp_path):
+    with muster.jax.PreemptionSync(tmp_path / "muster") as sync:
+        for step in range(3):
+            (path := tmp_path / str(step)).touch()
+            assert sync.saved(step, path)
+            if step > 0:
+                (tmp_path / str(step - 1)).unlink()
+        assert not sync.reached(3)
+        assert whole(world, "job") == [2]
 
 
 def test_a_reader_takes_no_part(tmp_path):

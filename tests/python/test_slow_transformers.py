@@ -112,6 +112,8 @@ def test_epochs_and_evaluations_are_saved_and_a_limit_counts_committed_ones(worl
     rows = sorted(world.client.checkpoints("job"), key=lambda row: row.step)
     assert [row.step - 1 for row in rows] == [40, 80, 120, 160]
     assert [row.state == "committed" for row in rows] == [False, False, True, True]
+    assert "2 checkpoints of job job" in (verified := world.muster("verify", "--job", "job"))
+    assert "0 damaged" in verified
     kept = {path.name for path in (world.directory / "trainer").glob("checkpoint-*")}
     assert kept == {"checkpoint-120", "checkpoint-160"}
     assert all("eval_loss" in row.metrics for row in rows)

@@ -37,6 +37,11 @@ def local(path: str) -> pathlib.Path | None:
     return None if "://" in path else pathlib.Path(path)
 
 
+def _is_gone(saved: Saved) -> bool:
+    place = local(saved.path)
+    return place is not None and place.parent.is_dir() and not place.exists()
+
+
 def read_pointer(checkpoint: pathlib.Path) -> Saved:
     """What muster's checkpoint in this directory points to. All its ranks wrote the same."""
     found = {path.read_text(encoding="utf-8") for path in checkpoint.glob(f"*/{_POINTER}")}
@@ -64,6 +69,8 @@ class Elsewhere:
         self.leaves_at: int | None = None  # the program's step that is saved for a termination
         self.number = -1  # of the last boundary
         self._counted = False  # number is the job's own
+        self._forgets = False  # the program may have deleted older ones since the last look
+        self._pointed: dict[str, Saved] = {}  # by the path of muster's checkpoint
         self._written: Saved | None = None
         self._check = check
         self._manager: Manager | None = Manager(
@@ -77,7 +84,7 @@ class Elsewhere:
             self.leave(raised)
             raise
         if restored is not None:
-            self.number, self._counted = restored.step, True
+            self.number, self._counted, self._forgets = restored.step, True, True
 
     @property
     def manager(self) -> Manager:
@@ -96,6 +103,7 @@ class Elsewhere:
         """
         if step == self.asked and (self.saves or not wanted):
             return self.saves
+        self._forget_old()
         self.number = self.number + 1 if self._counted else max(step, 0)
         self.asked, self.saves, self._counted, self._written = step, False, True, None
         with _framework.Leaving(self.leave):
@@ -147,23 +155,34 @@ class Elsewhere:
                 self.number, force=True, metrics=metrics, metadata=metadata, epoch=epoch
             )
         if saved:
-            self.latest = written
+            self.latest, self._forgets = written, True
         return saved
 
     def forget_gone(self) -> None:
         """Deletes muster's record of each step whose files the program has deleted. What is on a
-        disk that is not there may come back.
+        disk that is not there may come back. Each boundary behind a save, and close, do so.
         """
-        for info in self.manager.all_steps():
+        if self.latest is None or _is_gone(self.latest):
+            return  # and the others with it, perhaps for a while
+        try:
+            infos = self.manager.all_steps()
+        except Error as raised:
+            log.warning("records of deleted checkpoints are kept: %s", raised)
+            return
+        for info in infos:
             try:
-                place = local(read_pointer(pathlib.Path(info.path)).path)
-                if place is not None and place.parent.is_dir() and not place.exists():
+                if info.path not in self._pointed:
+                    self._pointed[info.path] = read_pointer(pathlib.Path(info.path))
+                if _is_gone(self._pointed[info.path]):
                     self.manager.delete(info.step)
+                    del self._pointed[info.path]
             except (Error, OSError, ValueError, TypeError) as raised:  # pinned, or gone already
                 log.warning("the record of step %d is kept: %s", info.step, raised)
 
     def close(self) -> None:
         """Leaves the job. Raises Preempted when it is being terminated."""
+        if self._manager is not None:
+            self._forget_old()
         manager = self._stop()
         if manager is not None:
             manager.close()
@@ -173,6 +192,12 @@ class Elsewhere:
         manager = self._stop()
         if manager is not None:
             manager.__exit__(type(raised), raised, raised.__traceback__)
+
+    def _forget_old(self) -> None:
+        """Most programs delete older checkpoints behind a save. One rank's look is enough."""
+        forgets, self._forgets = self._forgets, False
+        if forgets and self.manager.rank == 0:
+            self.forget_gone()
 
     def _stop(self) -> Manager | None:
         manager, self._manager = self._manager, None

@@ -193,8 +193,6 @@ class Muster(TrainerCallback):  # type: ignore[misc] # transformers has no types
             rotate_checkpoints(
                 args.output_dir, self._limit, state.best_model_checkpoint, use_mtime=True
             )
-            if self._open().manager.rank == 0:
-                self._open().forget_gone()
 
     @staticmethod
     def _path(args: Any, state: Any) -> pathlib.Path:
