@@ -405,7 +405,7 @@ enum muster_status agent_suspects(struct agent *agent, int64_t wait_ms, struct m
     pthread_mutex_lock(&agent->mutex);
     status = boundary_put_simple(agent, MEMBER_SUSPECTS, err);
     while (status == MUSTER_OK && agent->view.mode != VIEW_END && !agent->view.all_live &&
-           left_ms > 0) {
+           !agent->error_heard && left_ms > 0) {
         status = agent_wait(agent, &patience, left_ms, err);
         left_ms = until_ms - clock_ms(CLOCK_MONOTONIC);
     }

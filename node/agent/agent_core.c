@@ -176,6 +176,8 @@ static int64_t agent_core_carry_out(struct agent *agent, const struct member_act
         agent_publish_view(agent);
         return -1;
     case MEMBER_ON_ERROR:
+        agent->error_heard = true;
+        pthread_cond_broadcast(&agent->changed);
         tell_error(agent->tell, &action->error);
         return -1;
     case MEMBER_WRITE_MANIFEST:

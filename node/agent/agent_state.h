@@ -63,6 +63,7 @@ struct agent {
     uint64_t told_round;   /* failures of saves up to this round were told to the user */
     bool discard_waits;    /* ... which is to be removed once it has ended */
     bool behind_left;      /* what is written behind was waited for in vain */
+    bool error_heard;      /* another rank failed or is lost; a save may still be served first */
     bool over;             /* nobody feeds posts any more: who comes late tells nobody */
     uint64_t captured_round;
     struct save_order turn; /* the caller was told to save this round's step; round 0: it was not */

@@ -326,6 +326,34 @@ static void who_suspects_another_waits_no_longer_than_for_its_error(void **state
     assert_int_equal(lone.error.rank, 1);
 }
 
+/* A save that is served before the launch ends needs this rank's step to be over. */
+static void who_suspects_another_does_not_hold_up_the_save_that_its_error_begins(void **state)
+{
+    (void)state;
+    assert_int_equal(pthread_create(&lone.thread, NULL, suspecting_program, NULL), 0);
+    lone_welcome_and_start();
+    lone_await_steps(1);
+    const struct wire_member me = {.rank = 0, .incarnation = lone.incarnation};
+    lone_say((struct wire_event){.kind = EVENT_PEER_ERROR,
+                                 .rank = 1,
+                                 .code = MUSTER_E_STEP,
+                                 .round = 1,
+                                 .flags = EVENT_FLAG_ROUND_FOLLOWS,
+                                 .text = "no memory"});
+    lone_say((struct wire_event){.kind = EVENT_FREEZE,
+                                 .round = 1,
+                                 .cause = CAUSE_TERMINATION,
+                                 .step = -1,
+                                 .flags = EVENT_FLAG_ABORT,
+                                 .members = {&me, 1}});
+    assert_int_equal(lone_await(WIRE_REPORT)->u.report.begun, 1); /* told once its step is over */
+    lone_say((struct wire_event){.kind = EVENT_ABORT, .round = 1, .rank = 1, .text = "no memory"});
+    lone_await(WIRE_LEAVE);
+    lone_end();
+    assert_int_equal(lone.run_status, MUSTER_E_PEER);
+    assert_int_equal(lone.error.rank, 1);
+}
+
 /* R8.4: it need not wait until the other rank could be lost. */
 static void who_suspects_another_fails_once_all_others_were_heard(void **state)
 {
@@ -358,6 +386,9 @@ int main(void)
                                         setup, lone_teardown),
         cmocka_unit_test_setup_teardown(who_suspects_another_waits_no_longer_than_for_its_error,
                                         setup, lone_teardown),
+        cmocka_unit_test_setup_teardown(
+            who_suspects_another_does_not_hold_up_the_save_that_its_error_begins, setup,
+            lone_teardown),
         cmocka_unit_test_setup_teardown(who_suspects_another_fails_once_all_others_were_heard,
                                         setup, lone_teardown),
         cmocka_unit_test_setup_teardown(a_program_that_closes_in_its_turn_has_its_state_saved,
