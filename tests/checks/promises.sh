@@ -33,7 +33,7 @@ insists sim.fixed_tasks "$(number tests/sim/plain_fixed_tasks.c 'define SEEDS [0
 for control in sim_keep sim_controls sim_stale sim_members sim_wakeup sim_margin sim_why; do
     insists sim.$control "$(number tests/sim/test_$control.c 'define BUGS_MIN [0-9]+')"
 done
-for control in bounds claims power_cuts relays shared; do
+for control in bounds claims power_cuts relays shared suspects; do
     insists sim.$control "$(number tests/sim/plain_$control.c 'define BUGS_MIN [0-9]+')"
 done
 insists model.round "$(number tests/model/round.sh '^verdict [0-9]+')"

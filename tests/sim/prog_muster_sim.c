@@ -9,6 +9,7 @@
  *   --hasty                                 what is on disk is imported then while the job runs
  *   --power-cuts                            hosts lose their power, and what was not synced
  *   --relays                                each host has a relay, and bundles travel
+ *   --suspects                              collectives break, and ranks suspect one another
  *   --lasting                               loops outlast the faults
  *   --healthy --nodes N --layout sharded|replicated --async 0|1 --keeps 0|1 --mutant N
  *                                           fix what a seed decides
@@ -38,8 +39,9 @@ static double now_s(void)
 static int usage(FILE *to)
 {
     fputs("usage: muster-sim --seed N | --seeds A..B [--minutes M] [--focused] [--put-back] "
-          "[--hasty] [--slow-disk] [--shared] [--power-cuts] [--relays] [--lasting]\n"
-          "                  [--healthy] [--nodes N] [--layout sharded|replicated] [--async 0|1] "
+          "[--hasty] [--slow-disk] [--shared] [--power-cuts] [--relays] [--suspects]\n"
+          "                  [--lasting] [--healthy] [--nodes N] [--layout sharded|replicated] "
+          "[--async 0|1] "
           "[--keeps 0|1] "
           "[--mutant N] "
           "[--sqlite] [--keep-going]\n",
@@ -185,6 +187,8 @@ static bool parse(int argc, char **argv, struct arguments *args)
             args->options.power_cuts = true;
         else if (strcmp(argv[i], "--relays") == 0)
             args->options.relays = true;
+        else if (strcmp(argv[i], "--suspects") == 0)
+            args->options.suspects = true;
         else if (strcmp(argv[i], "--lasting") == 0)
             args->options.lasting = true;
         else if (strcmp(argv[i], "--sqlite") == 0)

@@ -49,6 +49,11 @@ int64_t relay_below(struct sim *sim, int64_t below)
     return (int64_t)(next(&sim->relay_chance) % (uint64_t)below);
 }
 
+int64_t suspects_below(struct sim *sim, int64_t below)
+{
+    return (int64_t)(next(&sim->suspects_chance) % (uint64_t)below);
+}
+
 bool side_chance(struct sim *sim, unsigned percent)
 {
     return next(&sim->side) % 100 < percent;
@@ -312,6 +317,7 @@ void sim_arguments(const struct sim_options *options, char *text, size_t size)
         {options->shared, " --shared"},
         {options->power_cuts, " --power-cuts"},
         {options->relays, " --relays"},
+        {options->suspects, " --suspects"},
         {options->lasting, " --lasting"},
         {options->healthy, " --healthy"},
         {options->layout == LAYOUT_SHARDED, " --layout sharded"},

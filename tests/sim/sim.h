@@ -182,6 +182,10 @@ enum sim_mutation {
     MUTANT_FENCE_APART,   /* ... or asks whose it is before it is written, not in one */
     MUTANT_OWN_CLOCK,     /* a lease ends by the clock of the broker that renews it */
     MUTANT_READS_REPLICA, /* a take-over reads a log that is a batch behind */
+    /* With collectives that break: */
+    MUTANT_BLAMES_ITSELF, /* whose collective broke asks nobody, */
+    MUTANT_ALL_LIVE,      /* ... is told at once that all others live, */
+    MUTANT_NEVER_TOLD,    /* ... or never */
     MUTANT_COUNT
 };
 
@@ -218,6 +222,7 @@ struct sim_options {
     bool shared;             /* two brokers, of which one is active, over one log */
     bool power_cuts;         /* of every world's hosts, now and then (sim_power.c) */
     bool relays;             /* every host has one (sim_relay.c) */
+    bool suspects;           /* collectives break, and ranks suspect one another (sim_suspects.c) */
     bool lasting;            /* loops outlast the faults, but in worlds whose matter is their end */
     bool healthy;            /* no faults but notices and saves that are asked for */
     unsigned nodes;          /* 0 = the seed decides */
@@ -268,6 +273,9 @@ struct sim_stats {
     uint64_t bundles, bundled; /* and messages in them */
     uint64_t bundles_cut;      /* half of one came: nothing of it may be taken */
     uint64_t bundles_halved;   /* a relay left half of the messages out */
+    uint64_t suspects[2];      /* ranks whose collective broke: all others lived, or one was dead */
+    uint64_t suspects_all_live, suspects_unanswered; /* what came of it, where nobody was blamed */
+    uint64_t collectives_broken;                     /* though all lived */
     uint64_t histories_lost;
     uint64_t launches_anew;              /* opened after that, with no history but this one */
     uint64_t keeping;                    /* worlds with policies */

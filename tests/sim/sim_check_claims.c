@@ -250,8 +250,10 @@ void claims_generation(struct sim *sim, const struct record_generation *row,
                                       : b->passed_us; /* decided some time ago: not known when */
     if (row->state == GENERATION_ENDED && old->state != GENERATION_ENDED)
         check_rounds_over(sim, row);
-    if (row->error_rank >= 0 && old->error_rank < 0)
+    if (row->error_rank >= 0 && old->error_rank < 0) {
         sim_job_named(sim, row->job)->error_batch = sim->batches;
+        suspects_blamed(sim, row);
+    }
     if (old->error_rank >= 0 &&
         (row->error_rank != old->error_rank || !same(row->error_text, old->error_text)))
         sim_broken(sim, "I10", "the first error of generation %llu was rank %lld's, now %lld's",

@@ -169,7 +169,8 @@ bool runs_user_code(const struct sim_proc *proc)
 {
     return proc->alive && !proc->frozen &&
            (proc->behind_round != 0 || proc->state == THREAD_SAVING ||
-            proc->state == THREAD_RESTORING || (proc->state == THREAD_STEP && proc->released));
+            proc->state == THREAD_RESTORING || proc->state == THREAD_SUSPECTING ||
+            (proc->state == THREAD_STEP && proc->released));
 }
 
 /* A step that on_error did not end: after the abort timeout its process is ended. */

@@ -312,7 +312,8 @@ void plan_faults(struct sim *sim)
         grace_plan_faults(sim);
         return;
     }
-    if (sim->options.healthy)
+    suspects_plan_world(sim);
+    if (sim->options.healthy || sim->quiet)
         add_healthy(sim, work);
     else
         add_by_chance(sim, work);
@@ -328,7 +329,9 @@ void plan_faults(struct sim *sim)
         add_power_cuts(sim, work);
     if (sim->options.relays)
         add_relays(sim, work);
-    if (sim->keeps && !sim->options.healthy)
+    if (sim->options.suspects)
+        suspects_plan(sim, work);
+    if (sim->keeps && !sim->options.healthy && !sim->quiet)
         add_in_keeps(sim, work);
     if (sim->options.sqlite && !sim->options.healthy)
         add_in_store(sim, work);

@@ -127,6 +127,7 @@ static int64_t carry_out(struct sim *sim, struct sim_proc *proc, const struct me
         publish_view(sim, proc);
         return -1;
     case MEMBER_ON_ERROR:
+        proc->error_heard = true;
         sim_after(sim, sim_range(sim, 0, 300000), on_error, proc);
         return -1;
     case MEMBER_WRITE_MANIFEST:
@@ -276,6 +277,10 @@ void proc_frame(struct sim *sim, struct sim_proc *proc, const uint8_t *data, siz
     else
         SIM_TELL(sim, "%s/%u <- %s last %llu", sim->jobs[proc->job].name, proc->slot,
                  wire_type_name(message.type), (unsigned long long)message.down.last_seq);
+    if (message.type == WIRE_ALIVE && sim->options.mutation == MUTANT_ALL_LIVE)
+        message.u.alive.all_live = true;
+    if (message.type == WIRE_ALIVE && sim->options.mutation == MUTANT_NEVER_TOLD)
+        message.u.alive.all_live = false;
     proc->frames_heard++;
     proc->heard_us = sim->now_us;
     check_heard(sim, proc, &message);
@@ -386,6 +391,7 @@ void proc_end(struct sim *sim, struct sim_proc *proc, enum sim_end end, const ch
     for (size_t i = 0; i < proc->deferred_count; i++)
         free(proc->deferred[i].data);
     proc->deferred_count = 0;
+    suspects_end(sim, proc);
     check_end(sim, proc);
     check_listing(sim, &sim->jobs[proc->job]);
     tool_sees_end(sim, proc);

@@ -229,6 +229,10 @@ void sim_stats_print(const struct sim_stats *s, FILE *out)
             ", that came after their broker's death %" PRIu64,
             s->takeovers, s->overtaken, s->refused, s->late);
     fprintf(out,
+            "\ncollectives broke: ranks that suspected a dead one %" PRIu64 ", a live one %" PRIu64
+            ", were told that all live %" PRIu64 ", were told nothing %" PRIu64,
+            s->suspects[1], s->suspects[0], s->suspects_all_live, s->suspects_unanswered);
+    fprintf(out,
             "\nsupervisors said of %" PRIu64 " that they are gone, %" PRIu64
             " were asked; terminations frozen:",
             s->gone_told, s->gone_lived);

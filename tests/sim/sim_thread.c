@@ -20,9 +20,16 @@ static bool is_trainer(const struct sim_proc *proc)
 
 const char *thread_state_name(enum sim_thread_state state)
 {
-    static const char *const names[] = {"joining", "waits for its checkpoint", "restoring",
-                                        "posted",  "waits at a boundary",      "in a step",
-                                        "saving",  "waits for deletions",      "leaving",
+    static const char *const names[] = {"joining",
+                                        "waits for its checkpoint",
+                                        "restoring",
+                                        "posted",
+                                        "waits at a boundary",
+                                        "in a step",
+                                        "suspects another",
+                                        "saving",
+                                        "waits for deletions",
+                                        "leaving",
                                         "gone"};
 
     return names[state];
@@ -195,11 +202,30 @@ static void begin(struct sim *sim, struct sim_proc *proc)
         run_step(sim, proc);
     else
         release(sim, proc);
+    suspects_begin(sim, proc);
+}
+
+void thread_suspects(struct sim *sim, struct sim_proc *proc)
+{
+    struct member_input input = {.kind = MEMBER_SUSPECTS};
+
+    suspects_asks(sim, proc);
+    if (sim->options.mutation == MUTANT_BLAMES_ITSELF)
+        step_failed(sim, proc, SIM_BROKE);
+    else
+        post(sim, proc, &input, THREAD_SUSPECTING);
+}
+
+void thread_suspects_nobody(struct sim *sim, struct sim_proc *proc)
+{
+    step_failed(sim, proc, SIM_BROKE);
 }
 
 /* on_error: a thread blocked in a collective is freed, most times. */
 void thread_on_error(struct sim *sim, struct sim_proc *proc)
 {
+    if (proc->state == THREAD_SUSPECTING)
+        thread_look(sim, proc);
     if (proc->state != THREAD_STEP)
         return;
     if ((proc->stuck && sim_chance(sim, 50)) || sim_chance(sim, 12)) {
@@ -398,6 +424,21 @@ static void end_loop(struct sim *sim, struct sim_proc *proc, enum muster_status 
           : status == MUSTER_E_STEP ? LEAVE_FAILED
                                     : LEAVE_ERROR,
           status == MUSTER_E_STEP ? 7 : 1);
+}
+
+/* As agent_suspects. */
+static void suspecting(struct sim *sim, struct sim_proc *proc)
+{
+    const struct member_view *view = &proc->view;
+
+    if (view->mode == VIEW_END) {
+        end_loop(sim, proc, view->end.status, view->leave_restart);
+    } else if (view->all_live) {
+        suspects_lives(sim, proc);
+        step_failed(sim, proc, SIM_BROKE);
+    } else if (proc->error_heard) { /* a save may be served first, and needs this step to be over */
+        step_failed(sim, proc, SIM_BROKE);
+    }
 }
 
 static bool must_arrive(struct sim_proc *proc)
@@ -682,6 +723,9 @@ void thread_look(struct sim *sim, struct sim_proc *proc)
         } else {
             obey(sim, proc);
         }
+        break;
+    case THREAD_SUSPECTING:
+        suspecting(sim, proc);
         break;
     case THREAD_LEAVING:
         serve_leaving(sim, proc);

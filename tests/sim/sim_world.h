@@ -81,6 +81,7 @@ enum sim_thread_state {
     THREAD_POSTED,  /* an input of its own waits for the agent thread */
     THREAD_WAITING, /* at a closed boundary */
     THREAD_STEP,
+    THREAD_SUSPECTING, /* its collective broke; it waits for what is known of the others */
     THREAD_SAVING,
     THREAD_SWEEPING, /* its loop is over; it waits for what is to be deleted */
     THREAD_LEAVING,
@@ -185,6 +186,10 @@ struct sim_proc {
     int64_t begun_told, p95_told_ms; /* by the newest heartbeat that the broker took; the longest */
     int64_t advanced_us;             /* when one told of a step that it had begun */
     int64_t measured_us; /* since when they tell this start of the broker how long its steps take */
+    int64_t suspects_us; /* when its collective broke */
+    int suspects_gone;   /* a rank that was dead then; -1: none was */
+    bool suspects_ran_out; /* nobody told it in time */
+    bool error_heard;      /* by its agent */
     int64_t deaf_since_us; /* on_error did not free the thread: if it was in this step, its agent
                               ends it */
     bool lost_history;     /* began before the database was restored from an older copy */
@@ -367,11 +372,12 @@ struct sim {
     bool failed, over;
     uint64_t random;
     uint64_t frames; /* of the mishaps of single ones */
-    uint64_t relay_chance;
+    uint64_t relay_chance, suspects_chance;
     unsigned relay_ranks; /* slots behind each relay */
     struct sim_relay **relays;
     size_t relays_count;
     bool frames_fail;
+    bool quiet;    /* of worlds with suspects: nothing else fails */
     uint64_t side; /* of what worlds with policies have beside the others */
     bool keeps;
     int64_t now_us;
@@ -458,6 +464,7 @@ int64_t sim_range(struct sim *sim, int64_t low, int64_t high); /* both included 
 bool sim_chance(struct sim *sim, unsigned percent);
 int64_t side_range(struct sim *sim, int64_t low, int64_t high);
 int64_t relay_below(struct sim *sim, int64_t below);
+int64_t suspects_below(struct sim *sim, int64_t below);
 int64_t frames_below(struct sim *sim, int64_t below); /* 0 ... below - 1 */
 bool side_chance(struct sim *sim, unsigned percent);
 const char *sim_word(struct sim *sim, const char *text); /* interned copy */
@@ -641,10 +648,22 @@ void proc_free(struct sim_proc *proc);
 void sim_thread_start(struct sim *sim, struct sim_proc *proc);
 void thread_look(struct sim *sim, struct sim_proc *proc); /* the view may have changed */
 void thread_on_error(struct sim *sim, struct sim_proc *proc);
+void thread_suspects(struct sim *sim, struct sim_proc *proc); /* its collective broke */
+void thread_suspects_nobody(struct sim *sim, struct sim_proc *proc);
 void thread_unstick(struct sim *sim, struct sim_proc *proc);
 void thread_swept(struct sim *sim, struct sim_proc *proc);
 void thread_imported(struct sim *sim, struct sim_proc *proc); /* its launch ended for that */
 const char *thread_state_name(enum sim_thread_state state);
+
+/* sim_suspects.c */
+#define SIM_BROKE "a collective broke"
+void suspects_plan_world(struct sim *sim);
+void suspects_plan(struct sim *sim, int64_t work);
+void suspects_begin(struct sim *sim, struct sim_proc *proc); /* a step, perhaps with a dead rank */
+void suspects_end(struct sim *sim, const struct sim_proc *gone);   /* those in a step with it */
+void suspects_asks(struct sim *sim, struct sim_proc *proc);        /* a rank begins to suspect */
+void suspects_lives(struct sim *sim, const struct sim_proc *proc); /* it is told that all live */
+void suspects_blamed(struct sim *sim, const struct record_generation *row); /* the first error */
 
 /* sim_fs.c */
 struct sim_shard *fs_shard(struct sim *sim, const struct sim_proc *proc, uint64_t generation,
