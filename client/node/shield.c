@@ -1,8 +1,9 @@
-/* shield - SIGTERM in a helper process of a rank, such as a DataLoader's worker. Part of
- * muster._native: build_native.py puts it into that module's source. A launcher that ends a job
- * sends SIGTERM to the whole process group. A helper that dies of it takes the rank's last save
- * with it. So a helper follows its parent alone: the parent's own SIGTERM does what it did before.
- */
+/* shield - SIGTERM in a helper process of a rank, such as one that loads its data. A launcher that
+ * ends a job sends SIGTERM to the whole process group. A helper that dies of it takes the rank's
+ * last save with it. So a helper follows its parent alone: the parent's own SIGTERM does what it
+ * did before. Owns: the handler of SIGTERM of a process that called muster_shield. */
+#include <muster/node.h>
+
 #include <errno.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -35,20 +36,22 @@ static void shield_handle(int signo, siginfo_t *info, void *context)
     errno = saved_errno;
 }
 
-static int muster_py_shield(void)
+void muster_shield(void)
 {
     struct sigaction action = {.sa_sigaction = shield_handle, .sa_flags = SA_SIGINFO | SA_ONSTACK};
+    struct sigaction now;
 
     if (atomic_load(&shield_parent) == getppid())
-        return 0;
-    if (sigaction(SIGTERM, NULL, &shield_before) != 0)
-        return errno;
+        return;
+    sigaction(SIGTERM, NULL, &now);
+    if (!(now.sa_flags & SA_SIGINFO) || now.sa_sigaction != shield_handle)
+        shield_before = now; /* else this is a helper of a helper */
     action.sa_mask = shield_before.sa_mask;
-    /* A handler written in Python runs once a call that waits has returned. */
+    /* A handler of the program's may count on it that a call that waits returns, as Python's do. */
     if (shield_before.sa_flags & SA_SIGINFO || shield_before.sa_handler != SIG_DFL)
         action.sa_flags |= shield_before.sa_flags & SA_RESTART;
     else
         action.sa_flags |= SA_RESTART;
     atomic_store(&shield_parent, getppid());
-    return sigaction(SIGTERM, &action, NULL) == 0 ? 0 : errno;
+    sigaction(SIGTERM, &action, NULL);
 }
