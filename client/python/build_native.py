@@ -84,7 +84,7 @@ def main():
     ffi.cdef(OWN_CALLS)
     headers = "#include <stdlib.h>\n" + "".join(f"#include <{name}>\n" for name in HEADERS)
     own = "static const char *muster_py_version(void) { return MUSTER_VERSION; }\n"
-    own += OWN.read_text(encoding="utf-8")
+    own += "".join(file.read_text(encoding="utf-8") for file in OWN)
     ffi.set_source("muster._native", headers + own)
     ffi.emit_c_code(output)
     with open(output.removesuffix(".c") + ".cdef", "w", encoding="utf-8") as file:
