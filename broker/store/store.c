@@ -22,6 +22,7 @@
 #define PRUNE_EVERY 64   /* events between two slices ... */
 #define TIDY_EVERY_MS 10 /* a slice takes about as long: half of the time is for others */
 #define TIDY_RETRY_MS 2000
+#define JOBS_AHEAD 32   /* actions in which a job's row is looked for again */
 #define PRUNE_SLICE 256 /* ... each of at most this many, so that pruning outruns writing */
 
 /* --- transactions ----------------------------------------------------------------------------- */
@@ -74,26 +75,67 @@ static enum muster_status store_write_held(struct store *store, struct muster_er
     return status;
 }
 
-/* given: of a task's row that was written along with another of its own. */
+/* Rows that were written before their turn. */
+struct written_ahead {
+    const struct record *given; /* of a task, along with another row of its own */
+    size_t job_end;             /* of a job, and those between: before this place; 0 = none */
+};
+
+/* Each event of a job writes the job's row again, so half of all such rows would be overwritten in
+ * their own transaction. Returns the last within JOBS_AHEAD actions: it is written now, in place of
+ * all before it, so that rows that refer to a new job find it. */
+static size_t store_newest_job(const struct actions *actions, size_t at)
+{
+    const char *job = actions->items[at].record.u.job.job;
+    size_t newest = at;
+
+    for (size_t i = at + 1; i < actions->count && i <= at + JOBS_AHEAD; i++) {
+        const struct record *row = &actions->items[i].record;
+
+        if (actions->items[i].kind != ACTION_PERSIST)
+            continue;
+        if (row->kind == RECORD_FORGET)
+            break;
+        if (row->kind == RECORD_JOB && strcmp(row->u.job.job, job) == 0)
+            newest = i;
+    }
+    return newest;
+}
+
+static enum muster_status store_write_job(struct store *store, const struct actions *actions,
+                                          size_t at, struct written_ahead *ahead,
+                                          struct muster_error *err)
+{
+    const char *job = actions->items[at].record.u.job.job;
+    enum muster_status status = MUSTER_OK;
+
+    if (at < ahead->job_end &&
+        strcmp(actions->items[ahead->job_end - 1].record.u.job.job, job) == 0)
+        return MUSTER_OK;
+    ahead->job_end = store_newest_job(actions, at) + 1;
+    if (store->forgets)
+        status = store_forget_rest(store, job, err);
+    return status == MUSTER_OK
+               ? store_row_write(store, &actions->items[ahead->job_end - 1].record, err)
+               : status;
+}
+
 static enum muster_status store_write_row(struct store *store, const struct actions *actions,
-                                          size_t at, const struct record **given,
+                                          size_t at, struct written_ahead *ahead,
                                           struct muster_error *err)
 {
     const struct record *row = &actions->items[at].record;
 
-    if (row == *given)
+    if (row == ahead->given)
         return MUSTER_OK;
     if (row->kind == RECORD_FORGET)
         return store_forget(store, row->u.forget.job, err);
-    if (row->kind == RECORD_JOB && store->forgets) {
-        enum muster_status status = store_forget_rest(store, row->u.job.job, err);
-        if (status != MUSTER_OK)
-            return status;
-    }
+    if (row->kind == RECORD_JOB)
+        return store_write_job(store, actions, at, ahead, err);
     if (row->kind == RECORD_ROUND)
         store_trim_look(store, &row->u.round);
-    if (row->kind == RECORD_TASK && (*given = store_task_given(actions, at)) != NULL)
-        return store_task_write_given(store, row, *given, err);
+    if (row->kind == RECORD_TASK && (ahead->given = store_task_given(actions, at)) != NULL)
+        return store_task_write_given(store, row, ahead->given, err);
     return store_row_write(store, row, err);
 }
 
@@ -101,7 +143,7 @@ static enum muster_status store_write_rows(struct store *store, const struct act
                                            struct muster_error *err)
 {
     enum muster_status status = store_write_held(store, err);
-    const struct record *given = NULL;
+    struct written_ahead ahead = {.job_end = 0};
 
     for (size_t i = 0; i < actions->count && status == MUSTER_OK; i++) {
         const struct action *action = &actions->items[i];
@@ -109,7 +151,7 @@ static enum muster_status store_write_rows(struct store *store, const struct act
         if (action->kind != ACTION_PERSIST)
             continue;
         failpoint_record(FAILPOINT_PERSIST_BEFORE, &action->record);
-        status = store_write_row(store, actions, i, &given, err);
+        status = store_write_row(store, actions, i, &ahead, err);
         failpoint_record(FAILPOINT_PERSIST_AFTER, &action->record);
         if (status == MUSTER_OK && action->record.kind == RECORD_EVENT)
             status = store_prune(store, &action->record.u.event, err);

@@ -65,6 +65,7 @@ static void floor_serve(void *pub, char kind, size_t count)
 
     if (kind == 'n') {
         floor_publish(pub, 'h', HEAD_BYTES);
+        floor_commit_told();
         floor_publish(pub, 't', HEAD_BYTES);
         floor_publish(pub, 'f', HEAD_BYTES);
     } else if (kind == 'r' && ++reports == count) {
@@ -93,6 +94,7 @@ int main(int argc, char **argv)
                                        .once = launch_once,
                                        .floor_serve = floor_serve,
                                        .floor_take = floor_take,
+                                       .floor_writes_twice = true,
                                        .beside_redis = true};
 
     return bench_main(&bench, argc, argv);

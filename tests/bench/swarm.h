@@ -94,6 +94,7 @@ struct bench {
     /* the floor: the server's answers to a frame of kind `frame[0]` of count nodes; and a node's */
     void (*floor_serve)(void *pub, char kind, size_t count);
     void (*floor_take)(struct swarm *swarm, struct node *node, char kind);
+    bool floor_writes_twice; /* it calls floor_commit_told */
     /* the same of the floor, once all nodes are connected; NULL: an agreement's, see floor_serve */
     double (*floor_once)(struct swarm *swarm, uint64_t launch);
     bool beside_redis; /* it is what redis.h measures, too */
@@ -106,6 +107,8 @@ struct bench {
  *
  *   floor    bare sockets, see above: no decoding, no decision, no database
  *   commit   the same with one synced SQLite transaction in DIRECTORY before the last publication
+ *   commits  the same with one more before the freeze: R2.1 of the protocol has each event written
+ *            before it is told
  *   memory   musterd with its database on /dev/shm, where fsync costs nothing
  *   keys     the same with keys: CURVE, and each message's authority; _join is from the first
  *            connection until all nodes have joined, so it has two handshakes a node
@@ -151,6 +154,8 @@ void bench_raise_files(void); /* as many descriptors as this process may have */
 /* Parts of the floor. */
 void floor_publish(void *pub, char kind, size_t size);
 void floor_commit(void); /* one synced transaction, in the floor that has a database */
+/* One more, in the floor that writes whatever it tells before it does. */
+void floor_commit_told(void);
 void floor_say(struct node *node, char kind);
 
 /* Inside swarm*.c. */

@@ -39,7 +39,7 @@ END
 }
 
 prints 0 'fetch_add_ns call_ns run_ns' gate
-prints 0 'floor_ms commit_ms memory_ms keys_ms disk_ms relayed_ms' notice 1 "$dir" 9
+prints 0 'floor_ms commit_ms commits_ms memory_ms keys_ms disk_ms relayed_ms' notice 1 "$dir" 9
 prints 0 'floor_ms commit_ms disk_ms relayed_ms' error 1 "$dir" 4
 prints 0 'floor_cpu_ms direct_cpu_ms direct_mib relayed_cpu_ms hosts_cpu_ms hosts_mib hosts_empty_mib' idle 1 "$dir" 20
 prints 0 'back_ms decided_ms floor_ms' restart 1 "$dir" 9
