@@ -57,6 +57,19 @@ def without_muster(example):
     return "\n".join(lines) + "\n", count
 
 
+def page_blocks(section):
+    """The Python programs that a section of the package's page prints; None: the sections that
+    have any.
+    """
+    text = (HERE.parent.parent / "client/python/README.md").read_text()
+    found = {}
+    for part in re.split(r"^## ", text, flags=re.M)[1:]:
+        blocks = re.findall(r"^```python\n(.*?)^```", part, re.DOTALL | re.M)
+        if blocks:
+            found[part.partition("\n")[0]] = blocks
+    return found if section is None else found[section]
+
+
 def digests(directory):
     """What each rank wrote at its end."""
     return {path.name: path.read_text() for path in sorted(directory.iterdir())}
@@ -97,6 +110,12 @@ class Launch:
 
     def logs(self):
         return "\n".join(path.read_text() for path in sorted(self.output.glob("*.log")))
+
+    def ended(self, ranks, launches):
+        """Each process ran its `finally` blocks and its `atexit` functions, by programs/ends.py."""
+        for rank in range(ranks):
+            for what in ("finally", "atexit"):
+                assert self.log(rank).count(f"{what} ran") == launches, (rank, what, self.log(rank))
 
     def end(self, patience=PATIENCE):
         """Waits for its end; returns the exit code."""

@@ -1,12 +1,19 @@
 """The programs of the READMEs run as they are printed."""
 
+import ast
 import builtins
 import re
+import signal
+import subprocess
+import sys
 import textwrap
+from types import SimpleNamespace
 
 import numpy
 import pytest
-from conftest import HERE, without_muster
+import test_slow_readme
+from conftest import HERE, page_blocks, without_muster
+from test_node import line_with
 
 import muster
 
@@ -79,3 +86,84 @@ def test_the_callables_of_the_page_save_and_restore(alone):
         for _ in range(2):
             names["node"].step()
         names["node"].close()
+
+
+HERE_RUN = {
+    "First program",
+    "Test your own program",
+    "Read a checkpoint without its job",
+    "Tasks",
+}
+
+
+def test_every_section_with_a_program_is_run_here_or_with_its_framework():
+    with_framework = {*test_slow_readme.PRELUDES, "PyTorch"}  # which test_slow_torch runs
+    assert set(page_blocks(None)) == HERE_RUN | with_framework
+
+
+def test_the_test_of_the_page_passes_for_the_program_of_the_page(tmp_path):
+    (program,) = page_blocks("First program")
+    (test,) = page_blocks("Test your own program")
+    (tmp_path / "train.py").write_text(program.replace("12000", "1000"))
+    (tmp_path / "test_mine.py").write_text(test)
+    words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_mine.py"]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0 and "1 passed" in done.stdout, done.stdout + done.stderr
+
+
+SAVES = """
+import os
+import numpy, muster
+
+state = muster.TrainingState(w=numpy.full(10, 3.0))
+state.add("rng", numpy.array(int(os.environ["MUSTER_RANK"])), own=True)
+with muster.Manager(state=state, layout="sharded") as manager:
+    manager.restore()
+    manager.save(1200, force=True, metrics={"loss": 0.5})
+"""
+
+
+def test_the_readers_of_the_page_read_what_a_job_saved(world, monkeypatch):
+    for name in ("MUSTER_BROKER", "MUSTER_CHECKPOINT_DIR"):
+        monkeypatch.setenv(name, world.env[name])
+    monkeypatch.chdir(world.directory)
+    (world.directory / "saves.py").write_text(SAVES)
+    world.run(3, world.directory / "saves.py", options=("--job", "mine")).finish()
+    reads, follows = page_blocks("Read a checkpoint without its job")
+    held = {"w": numpy.zeros(10)}
+    names = {
+        "muster": muster,
+        "model": SimpleNamespace(state_dict=lambda: held),
+        "path": "checkpoints/1200",
+    }
+    lines = reads.replace("checkpoint.step, list", "told = checkpoint.step, list")
+    lines = lines.replace("muster.read(path, rank=2)", "own = muster.read(path, rank=2)")
+    exec(lines, names)
+    step, tensors, metrics = names["told"]
+    assert (step, set(tensors), metrics) == (1201, {"w", "rng"}, {"loss": 0.5})
+    assert (held["w"] == 3).all() and names["own"] == 2
+    found = []
+    names["evaluate"] = found.append
+    exec(follows.replace("timeout=3600", "timeout=1"), names)
+    assert [checkpoint.step for checkpoint in found] == [1201]
+
+
+SERVES = """
+import json, os, signal
+import muster
+model = lambda args: len(args)
+"""
+
+
+def test_the_worker_and_the_coordinator_of_the_page_score_names(world, tmp_path):
+    serves, schedules = page_blocks("Tasks")
+    worker, coordinator = tmp_path / "worker.py", tmp_path / "coordinator.py"
+    worker.write_text(SERVES + serves.replace("worker.serve()", "print('serves'); worker.serve()"))
+    coordinator.write_text(SERVES + "names = ['a', 'bb']\n" + schedules + "print(scores)\n")
+    serving = world.python(worker)
+    line_with(serving, "serves")
+    text, _ = world.python(coordinator).communicate(timeout=60)
+    assert text == "[1, 2]\n", text
+    serving.send_signal(signal.SIGTERM)
+    text, _ = serving.communicate(timeout=60)
+    assert serving.returncode == 0 and text == "", text
