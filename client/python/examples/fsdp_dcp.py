@@ -44,7 +44,7 @@ def main(steps):
             optimizer.step()
             optimizer.zero_grad()
             ck.step()  # muster
-        if ck.node.rank == 0:
+        if dist.get_rank() == 0:
             print(f"{steps} steps, loss {loss.item():.6f}")
     dist.destroy_process_group()
 

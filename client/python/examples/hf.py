@@ -31,7 +31,7 @@ class Data(torch.utils.data.Dataset):
         return {"x": x, "labels": x.sum()}
 
 
-def make(output, **arguments):
+def make(output, callbacks=(), **arguments):
     set_seed(7)
     args = TrainingArguments(
         output_dir=output,
@@ -42,16 +42,10 @@ def make(output, **arguments):
         disable_tqdm=True,
         **arguments,
     )
-    trainer = Trainer(
-        Net(),
-        args,
-        train_dataset=Data(),
-        eval_dataset=Data(),
-        callbacks=[cb := Muster()],  # muster
-    )
-    return trainer, cb
+    data = {"train_dataset": Data(), "eval_dataset": Data()}
+    return Trainer(Net(), args, callbacks=list(callbacks), **data)
 
 
 if __name__ == "__main__":
-    trainer, cb = make("output")
+    trainer = make("output", callbacks=[cb := Muster()])  # was: trainer = make("output")
     trainer.train(resume_from_checkpoint=cb.checkpoint)  # was: trainer.train()

@@ -12,7 +12,7 @@ from torch import nn
 from torch.utils.data.distributed import DistributedSampler
 from torchdata.stateful_dataloader import StatefulDataLoader
 
-import muster  # muster
+from muster import KeepLatest  # muster
 from muster.lightning import Muster  # muster
 
 
@@ -38,7 +38,7 @@ class Data(torch.utils.data.Dataset):
         return torch.randn(16, generator=torch.Generator().manual_seed(index))
 
 
-def make(save=(), callbacks=()):
+def make(callbacks=()):
     data, rank = Data(), int(os.environ["RANK"])
     sampler = DistributedSampler(data, num_replicas=2, rank=rank)  # its order is kept
     loader = StatefulDataLoader(data, batch_size=8, sampler=sampler, num_workers=2)
@@ -50,12 +50,12 @@ def make(save=(), callbacks=()):
         logger=False,
         enable_checkpointing=False,
         enable_progress_bar=False,
-        callbacks=[cb := Muster(save=save, keep=[muster.KeepLatest(2)]), *callbacks],  # muster
+        callbacks=list(callbacks),
     )
-    return trainer, cb, loader
+    return trainer, loader
 
 
 if __name__ == "__main__":
     L.seed_everything(7)
-    trainer, cb, loader = make()
+    trainer, loader = make([cb := Muster(keep=[KeepLatest(2)])])  # was: trainer, loader = make()
     trainer.fit(Net(), loader, ckpt_path=cb.ckpt_path)  # was: trainer.fit(Net(), loader)

@@ -33,8 +33,8 @@ def hf():
         def on_step_end(self, args, state, control, **others):
             slowly(state.global_step)
 
-    made = of_example("hf", cb=None)["make"]
-    trainer, _ = made(str(output / "trainer"), enable_jit_checkpoint=True)
+    made = of_example("hf")["make"]
+    trainer = made(str(output / "trainer"), enable_jit_checkpoint=True)
     trainer.add_callback(Slow())
     trainer.train()
 
@@ -46,8 +46,8 @@ def lightning_ddp():
         def on_train_batch_end(self, trainer, *others):
             slowly(trainer.global_step)
 
-    names = of_example("lightning_ddp", cb=None)
-    trainer, _, loader = names["make"]()
+    names = of_example("lightning_ddp")
+    trainer, loader = names["make"]()
     trainer.callbacks.append(Slow())
     trainer.fit(names["Net"](), loader)
 

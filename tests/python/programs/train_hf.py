@@ -11,11 +11,14 @@ import signal
 import sys
 import time
 
+import ends
 import torch
 from transformers import TrainerCallback
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[3] / "client/python/examples"))
 import hf
+
+from muster.transformers import Muster
 
 output, seconds = pathlib.Path(sys.argv[1]), float(sys.argv[2])
 arguments = json.loads(sys.argv[3]) if len(sys.argv) > 3 else {}
@@ -33,11 +36,12 @@ class Slow(TrainerCallback):
         time.sleep(seconds if os.environ["MUSTER_RESTART_COUNT"] == "0" else 0)
 
 
-trainer, cb = hf.make(str(output / "trainer"), **arguments)
-trainer.add_callback(Slow())
+cb = Muster()
+trainer = hf.make(str(output / "trainer"), [cb, Slow()], **arguments)
 checkpoint = cb.checkpoint
 print(f"resumed {checkpoint}", flush=True)
-trainer.train(resume_from_checkpoint=checkpoint)
+with ends.told():
+    trainer.train(resume_from_checkpoint=checkpoint)
 weights, own = hashlib.sha256(), hashlib.sha256(torch.get_rng_state().numpy().tobytes())
 for tensor in trainer.model.state_dict().values():
     weights.update(tensor.numpy().tobytes())

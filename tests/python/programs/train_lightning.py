@@ -12,6 +12,7 @@ import pathlib
 import sys
 import time
 
+import ends
 import lightning as L
 import torch
 
@@ -19,6 +20,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).parents[3] / "client/python/exampl
 import lightning_ddp
 
 import muster
+from muster.lightning import Muster
 
 output, seconds, kind = pathlib.Path(sys.argv[1]), float(sys.argv[2]), sys.argv[3]
 torch.set_num_threads(1)
@@ -72,12 +74,13 @@ class Slow(L.Callback):
 
 L.seed_everything(7)
 model = {"one": lightning_ddp.Net, "two": Two, "validated": Validated}[kind]()
-trainer, cb, loader = lightning_ddp.make(
-    save=[muster.SaveSteps([int(step)]) for step in sys.argv[4:]], callbacks=[Slow()]
-)
+saves = [muster.SaveSteps([int(step)]) for step in sys.argv[4:]]
+cb = Muster(save=saves, keep=[muster.KeepLatest(2)])
+trainer, loader = lightning_ddp.make([cb, Slow()])
 path = cb.ckpt_path
 print(f"resumed {path}", flush=True)
-trainer.fit(model, loader, validation_loader() if kind == "validated" else None, ckpt_path=path)
+with ends.told():
+    trainer.fit(model, loader, validation_loader() if kind == "validated" else None, ckpt_path=path)
 weights, own = hashlib.sha256(), hashlib.sha256(torch.get_rng_state().numpy().tobytes())
 for tensor in model.state_dict().values():
     weights.update(tensor.numpy().tobytes())
