@@ -15,7 +15,7 @@ from muster import _elsewhere, _progress
 STEPS, SECONDS = 400, 0.01
 
 
-def test_a_managers_job_is_preempted_and_ends_with_the_bits_of_an_uninterrupted_run(
+def test_A9_a_managers_job_is_preempted_and_ends_with_the_bits_of_an_uninterrupted_run(
     world, tmp_path
 ):
     world.run(2, "train_manager.py", STEPS, 0, tmp_path / "a", options=("--job", "other")).finish()
@@ -27,6 +27,7 @@ def test_a_managers_job_is_preempted_and_ends_with_the_bits_of_an_uninterrupted_
     assert (tmp_path / "a/False").read_text() == (tmp_path / "b/True").read_text()
     assert "restored None" in launch.log(0) and "Restored(step=" in launch.log(0)
     assert "kept [300, 350]" in launch.log(0)
+    launch.ended(2, launches=2)
     (policy,) = world.client.policies("job")
     assert (policy.generation, policy.keep) == (2, "latest 2; best 1 least loss")
     names = [row.path.rpartition("/")[2] for row in world.client.checkpoints("job")]

@@ -48,6 +48,7 @@ def test_a_trainer_is_preempted_and_ends_with_the_bits_of_an_uninterrupted_run(
         for node in nodes:
             os.killpg(os.getpgid(node.pid), signal.SIGTERM)
     launch.finish(PATIENCE)
+    launch.ended(2, launches=2)  # A9
     assert digests(world.directory / "digests") == uninterrupted[kind]
     assert {row.exit_code for row in world.client.nodes("job", 1)} == {42}
     (checkpoint,) = world.client.checkpoints("job")

@@ -35,6 +35,7 @@ def test_A5_ddp_is_preempted_and_ends_with_the_bits_of_an_uninterrupted_run(worl
     else:
         os.kill(nodes[1].pid, signal.SIGTERM)
     launch.finish(PATIENCE)
+    launch.ended(2, launches=2)  # A9
     assert digests(world.directory / "digests") == uninterrupted
     assert "resumed True" in launch.log(0) and "resumed True" in launch.log(1)
     assert {row.exit_code for row in world.client.nodes("job", 1)} == {42}

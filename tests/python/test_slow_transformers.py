@@ -35,6 +35,7 @@ def uninterrupted(tmp_path_factory):
 def resumed_once(world, launch, uninterrupted):
     """Returns the step at which the job was preempted."""
     launch.finish(PATIENCE)
+    launch.ended(2, launches=2)  # A9
     assert digests(world.directory / "digests") == uninterrupted
     assert {row.exit_code for row in world.client.nodes("job", 1)} == {42}
     (step,) = {row.resume_step - 1 for row in world.client.generations("job")[1:]}

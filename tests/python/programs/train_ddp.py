@@ -11,6 +11,7 @@ import pathlib
 import sys
 import time
 
+import ends
 import torch
 import torch.distributed as dist
 from torch import nn
@@ -89,7 +90,8 @@ optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
 schedule = torch.optim.lr_scheduler.StepLR(optimizer, 50)
 torch.manual_seed(100 + rank)  # dropout differs between the ranks
 data = Loaded(rank) if workers else Data(rank)
-with mt.Checkpointer(model=model, optimizer=optimizer, scheduler=schedule, data=data) as ck:
+parts = {"model": model, "optimizer": optimizer, "scheduler": schedule, "data": data}
+with ends.told(), mt.Checkpointer(**parts) as ck:
     print(f"resumed {ck.restore()}")
     for step in ck.steps(steps):
         loss = (model(next(data)) - 1).square().mean()

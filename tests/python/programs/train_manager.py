@@ -5,13 +5,14 @@ import pathlib
 import sys
 import time
 
+import ends
 import numpy
 
 import muster
 
 steps, seconds, output = int(sys.argv[1]), float(sys.argv[2]), pathlib.Path(sys.argv[3])
 state = muster.TrainingState(w=numpy.zeros((8, 8)))
-with muster.Manager(
+with ends.told(), muster.Manager(
     state=state,
     save=[muster.SaveEverySteps(50)],
     keep=[muster.KeepLatest(2), muster.KeepBest("loss")],
