@@ -20,16 +20,16 @@ began = time.monotonic()
 try:
     if what == "open":
         print("blocks")
-    with muster.Coordinator(connect_timeout=60, max_queued=1) as coordinator:
+    most = 1 if what == "full" else None
+    with muster.Coordinator(connect_timeout=60, max_queued=most) as coordinator:
         value = coordinator.schedule("square", b"3")
         if what in ("flush", "value", "close"):
             print("the broker sleeps from here on")
             sys.stdin.readline()
-            if what == "close":
-                coordinator.release()
-                del value  # which it tells the broker
+            if what != "value":
+                other = coordinator.schedule("square", b"4")  # which it has yet to hand over
         print("blocks")
-        calls[what](coordinator, None if what == "close" else value)
+        calls[what](coordinator, value)
 except KeyboardInterrupt:
     print(f"KeyboardInterrupt after {time.monotonic() - began:.3f} s")
     sys.exit(130)
