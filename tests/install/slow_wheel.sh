@@ -44,11 +44,13 @@ cd /tmp
 for program in cc gcc c++ cmake pkg-config; do
     ! command -v $program >/dev/null || { echo "$program is installed: this is no bare Debian"; exit 1; }
 done
+seconds_max=300 # of the installation and PyTorch's example, which is preempted and ends, without PyTorch's download
 began=$SECONDS
 python3 -m venv fresh
 . fresh/bin/activate
 pip install -q --disable-pip-version-check --no-index --find-links /given/index libmuster numpy
-echo "installed in $((SECONDS - began)) s: $(du -sh fresh/lib/python3*/site-packages/muster | cut -f 1)"
+installed=$((SECONDS - began))
+echo "installed in $installed s: $(du -sh fresh/lib/python3*/site-packages/muster | cut -f 1)"
 command -v muster musterd | grep -c '^/tmp/fresh/bin/' | grep -qx 2
 muster --version && musterd --version
 for file in fresh/bin/muster fresh/bin/musterd fresh/lib/python3*/site-packages/muster/_native.abi3.so; do
@@ -62,9 +64,10 @@ python -m muster doctor || true # tells of what a rank outside of a job lacks
 
 weights() { sed -n 's/.*steps, weights //p' "$1"/?.log; }
 preempted() { # EXAMPLE - its bits, with and without a notice in its middle
-    local job=${1%.py} step='' attempt
+    local job=${1%.py} step='' attempt run_began
     MUSTER_CHECKPOINT_DIR=/tmp/whole-$job muster run -n 2 --job whole-$job --output whole-$job -- python /given/$1 200 0 >whole.log 2>&1 ||
         { echo "an uninterrupted $1 failed"; cat whole.log whole-$job/*; exit 1; }
+    run_began=$SECONDS
     MUSTER_CHECKPOINT_DIR=/tmp/$job muster run -n 2 --job $job --output $job-logs -- python /given/$1 200 0.05 >run.log 2>&1 &
     local run=$!
     for attempt in $(seq 600); do # until steps are on record
@@ -75,16 +78,18 @@ preempted() { # EXAMPLE - its bits, with and without a notice in its middle
     [ "${step:-0}" -ge 10 ] || { echo "no step was taken"; cat run.log musterd.log $job-logs/*; exit 1; }
     muster notify --job $job 1
     wait $run || { echo "the job failed"; cat run.log $job-logs/*; exit 1; }
+    took=$((installed + SECONDS - run_began))
     muster why --job $job | grep 'No step is lost'
     grep -q '2 launches, 1 preemption' run.log || { cat run.log; exit 1; }
     [ "$(weights $job-logs)" = "$(weights whole-$job)" ] || { echo "$1 ended with other bits"; exit 1; }
     [ -n "$(weights whole-$job)" ] || { echo "$1 told no weights"; exit 1; }
-    echo "$1: preempted, resumed, the same bits; $((SECONDS - began)) s since the installation began"
+    echo "$1: preempted, resumed, the same bits; $took s with the installation"
 }
 preempted numpy_sgd.py
 if [ -d /lent/torch ]; then
     echo /lent >>"$(echo fresh/lib/python3*/site-packages)/lent.pth"
     preempted torch_ddp.py
+    [ $took -lt $seconds_max ] || { echo "that took more than $seconds_max s"; exit 1; }
 else
     echo 'skipped: PyTorch is not in build/python, so its example was not shown; `./tools/dev python --slow` installs it'
     exit 77
