@@ -265,11 +265,6 @@ size_t bus_keys_count(const struct bus_keys *keys)
     return keys->count;
 }
 
-const char *bus_keys_path(const struct bus_keys *keys)
-{
-    return keys->list_path;
-}
-
 const char *bus_keys_secret(const struct bus_keys *keys)
 {
     return keys->secret;

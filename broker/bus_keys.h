@@ -20,7 +20,6 @@ enum muster_status bus_keys_open(const char *db, struct bus_keys **ret_keys,
 void bus_keys_close(struct bus_keys **keys); /* NULL-safe; wipes the secret */
 
 size_t bus_keys_count(const struct bus_keys *keys);
-const char *bus_keys_path(const struct bus_keys *keys);   /* of the list */
 const char *bus_keys_secret(const struct bus_keys *keys); /* Z85; "" if the list was empty */
 
 /* Reads DATABASE.sign. MUSTER_E_AUTH: there is none, or another user can read it. */

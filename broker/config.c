@@ -147,30 +147,17 @@ static enum muster_status config_set_flag(bool *field, const char *where, const 
     return config_wrong(where, value, "yes or no", err);
 }
 
-static enum muster_status config_set_ms(int64_t *field, const char *where, const char *value,
-                                        struct muster_error *err)
+static enum muster_status config_set_number(int64_t *field, const char *where, const char *value,
+                                            long long least, long long most, const char *expected,
+                                            struct muster_error *err)
 {
     char *end;
     long long number;
 
     errno = 0;
     number = strtoll(value, &end, 10);
-    if (errno != 0 || end == value || *end != '\0' || number < 1 || number > INT32_MAX)
-        return config_wrong(where, value, "a number of milliseconds from 1 to 2147483647", err);
-    *field = number;
-    return MUSTER_OK;
-}
-
-static enum muster_status config_set_count(int64_t *field, const char *where, const char *value,
-                                           struct muster_error *err)
-{
-    char *end;
-    long long number;
-
-    errno = 0;
-    number = strtoll(value, &end, 10);
-    if (errno != 0 || end == value || *end != '\0' || number < 0 || number > 10000000)
-        return config_wrong(where, value, "a number from 0 to 10000000", err);
+    if (errno != 0 || end == value || *end != '\0' || number < least || number > most)
+        return config_wrong(where, value, expected, err);
     *field = number;
     return MUSTER_OK;
 }
@@ -186,9 +173,11 @@ static enum muster_status config_set_value(struct config *config, const struct o
     case OPTION_ONCE:
         return config_set_flag(field, where, value, err);
     case OPTION_MS:
-        return config_set_ms(field, where, value, err);
+        return config_set_number(field, where, value, 1, INT32_MAX,
+                                 "a number of milliseconds from 1 to 2147483647", err);
     case OPTION_COUNT:
-        return config_set_count(field, where, value, err);
+        return config_set_number(field, where, value, 0, 10000000, "a number from 0 to 10000000",
+                                 err);
     case OPTION_FORMAT:
         if (strcmp(value, "text") != 0 && strcmp(value, "json") != 0)
             return config_wrong(where, value, "text or json", err);
@@ -437,7 +426,8 @@ enum muster_status config_default_listen(unsigned uid, char **ret_endpoint,
     return config_set_text(ret_endpoint, endpoint, err);
 }
 
-enum muster_status config_default_relay(unsigned uid, char **ret_endpoint, struct muster_error *err)
+static enum muster_status config_default_relay(unsigned uid, char **ret_endpoint,
+                                               struct muster_error *err)
 {
     char endpoint[ENDPOINT_MAX + 1];
     char *name;

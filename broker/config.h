@@ -50,7 +50,5 @@ const char *config_help(void);
 enum muster_status config_default_db(unsigned uid, char **ret_path, struct muster_error *err);
 enum muster_status config_default_listen(unsigned uid, char **ret_endpoint,
                                          struct muster_error *err);
-enum muster_status config_default_relay(unsigned uid, char **ret_endpoint,
-                                        struct muster_error *err);
 
 #endif

@@ -74,3 +74,10 @@ void gate_set(struct gate *gate, int64_t begun, int64_t done)
         !atomic_compare_exchange_weak(&gate->word, &word, (word & GATE_CLOSED) | (uint64_t)begun))
         continue;
 }
+
+void gate_count(struct gate *gate)
+{
+    int64_t done = gate_done(gate) + 1, begun = gate_begun(gate);
+
+    gate_set(gate, begun > done ? begun : done, done);
+}

@@ -26,11 +26,6 @@ void paint_begin(void)
                kind[0] != '\0' && strcmp(kind, "dumb") != 0;
 }
 
-bool paint_is_on(void)
-{
-    return paint_on;
-}
-
 enum paint_hue paint_of_state(const char *word)
 {
     static const struct {

@@ -22,7 +22,6 @@ enum paint_hue { /* as bytes; 0: none */
 
 /* Colours are on if standard output is a terminal that knows them and NO_COLOR is not set. */
 void paint_begin(void);
-bool paint_is_on(void);
 /* Of a word of state: "running", "lost: preempted", "aborted". */
 enum paint_hue paint_of_state(const char *word);
 /* The mark, "" if colours are off or the hue is 0. */

@@ -87,11 +87,6 @@ enum muster_status manager_give(struct muster_manager *manager,
                                 const struct muster_checkpoint_info *own, size_t count,
                                 size_t struct_size, const struct muster_checkpoint_info **ret_all,
                                 struct muster_error *err);
-/* The checkpoint of a step in a list that is read again, or the newest (MUSTER_STEP_LATEST).
- * E_NOT_FOUND says what is known of it. */
-enum muster_status manager_find(struct muster_manager *manager, int64_t step,
-                                const struct muster_checkpoint_info **ret_info,
-                                struct muster_error *err);
 enum muster_status manager_not_found(const struct muster_manager *manager, int64_t step,
                                      struct muster_error *err);
 /* The newest was not found for a reader. Is it worth another try? It may go for a newer one while

@@ -34,9 +34,11 @@ static void manager_read_pause_ms(int64_t ms)
 
 /* --- one step --------------------------------------------------------------------------------- */
 
-enum muster_status manager_find(struct muster_manager *manager, int64_t step,
-                                const struct muster_checkpoint_info **ret_info,
-                                struct muster_error *err)
+/* The checkpoint of a step in a list that is read again, or the newest (MUSTER_STEP_LATEST).
+ * E_NOT_FOUND says what is known of it. */
+static enum muster_status manager_find(struct muster_manager *manager, int64_t step,
+                                       const struct muster_checkpoint_info **ret_info,
+                                       struct muster_error *err)
 {
     const struct muster_checkpoint_info *info;
     enum muster_status status = manager_read_list(manager, err);

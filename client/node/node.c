@@ -128,6 +128,21 @@ void node_note_interrupt(struct muster_node *node, enum muster_status status)
     muster_node_fail(node, 0, "the program was interrupted (Ctrl-C) in a call of muster's");
 }
 
+static COLD enum muster_status node_ends_with(struct muster_node *node,
+                                              const struct muster_error *why,
+                                              enum muster_status status,
+                                              struct muster_error *ret_error)
+{
+    if (ret_error != NULL)
+        *ret_error = *why;
+    node_note_interrupt(node, status);
+    if (node_must_leave(node, status))
+        node_leave_process(node);
+    else
+        node_tell_error(node, why);
+    return status;
+}
+
 /* --- boundaries ------------------------------------------------------------------------------- */
 
 static COLD enum muster_status node_slow_boundary(struct muster_node *node, bool begin,
@@ -144,16 +159,7 @@ static COLD enum muster_status node_slow_boundary(struct muster_node *node, bool
         status = agent_boundary(node->agent, begin, call_arg, &why);
     else
         status = local_boundary(node->local, begin, call_arg, &why);
-    if (status == MUSTER_OK)
-        return MUSTER_OK;
-    if (err != NULL)
-        *err = why;
-    node_note_interrupt(node, status);
-    if (node_must_leave(node, status))
-        node_leave_process(node);
-    else
-        node_tell_error(node, &why);
-    return status;
+    return status == MUSTER_OK ? MUSTER_OK : node_ends_with(node, &why, status, err);
 }
 
 static enum muster_status node_boundary(struct muster_node *node, void *call_arg,
@@ -323,16 +329,7 @@ enum muster_status muster_node_restore(muster_node_t *node, struct muster_error 
     if (node_refused(node, false))
         return node_refuse(node, "muster_node_restore", ret_error);
     status = node_restore(node, &why);
-    if (status == MUSTER_OK)
-        return MUSTER_OK;
-    if (ret_error != NULL)
-        *ret_error = why;
-    node_note_interrupt(node, status);
-    if (node_must_leave(node, status))
-        node_leave_process(node);
-    else
-        node_tell_error(node, &why);
-    return status;
+    return status == MUSTER_OK ? MUSTER_OK : node_ends_with(node, &why, status, ret_error);
 }
 
 /* --- reads ------------------------------------------------------------------------------------ */

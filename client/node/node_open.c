@@ -15,7 +15,7 @@
 
 /* --- what the supervisor is told -------------------------------------------------------------- */
 
-struct supervised_facts node_facts(const struct muster_node *node)
+static struct supervised_facts node_facts(const struct muster_node *node)
 {
     return (struct supervised_facts){.job = node->job,
                                      .role = wire_role_name(node->role),

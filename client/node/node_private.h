@@ -117,7 +117,6 @@ void node_leave_process(struct muster_node *node);
 /* An error that ends the node: into the supervisor's error file. Nothing else counts as one: not a
  * refused call, a preemption, a call in a forked child. */
 void node_tell_error(struct muster_node *node, const struct muster_error *error);
-struct supervised_facts node_facts(const struct muster_node *node);
 
 /* The lines of the log that are told: by MUSTER_LOG, else all to options.log, or errors and
  * warnings to stderr. E_ARGUMENT: no such level. */

@@ -157,7 +157,6 @@ void values_call_set(struct muster_coordinator *c, struct muster_remote_value *v
 void values_end(struct muster_coordinator *c, const struct wire_ended_entry *entry);
 /* The broker has told of all below this number. */
 void values_asked(struct muster_coordinator *c, uint64_t before);
-void values_drop_unused(struct muster_coordinator *c, struct muster_remote_value *value);
 uint64_t values_released(const struct muster_coordinator *c);
 
 /* coordinator_per_worker.c */

@@ -86,7 +86,7 @@ void values_forget(struct muster_coordinator *c, struct muster_remote_value *val
         coordinator_values_destroy(value);
 }
 
-void values_drop_unused(struct muster_coordinator *c, struct muster_remote_value *value)
+static void values_drop_unused(struct muster_coordinator *c, struct muster_remote_value *value)
 {
     if (!value->held && value->state != TASK_QUEUED)
         values_forget(c, value);

@@ -19,7 +19,7 @@
 #define TELL_ENDS_MS 5000
 #define STOP_RETURNS_MS 1000 /* close: the rest of a muster_worker_stop is some instructions */
 
-bool worker_is_forked(const struct muster_worker *worker)
+static bool worker_is_forked(const struct muster_worker *worker)
 {
     return worker->pid != getpid();
 }

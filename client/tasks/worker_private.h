@@ -123,6 +123,5 @@ void worker_take(void *worker, const struct wire_msg *message, int64_t now_ms);
 int64_t worker_turn(void *worker, int64_t now_ms);
 void worker_task_free(struct muster_task *task);
 void worker_value_free(struct worker_value *value); /* runs the user's free_fn: without the mutex */
-bool worker_is_forked(const struct muster_worker *worker);
 
 #endif

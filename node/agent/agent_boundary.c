@@ -192,12 +192,8 @@ enum muster_status agent_after_failure(struct agent *agent, struct muster_error 
 
 void agent_count_step(struct agent *agent)
 {
-    int64_t done, begun;
-
     pthread_mutex_lock(&agent->mutex);
-    done = gate_done(agent->gate) + 1;
-    begun = gate_begun(agent->gate);
-    gate_set(agent->gate, begun > done ? begun : done, done);
+    gate_count(agent->gate);
     pthread_mutex_unlock(&agent->mutex);
 }
 

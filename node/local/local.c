@@ -522,12 +522,8 @@ enum muster_status local_after_failure(struct local *local, struct muster_error 
 
 void local_count_step(struct local *local)
 {
-    int64_t done, begun;
-
     pthread_mutex_lock(&local->mutex);
-    done = gate_done(local->gate) + 1;
-    begun = gate_begun(local->gate);
-    gate_set(local->gate, begun > done ? begun : done, done);
+    gate_count(local->gate);
     pthread_mutex_unlock(&local->mutex);
 }
 

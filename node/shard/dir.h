@@ -108,16 +108,12 @@ void dir_shard_name(uint64_t rank, uint64_t incarnation, char ret_name[DIR_NAME_
  * crash at any point, also by another process at the same time. The ROUND file tells which round
  * was done already, and the shards' names, which carry the incarnations, tell which life of it.
  * E_CORRUPT: the text is no valid manifest. E_NOT_FOUND: a shard is in neither place, named.
- * E_EXISTS: both names are taken by others. E_IO. */
-enum muster_status dir_commit(const char *root, const char *manifest_text, size_t manifest_size,
-                              char ret_path[FS_PATH_MAX], struct muster_error *err);
-
-/* The same with other names; NULL: the plain ones. */
+ * E_EXISTS: both names are taken by others. E_IO. names NULL: the plain ones. */
 enum muster_status dir_commit_as(const char *root, const struct dir_names *names,
                                  const char *manifest_text, size_t manifest_size,
                                  char ret_path[FS_PATH_MAX], struct muster_error *err);
 
-/* The halves of dir_commit, for tests of a crash between them. */
+/* The halves of dir_commit_as, for tests of a crash between them. */
 enum muster_status dir_commit_manifest(const char *root, const struct manifest *manifest,
                                        const char *text, size_t size, struct muster_error *err);
 enum muster_status dir_commit_rename(const char *root, const struct manifest *manifest,

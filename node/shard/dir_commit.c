@@ -173,7 +173,7 @@ static bool commit_find_final(const char *root, const struct dir_names *names,
     return false;
 }
 
-struct commit { /* borrowed for one dir_commit */
+struct commit { /* borrowed for one dir_commit_as */
     const char *root;
     const struct dir_names *names;
     const struct manifest *manifest;
@@ -221,10 +221,4 @@ enum muster_status dir_commit_as(const char *root, const struct dir_names *names
     }
     manifest_destroy(&manifest);
     return status;
-}
-
-enum muster_status dir_commit(const char *root, const char *manifest_text, size_t manifest_size,
-                              char ret_path[FS_PATH_MAX], struct muster_error *err)
-{
-    return dir_commit_as(root, NULL, manifest_text, manifest_size, ret_path, err);
 }

@@ -95,7 +95,8 @@ static uint64_t safetensors_tensor_bytes(const struct safetensors_tensor *tensor
     return tensor->end - tensor->begin;
 }
 
-uint64_t safetensors_file_sum_place(const struct safetensors_file *file, size_t position)
+/* The place of a tensor's first sum in the table; position as in the index. */
+static uint64_t safetensors_file_sum_place(const struct safetensors_file *file, size_t position)
 {
     uint64_t place = 0;
 

@@ -34,9 +34,6 @@ enum muster_status safetensors_file_read_header(struct safetensors_file *file,
 enum muster_status safetensors_file_read_sums(struct safetensors_file *file,
                                               struct muster_error *err);
 
-/* The place of a tensor's first sum in the table; position as in the index. */
-uint64_t safetensors_file_sum_place(const struct safetensors_file *file, size_t position);
-
 /* Where in a damaged file the damage is: " in tensor \"w\"" or the like, "" when nobody can say.
  * Reads the whole file again. */
 void safetensors_file_find_damage(struct safetensors_file *file, char *text, size_t text_size);

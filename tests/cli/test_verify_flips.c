@@ -64,7 +64,7 @@ static void commit(void)
     dir_shard_name(shard.rank, shard.incarnation, name);
     must(fs_make_dirs(scratch_path(round, "%s", name), &err), &err);
     must(manifest_render(&manifest, &text, &size, &err), &err);
-    must(dir_commit(root, text, size, place, &err), &err);
+    must(dir_commit_as(root, NULL, text, size, place, &err), &err);
     free(text);
 }
 

@@ -104,7 +104,7 @@ static enum muster_status commit(struct cut_story *story, uint64_t round, struct
 {
     struct cut_round *r = &story->rounds[round];
 
-    return dir_commit(story->root, r->text, r->size, r->path, err);
+    return dir_commit_as(story->root, NULL, r->text, r->size, r->path, err);
 }
 
 static enum muster_status remove_aborted(struct cut_story *story, uint64_t round,

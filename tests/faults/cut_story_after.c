@@ -151,7 +151,7 @@ static void commit_again(struct cut_story *story, uint64_t round)
     struct muster_error err = {0};
     char path[FS_PATH_MAX];
 
-    if (dir_commit(story->root, r->text, r->size, path, &err) != MUSTER_OK) {
+    if (dir_commit_as(story->root, NULL, r->text, r->size, path, &err) != MUSTER_OK) {
         cut_story_wrong(story, "a committed round cannot get its name", round, &err);
         return;
     }

@@ -176,7 +176,7 @@ static enum muster_status commit(struct node_story *story, struct muster_error *
     enum muster_status status = render(story, &text, &size, err);
 
     if (status == MUSTER_OK)
-        status = dir_commit(story->root, text, size, story->path, err);
+        status = dir_commit_as(story->root, NULL, text, size, story->path, err);
     free(text);
     return status;
 }

@@ -389,7 +389,8 @@ struct supervise_name supervise_name(int rank)
     return name;
 }
 
-void supervise_describe_exit(const struct supervise_exit *exit, char *text, size_t size)
+/* "rank 2 exited with code 1", "rank 0 was killed by signal 9 (Killed)". */
+static void supervise_describe_exit(const struct supervise_exit *exit, char *text, size_t size)
 {
     const struct supervise_name who = supervise_name(exit->rank);
 

@@ -177,7 +177,4 @@ struct supervise_name {
 };
 struct supervise_name supervise_name(int rank);
 
-/* "rank 2 exited with code 1", "rank 0 was killed by signal 9 (Killed)". */
-void supervise_describe_exit(const struct supervise_exit *exit, char *text, size_t size);
-
 #endif

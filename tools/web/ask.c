@@ -251,17 +251,6 @@ void web_forget_all(struct web *web)
         ask_drop(web, &web->kept[i]);
 }
 
-bool web_trouble(struct web *web, char *text, size_t size)
-{
-    bool trouble;
-
-    pthread_mutex_lock(&web->lock);
-    trouble = web->trouble[0] != '\0';
-    snprintf(text, size, "%s", web->trouble);
-    pthread_mutex_unlock(&web->lock);
-    return trouble;
-}
-
 int web_failed(enum muster_status status, const struct muster_error *err)
 {
     return status == MUSTER_OK ? TOOL_DONE : tool_fail_status(status, err);

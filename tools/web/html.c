@@ -102,6 +102,14 @@ struct shown html_percent(double part, double whole)
     return shown;
 }
 
+void html_until(struct tool *tool, int64_t unix_ms)
+{
+    int64_t left_ms = unix_ms > tool->now_unix_ms ? unix_ms - tool->now_unix_ms : 0;
+
+    fprintf(tool->out, "<time data-until=\"%" PRId64 "\">in %s</time>", unix_ms,
+            render_duration(left_ms).text);
+}
+
 void html_age(struct tool *tool, int64_t unix_ms)
 {
     char number[24];

@@ -74,7 +74,6 @@ static void job_put_fact(FILE *out, const char *name, const char *fact, const ch
 static void job_put_next(struct tool *tool, const struct muster_job_row *job)
 {
     FILE *out = tool->out;
-    char number[24];
 
     if (job->open_round != 0) {
         html_job_path(out, "<div><dt>Save under way</dt><dd><a href=\"/jobs/", job->job,
@@ -87,15 +86,9 @@ static void job_put_next(struct tool *tool, const struct muster_job_row *job)
                  html_number(job->open_round_waits).text);
         html(out, "</dd></div>\n");
     } else if (job->freeze_unix_ms != 0) {
-        snprintf(number, sizeof number, "%" PRId64, job->freeze_unix_ms);
-        html(out,
-             "<div><dt>Next planned freeze</dt><dd><time data-until=\"%s\">in "
-             "%s</time></dd></div>\n",
-             number,
-             render_duration(job->freeze_unix_ms > tool->now_unix_ms
-                                 ? job->freeze_unix_ms - tool->now_unix_ms
-                                 : 0)
-                 .text);
+        fputs("<div><dt>Next planned freeze</dt><dd>", out);
+        html_until(tool, job->freeze_unix_ms);
+        fputs("</dd></div>\n", out);
     }
 }
 

@@ -9,19 +9,12 @@
 
 static void jobs_put_plan(struct tool *tool, const struct muster_job_row *job)
 {
-    char number[24];
-
     if (job->open_round != 0) {
         html_state(tool->out, job->open_round_state);
     } else if (job->freeze_unix_ms != 0) {
-        snprintf(number, sizeof number, "%" PRId64, job->freeze_unix_ms);
-        html(tool->out,
-             "<span class=\"state busy\">freezes <time data-until=\"%s\">in %s</time></span>",
-             number,
-             render_duration(job->freeze_unix_ms > tool->now_unix_ms
-                                 ? job->freeze_unix_ms - tool->now_unix_ms
-                                 : 0)
-                 .text);
+        fputs("<span class=\"state busy\">freezes ", tool->out);
+        html_until(tool, job->freeze_unix_ms);
+        fputs("</span>", tool->out);
     } else if (job->notices_active > 0 && strcmp(job->state, "ended") != 0) {
         html(tool->out, "<span class=\"state busy\">%s notice%s</span>",
              html_number(job->notices_active).text, job->notices_active == 1 ? "" : "s");

@@ -97,14 +97,11 @@ struct web_answer *web_ask(struct web *web, const char *key, web_make_fn *make,
 struct web_answer *web_order(struct web *web, web_make_fn *make, const struct web_request *request);
 void web_release(struct web_answer *answer);
 void web_forget_all(struct web *web);
-/* Did the last question fail? Copies why. */
-bool web_trouble(struct web *web, char *text, size_t size);
 
 /* --- http.c: connections */
 
 /* TOOL_DONE when it was told to stop, or says what is wrong. */
 int web_serve(struct web *web);
-int web_no_such(const char *what); /* TOOL_NO, said */
 
 /* --- stream.c: server-sent events */
 
@@ -129,8 +126,9 @@ void html_foot(struct tool *tool);
 void html_job_path(FILE *out, const char *before, const char *job, const char *behind);
 struct shown html_number(int64_t number); /* "8,412", a dash below 0 */
 struct shown html_percent(double part, double whole);
-/* "12 s ago", which the page keeps up to date. */
+/* "12 s ago" and "in 5 s", which the page keeps up to date. */
 void html_age(struct tool *tool, int64_t unix_ms);
+void html_until(struct tool *tool, int64_t unix_ms);
 void html_clock(struct tool *tool, int64_t unix_ms);
 /* A word of state, with its colour. */
 void html_state(FILE *out, const char *word);

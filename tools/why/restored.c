@@ -5,7 +5,8 @@
 
 #include <string.h>
 
-bool restored_failed(const struct muster_generation_row *generation)
+/* Told a checkpoint that some rank could not restore, it ended before its first step. */
+static bool restored_failed(const struct muster_generation_row *generation)
 {
     return generation->end_status == MUSTER_E_RESTORE && generation->started_unix_ms == 0;
 }

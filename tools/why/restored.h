@@ -5,8 +5,6 @@
 
 #include <muster/client.h>
 
-/* Told a checkpoint that some rank could not restore, it ended before its first step. */
-bool restored_failed(const struct muster_generation_row *generation);
 /* It is over and began no step, for whatever reason. */
 bool restored_nothing_begun(const struct muster_generation_row *generation);
 

@@ -288,16 +288,6 @@ static const char *story_shown_kind(const struct muster_event_row *event)
     return strcmp(event->kind, "peer error") == 0 ? "a step failed" : event->kind;
 }
 
-bool story_has_incident(const struct story *story, const char *kind)
-{
-    const struct muster_event_row *event = muster_rows_events(story->incidents);
-
-    for (size_t i = 0; i < muster_rows_count(story->incidents); i++)
-        if (strcmp(event[i].kind, kind) == 0)
-            return true;
-    return false;
-}
-
 /* Of the broker itself: it is in no journal, since it befalls all jobs. */
 static bool story_is_of_broker(const struct muster_event_row *event)
 {

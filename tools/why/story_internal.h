@@ -29,7 +29,6 @@ const struct muster_round_row *story_last_round(const struct story *story); /* N
 
 bool story_all_withdrawn(const struct story *story); /* it had notices, and none of them stands */
 
-bool story_has_incident(const struct story *story, const char *kind);
 bool story_broker_was_away(const struct story *story, int64_t from_unix_ms, int64_t until_unix_ms);
 /* The incidents of the broker while the round was open. */
 void story_broker(struct story *story, const struct muster_round_row *round);

@@ -114,7 +114,7 @@ void shard_job_write_round(struct shard_job *f)
 
 enum muster_status shard_job_commit(struct shard_job *f, struct muster_error *err)
 {
-    return dir_commit(f->root, f->text, f->text_size, f->path, err);
+    return dir_commit_as(f->root, NULL, f->text, f->text_size, f->path, err);
 }
 
 struct shard_restore shard_job_request(struct shard_job *f, uint64_t rank)

@@ -126,7 +126,7 @@ static void missing_or_short_shard_stops_the_commit_and_is_named(void **state)
     assert_int_equal(shard_job_commit(f, &err), MUSTER_E_NOT_FOUND);
     assert_non_null(strstr(err.text, f->files[1].files[0].path));
     assert_int_equal(scratch_count(f->root), 1); /* only .muster */
-    assert_int_equal(dir_commit(f->root, "{}", 2, f->path, &err), MUSTER_E_CORRUPT);
+    assert_int_equal(dir_commit_as(f->root, NULL, "{}", 2, f->path, &err), MUSTER_E_CORRUPT);
 }
 
 static void round_is_found_before_and_after_its_commit(void **state)
