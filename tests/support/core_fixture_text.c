@@ -1,6 +1,8 @@
 /* core_fixture_text - what the core did, as lines that a test can read. See core_fixture.h. */
 #include "tests/support/core_fixture.h"
 
+#include "tests/support/text_line.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -9,23 +11,6 @@
 
 #include <stdio.h>
 #include <string.h>
-
-struct line {
-    char *text;
-    size_t used, size;
-};
-
-static void put(struct line *line, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static void put(struct line *line, const char *format, ...)
-{
-    va_list args;
-
-    va_start(args, format);
-    int n = vsnprintf(line->text + line->used, line->size - line->used, format, args);
-    va_end(args);
-    assert_true(n >= 0 && (size_t)n < line->size - line->used);
-    line->used += (size_t)n;
-}
 
 static const char *notice_state(enum record_notice_state state)
 {
@@ -61,32 +46,32 @@ static void put_members(struct line *line, const struct job *job, const struct w
             if (job->peers[i]->rank != rank || !role_is_trainer(job->peers[i]->role) ||
                 !takes_part(job->peers[i], event, &writer))
                 continue;
-            put(line, "%s%llu%s", before, (unsigned long long)rank, writer ? "w" : "");
+            line_put(line, "%s%llu%s", before, (unsigned long long)rank, writer ? "w" : "");
             before = ",";
         }
 }
 
 static void put_event(struct line *line, const struct job *job, const struct wire_event *event)
 {
-    put(line, "%s", wire_event_kind_name((unsigned)event->kind));
+    line_put(line, "%s", wire_event_kind_name((unsigned)event->kind));
     if (event->round > 0)
-        put(line, " r%llu", (unsigned long long)event->round);
+        line_put(line, " r%llu", (unsigned long long)event->round);
     if (event->cause != CAUSE_NONE)
-        put(line, " %s", wire_cause_name((unsigned)event->cause));
+        line_put(line, " %s", wire_cause_name((unsigned)event->cause));
     if (event->step >= 0)
-        put(line, " S%lld", (long long)event->step);
+        line_put(line, " S%lld", (long long)event->step);
     if (event->checkpoint > 0)
-        put(line, " c%llu", (unsigned long long)event->checkpoint);
+        line_put(line, " c%llu", (unsigned long long)event->checkpoint);
     if (event->rank >= 0)
-        put(line, " rank %lld", (long long)event->rank);
+        line_put(line, " rank %lld", (long long)event->rank);
     if (event->code > 0 && event->kind != EVENT_TERMINATION)
-        put(line, " %s", muster_status_name((enum muster_status)event->code));
+        line_put(line, " %s", muster_status_name((enum muster_status)event->code));
     if (event->flags & EVENT_FLAG_ABORT)
-        put(line, " abort");
+        line_put(line, " abort");
     if (event->flags & EVENT_FLAG_RETRY)
-        put(line, " retry");
+        line_put(line, " retry");
     if (event->flags & EVENT_FLAG_ROUND_FOLLOWS)
-        put(line, " follows");
+        line_put(line, " follows");
     if (event->kind == EVENT_FREEZE || event->kind == EVENT_DECISION)
         put_members(line, job, event);
 }
@@ -96,31 +81,31 @@ static void put_save_row(struct line *line, const struct record *row)
 {
     switch (row->kind) {
     case RECORD_ROUND:
-        put(line, "+round %llu %s", (unsigned long long)row->u.round.round,
-            wire_round_state_name(row->u.round.state));
+        line_put(line, "+round %llu %s", (unsigned long long)row->u.round.round,
+                 wire_round_state_name(row->u.round.state));
         break;
     case RECORD_PARTICIPANT:
-        put(line, "+part %llu.%llu", (unsigned long long)row->u.participant.round,
-            (unsigned long long)row->u.participant.rank);
+        line_put(line, "+part %llu.%llu", (unsigned long long)row->u.participant.round,
+                 (unsigned long long)row->u.participant.rank);
         break;
     case RECORD_CHECKPOINT:
-        put(line, "+checkpoint %llu %s", (unsigned long long)row->u.checkpoint.round,
-            wire_checkpoint_state_name(row->u.checkpoint.state));
+        line_put(line, "+checkpoint %llu %s", (unsigned long long)row->u.checkpoint.round,
+                 wire_checkpoint_state_name(row->u.checkpoint.state));
         break;
     case RECORD_SHARD:
-        put(line, "+shard %llu.%llu", (unsigned long long)row->u.shard.round,
-            (unsigned long long)row->u.shard.rank);
+        line_put(line, "+shard %llu.%llu", (unsigned long long)row->u.shard.round,
+                 (unsigned long long)row->u.shard.rank);
         break;
     case RECORD_FILE:
-        put(line, "+file %s", row->u.file.path);
+        line_put(line, "+file %s", row->u.file.path);
         break;
     case RECORD_SHARDS_GONE:
-        put(line, "-shards %llu", (unsigned long long)row->u.shards_gone.round);
+        line_put(line, "-shards %llu", (unsigned long long)row->u.shards_gone.round);
         break;
     case RECORD_PIN:
     case RECORD_UNPIN:
-        put(line, "%cpin %llu %s", row->kind == RECORD_PIN ? '+' : '-',
-            (unsigned long long)row->u.pin.checkpoint, row->u.pin.id);
+        line_put(line, "%cpin %llu %s", row->kind == RECORD_PIN ? '+' : '-',
+                 (unsigned long long)row->u.pin.checkpoint, row->u.pin.id);
         break;
     default:
         fail();
@@ -131,43 +116,44 @@ static void put_row(struct line *line, const struct record *row)
 {
     switch (row->kind) {
     case RECORD_BROKER:
-        put(line, "+broker %llu", (unsigned long long)row->u.broker.epoch);
+        line_put(line, "+broker %llu", (unsigned long long)row->u.broker.epoch);
         break;
     case RECORD_JOB:
-        put(line, "+job");
+        line_put(line, "+job");
         break;
     case RECORD_GENERATION:
-        put(line, "+generation %s", wire_generation_state_name(row->u.generation.state));
+        line_put(line, "+generation %s", wire_generation_state_name(row->u.generation.state));
         break;
     case RECORD_NODE:
-        put(line, "+node %llu %s #%llu", (unsigned long long)row->u.node.rank,
-            wire_node_state_name(row->u.node.state), (unsigned long long)row->u.node.last_request);
+        line_put(line, "+node %llu %s #%llu", (unsigned long long)row->u.node.rank,
+                 wire_node_state_name(row->u.node.state),
+                 (unsigned long long)row->u.node.last_request);
         break;
     case RECORD_PROGRESS:
-        put(line, "+progress");
+        line_put(line, "+progress");
         break;
     case RECORD_NOTICE:
-        put(line, "+notice %s %s", row->u.notice.id, notice_state(row->u.notice.state));
+        line_put(line, "+notice %s %s", row->u.notice.id, notice_state(row->u.notice.state));
         break;
     case RECORD_EVENT:
-        put(line, "+event %llu", (unsigned long long)row->u.event.seq);
+        line_put(line, "+event %llu", (unsigned long long)row->u.event.seq);
         break;
     case RECORD_LAUNCH:
-        put(line, "+launch %llu >%lld", (unsigned long long)row->u.launch.generation,
-            (long long)row->u.launch.began_step);
+        line_put(line, "+launch %llu >%lld", (unsigned long long)row->u.launch.generation,
+                 (long long)row->u.launch.began_step);
         break;
     case RECORD_HOST:
-        put(line, "+host %s %llu %d", row->u.host.name, (unsigned long long)row->u.host.launch,
-            (int)row->u.host.state);
+        line_put(line, "+host %s %llu %d", row->u.host.name, (unsigned long long)row->u.host.launch,
+                 (int)row->u.host.state);
         break;
     case RECORD_POLICY:
-        put(line, "+policy '%s' '%s'", row->u.policy.keep, row->u.policy.save);
+        line_put(line, "+policy '%s' '%s'", row->u.policy.keep, row->u.policy.save);
         break;
     case RECORD_FORGET:
-        put(line, "-job %s", row->u.forget.job);
+        line_put(line, "-job %s", row->u.forget.job);
         break;
     case RECORD_CUSTOM:
-        put(line, "+custom %s", row->u.custom.custom);
+        line_put(line, "+custom %s", row->u.custom.custom);
         break;
     default:
         put_save_row(line, row);
@@ -179,28 +165,29 @@ static void put_sent(struct line *line, const struct action *action)
     const struct wire_msg *message = &action->message;
 
     if (action->route >= 100 && action->route < 100 + CORE_NODES)
-        put(line, "%llu:", (unsigned long long)action->route - 100);
+        line_put(line, "%llu:", (unsigned long long)action->route - 100);
     else
-        put(line, "@%llu:", (unsigned long long)action->route);
+        line_put(line, "@%llu:", (unsigned long long)action->route);
     switch (message->type) {
     case WIRE_ACK:
-        put(line, "ack #%llu %s", (unsigned long long)message->u.ack.request,
-            muster_status_name((enum muster_status)message->u.ack.code));
+        line_put(line, "ack #%llu %s", (unsigned long long)message->u.ack.request,
+                 muster_status_name((enum muster_status)message->u.ack.code));
         if (message->u.ack.value > 0)
-            put(line, "=%llu", (unsigned long long)message->u.ack.value);
+            line_put(line, "=%llu", (unsigned long long)message->u.ack.value);
         break;
     case WIRE_REFUSED:
-        put(line, "refused %s%s", muster_status_name((enum muster_status)message->u.refused.code),
-            message->u.refused.retry ? " retry" : "");
+        line_put(line, "refused %s%s",
+                 muster_status_name((enum muster_status)message->u.refused.code),
+                 message->u.refused.retry ? " retry" : "");
         break;
     case WIRE_DELETE:
-        put(line, "delete %llu", (unsigned long long)message->u.delete.checkpoint);
+        line_put(line, "delete %llu", (unsigned long long)message->u.delete.checkpoint);
         break;
     case WIRE_WELCOME:
-        put(line, "welcome g%llu", (unsigned long long)message->u.welcome.generation);
+        line_put(line, "welcome g%llu", (unsigned long long)message->u.welcome.generation);
         break;
     default:
-        put(line, "%s", wire_type_name(message->type));
+        line_put(line, "%s", wire_type_name(message->type));
     }
 }
 
@@ -213,29 +200,29 @@ static void put_action(struct line *line, const struct job *job, const struct ac
         break;
     case ACTION_PUBLISH:
         if (action->message.type != WIRE_EVENT) {
-            put(line, "!probe");
+            line_put(line, "!probe");
             break;
         }
         if (numbers)
-            put(line, "!%llu ", (unsigned long long)action->message.u.event.seq);
+            line_put(line, "!%llu ", (unsigned long long)action->message.u.event.seq);
         put_event(line, job, &action->message.u.event);
         break;
     case ACTION_HINT:
-        put(line, "hint %s", action->message.u.hint.id);
+        line_put(line, "hint %s", action->message.u.hint.id);
         break;
     case ACTION_SEND:
         put_sent(line, action);
         break;
     case ACTION_SEND_EVENTS:
-        put(line, "%llu:events %llu", (unsigned long long)action->route - 100,
-            (unsigned long long)action->number);
+        line_put(line, "%llu:events %llu", (unsigned long long)action->route - 100,
+                 (unsigned long long)action->number);
         break;
     case ACTION_SEND_MANIFEST:
-        put(line, "%llu:manifest %llu+%llu", (unsigned long long)action->route - 100,
-            (unsigned long long)action->number, (unsigned long long)action->count);
+        line_put(line, "%llu:manifest %llu+%llu", (unsigned long long)action->route - 100,
+                 (unsigned long long)action->number, (unsigned long long)action->count);
         break;
     case ACTION_SEND_ROWS:
-        put(line, "@%llu:rows", (unsigned long long)action->route);
+        line_put(line, "@%llu:rows", (unsigned long long)action->route);
         break;
     default:
         fail();
@@ -257,7 +244,7 @@ static const char *text_of(struct core_fixture *f, enum which which)
         if ((which == EVENTS && !event) || (which == ANSWERS && !answer))
             continue;
         if (line.used > 0)
-            put(&line, "; ");
+            line_put(&line, "; ");
         put_action(&line, job_find(f->core, f->job), action, which == ALL);
     }
     return f->text;

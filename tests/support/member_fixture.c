@@ -1,5 +1,7 @@
 #include "tests/support/member_fixture.h"
 
+#include "tests/support/text_line.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -463,64 +465,47 @@ void member_fixture_running(struct member_fixture *f, uint64_t rank, enum wire_l
 
 /* --- the actions as text ---------------------------------------------------------------------- */
 
-struct line {
-    char *text;
-    size_t used, size;
-};
-
-static void put(struct line *line, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static void put(struct line *line, const char *format, ...)
-{
-    va_list args;
-
-    va_start(args, format);
-    int n = vsnprintf(line->text + line->used, line->size - line->used, format, args);
-    va_end(args);
-    assert_true(n >= 0 && (size_t)n < line->size - line->used);
-    line->used += (size_t)n;
-}
-
 static void put_sent(struct line *line, const struct wire_msg *m)
 {
-    put(line, "%s", wire_type_name(m->type));
+    line_put(line, "%s", wire_type_name(m->type));
     if (m->up.request > 0)
-        put(line, " #%llu", (unsigned long long)m->up.request);
+        line_put(line, " #%llu", (unsigned long long)m->up.request);
     switch (m->type) {
     case WIRE_REPORT:
-        put(line, " r%llu %lld/%lld%s", (unsigned long long)m->u.report.round,
-            (long long)m->u.report.begun, (long long)m->u.report.done,
-            m->u.report.aborted ? " aborted" : "");
+        line_put(line, " r%llu %lld/%lld%s", (unsigned long long)m->u.report.round,
+                 (long long)m->u.report.begun, (long long)m->u.report.done,
+                 m->u.report.aborted ? " aborted" : "");
         break;
     case WIRE_AT_STEP:
-        put(line, " r%llu S%lld%s", (unsigned long long)m->u.at_step.round,
-            (long long)m->u.at_step.step, m->u.at_step.captured ? " captured" : "");
+        line_put(line, " r%llu S%lld%s", (unsigned long long)m->u.at_step.round,
+                 (long long)m->u.at_step.step, m->u.at_step.captured ? " captured" : "");
         break;
     case WIRE_FILES:
-        put(line, " %zu", m->u.files.files.count);
+        line_put(line, " %zu", m->u.files.files.count);
         break;
     case WIRE_SAVED:
-        put(line, " r%llu S%lld %llu files", (unsigned long long)m->u.saved.round,
-            (long long)m->u.saved.step, (unsigned long long)m->u.saved.files_count);
+        line_put(line, " r%llu S%lld %llu files", (unsigned long long)m->u.saved.round,
+                 (long long)m->u.saved.step, (unsigned long long)m->u.saved.files_count);
         break;
     case WIRE_SAVE_FAILED:
-        put(line, " r%llu", (unsigned long long)m->u.save_failed.round);
+        line_put(line, " r%llu", (unsigned long long)m->u.save_failed.round);
         break;
     case WIRE_PAST:
-        put(line, " r%llu at %lld", (unsigned long long)m->u.past.round,
-            (long long)m->u.past.begun);
+        line_put(line, " r%llu at %lld", (unsigned long long)m->u.past.round,
+                 (long long)m->u.past.begun);
         break;
     case WIRE_SAVE_AT:
-        put(line, " S%lld", (long long)m->u.save_at.step);
+        line_put(line, " S%lld", (long long)m->u.save_at.step);
         break;
     case WIRE_EVENTS_GET:
-        put(line, " %llu", (unsigned long long)m->u.events_get.from_seq);
+        line_put(line, " %llu", (unsigned long long)m->u.events_get.from_seq);
         break;
     case WIRE_MANIFEST_GET:
-        put(line, " c%llu+%llu", (unsigned long long)m->u.manifest_get.checkpoint,
-            (unsigned long long)m->u.manifest_get.offset);
+        line_put(line, " c%llu+%llu", (unsigned long long)m->u.manifest_get.checkpoint,
+                 (unsigned long long)m->u.manifest_get.offset);
         break;
     case WIRE_LEAVE:
-        put(line, " %s", wire_leave_why_name((unsigned)m->u.leave.why));
+        line_put(line, " %s", wire_leave_why_name((unsigned)m->u.leave.why));
         break;
     default:
         break;
@@ -531,20 +516,20 @@ static void put_view(struct line *line, const struct member_fixture *f, size_t n
 {
     switch (f->views[n].mode) {
     case VIEW_WAIT:
-        put(line, "view wait");
+        line_put(line, "view wait");
         break;
     case VIEW_OPEN:
-        put(line, "view open");
+        line_put(line, "view open");
         break;
     case VIEW_STEP_TO:
-        put(line, "view step_to %lld", (long long)f->views[n].step);
+        line_put(line, "view step_to %lld", (long long)f->views[n].step);
         break;
     case VIEW_CAPTURE:
-        put(line, "view capture %lld", (long long)f->views[n].step);
+        line_put(line, "view capture %lld", (long long)f->views[n].step);
         break;
     case VIEW_END:
-        put(line, "view end %s%s", muster_status_name(f->views[n].status),
-            f->views[n].restart ? " restart" : "");
+        line_put(line, "view end %s%s", muster_status_name(f->views[n].status),
+                 f->views[n].restart ? " restart" : "");
         break;
     }
 }
@@ -557,36 +542,36 @@ static void put_action(struct line *line, const struct member_fixture *f,
         put_sent(line, &action->message);
         break;
     case MEMBER_SUBSCRIBE:
-        put(line, "subscribe %s", action->text);
+        line_put(line, "subscribe %s", action->text);
         break;
     case MEMBER_CLOSE_GATE:
-        put(line, "close");
+        line_put(line, "close");
         break;
     case MEMBER_VIEW:
         put_view(line, f, (*view)++);
         break;
     case MEMBER_ON_ERROR:
-        put(line, "on_error %s", muster_status_name(action->error.status));
+        line_put(line, "on_error %s", muster_status_name(action->error.status));
         break;
     case MEMBER_WRITE_MANIFEST:
-        put(line, "manifest r%llu S%lld %zu bytes", (unsigned long long)action->round,
-            (long long)action->step, action->bytes_count);
+        line_put(line, "manifest r%llu S%lld %zu bytes", (unsigned long long)action->round,
+                 (long long)action->step, action->bytes_count);
         break;
     case MEMBER_DISCARD_ROUND:
-        put(line, "discard r%llu", (unsigned long long)action->round);
+        line_put(line, "discard r%llu", (unsigned long long)action->round);
         break;
     case MEMBER_DELETE:
-        put(line, "delete %llu S%lld %s", (unsigned long long)action->round,
-            (long long)action->step, action->text);
+        line_put(line, "delete %llu S%lld %s", (unsigned long long)action->round,
+                 (long long)action->step, action->text);
         break;
     case MEMBER_NOTICE_WITHDRAWN:
-        put(line, "withdrawn %s", action->text);
+        line_put(line, "withdrawn %s", action->text);
         break;
     case MEMBER_EXIT_PROCESS:
-        put(line, "exit%s", action->restart ? " restart" : "");
+        line_put(line, "exit%s", action->restart ? " restart" : "");
         break;
     case MEMBER_LOG:
-        put(line, "log");
+        line_put(line, "log");
         break;
     }
 }
@@ -599,7 +584,7 @@ const char *member_text_of(struct member_fixture *f)
     f->text[0] = '\0';
     for (size_t i = 0; i < f->out.count; i++) {
         if (line.used > 0)
-            put(&line, "; ");
+            line_put(&line, "; ");
         put_action(&line, f, &f->out.items[i], &view);
     }
     return f->text;

@@ -3,6 +3,7 @@
 
 #include "schema/limits.h"
 #include "tests/support/scratch.h"
+#include "tests/unit/node/local/alone_options.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -35,21 +36,12 @@ static struct fixture f;
 static int setup(void **state)
 {
     (void)state;
-    f = (struct fixture){.options = MUSTER_NODE_OPTIONS_INIT};
+    f = (struct fixture){.weight = 0};
     scratch_make(f.directory);
     if (muster_state_create(&f.state, NULL) != MUSTER_OK ||
         muster_state_add_i64(f.state, "weight", &f.weight, NULL) != MUSTER_OK)
         return -1;
-    f.options.broker = "ipc:///tmp/muster-local-no-broker";
-    f.options.offline_ok = true;
-    f.options.connect_timeout_ms = 1;
-    f.options.job = "local";
-    f.options.rank = 0;
-    f.options.world_size = 1;
-    f.options.checkpoint_dir = f.directory;
-    f.options.state = f.state;
-    f.options.termination.on_preempted = MUSTER_PREEMPTED_RETURN;
-    f.options.termination.signals[0] = -1;
+    f.options = alone_options(f.directory, f.state);
     return 0;
 }
 

@@ -4,6 +4,7 @@
 #include "node/shard/dir.h"
 #include "node/shard/shard.h"
 #include "tests/support/scratch.h"
+#include "tests/unit/node/local/alone_options.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -32,18 +33,8 @@ static int setup(void **state)
     if (muster_state_create(&values, NULL) != MUSTER_OK ||
         muster_state_add_i64(values, "weight", &weight, NULL) != MUSTER_OK)
         return -1;
-    options = (struct muster_node_options)MUSTER_NODE_OPTIONS_INIT;
-    options.broker = "ipc:///tmp/muster-local-no-broker";
-    options.offline_ok = true;
-    options.connect_timeout_ms = 1;
-    options.job = "local";
-    options.rank = 0;
-    options.world_size = 1;
-    options.checkpoint_dir = directory;
-    options.state = values;
+    options = alone_options(directory, values);
     options.save_every_steps = 2;
-    options.termination.on_preempted = MUSTER_PREEMPTED_RETURN;
-    options.termination.signals[0] = -1;
     return 0;
 }
 
