@@ -1,7 +1,8 @@
 """A10: a package and a library of two versions, each built from its own headers.
 
 The old package is that of the commit which wrote the baseline of install.abi. It is linked with
-today's library, as of a distribution that updates the library alone.
+today's library, as of a distribution that updates the library alone. A version that is yet to come
+is today's with longer structures: its package meets today's library, and its library today's package.
 """
 
 import os
@@ -25,8 +26,8 @@ def command(*words, **options):
     return done.stdout
 
 
-def build(source, into):
-    """The package of a source tree, linked with today's shared libraries."""
+def build(source, into, folder=BUILD / "client"):
+    """The package of a source tree, linked with the shared libraries of a folder."""
     headers = into / "include/muster"
     shutil.copytree(source / "client/include/muster", headers)
     for name in ("status.h", "status.def"):
@@ -35,7 +36,6 @@ def build(source, into):
     native = into / "native.c"
     command(sys.executable, source / "client/python/build_native.py", "cc", native, headers.parent)
     libraries = [f"-l{name}" for name in ("muster", "muster-query")]
-    folder = BUILD / "client"
     command(
         *("cc", "-shared", "-fPIC", "-DPy_LIMITED_API=0x030a0000", f"-I{headers.parent}"),
         *(f"-I{sysconfig.get_path('include')}", native, "-o", into / "muster/_native.abi3.so"),
@@ -72,6 +72,39 @@ def old(tmp_path_factory):
     subprocess.run(["tar", "-x", "-C", str(tree)], input=archive, check=True)
     build(tree, tree / "package")
     return tree
+
+
+# They grow at their ends, and say how long they are.
+GROWING = {
+    "node": ("save_context", "restore_context", "node_options", "announced"),
+    "manager": ("manager_options", "restored", "save_request", "checkpoint_info"),
+    "policy": ("policies",),
+}
+
+
+def grow(tree):
+    """Each of these structures gets members that no other version knows."""
+    for header, names in GROWING.items():
+        file = tree / f"client/include/muster/{header}.h"
+        text = file.read_text()
+        for name in names:
+            text, count = re.subn(
+                rf"^(struct muster_{name} {{\n(?:(?:    .*)?\n)+?)}};",
+                r"\1    int64_t newer[4];\n};",
+                text,
+                flags=re.M,
+            )
+            assert count == 1, name
+        file.write_text(text)
+
+
+def works(world, package):
+    """Each call, and each structure that the library fills, is as the package knows it."""
+    own = {"MUSTER_JOB": "structs", "MUSTER_CHECKPOINT_DIR": str(world.directory / "structs")}
+    for program, env in (("every_call.py", {}), ("structs.py", own)):
+        process = world.python(program, env={"PYTHONPATH": str(package), **env})
+        text, _ = process.communicate(timeout=60)
+        assert process.returncode == 0, text
 
 
 def changed(tmp_path, file, pattern, replacement):
@@ -140,3 +173,25 @@ def test_A10_a_library_that_lacks_a_call_of_the_package_is_named(tmp_path):
     assert done.returncode == 1 and "muster._exceptions.VersionError: " in last, done.stderr
     assert "undefined symbol: muster_node_not_yet" in last
     assert f" with the library {library.parent}/libmuster.so." in last and " of muster " in last
+
+
+def test_A10_a_package_whose_structures_are_longer_than_its_librarys_works(world, tmp_path):
+    tree = tmp_path / "newer"
+    for folder in ("client/include", "client/python", "schema"):
+        shutil.copytree(SOURCE / folder, tree / folder)
+    grow(tree)
+    package = build(tree, tmp_path / "package")
+    works(world, package)
+
+
+def test_A10_a_package_whose_structures_are_shorter_than_its_librarys_works(world, tmp_path):
+    tree = tmp_path / "newer"
+    ignored = shutil.ignore_patterns("build", ".git", "tests")
+    shutil.copytree(SOURCE, tree, ignore=ignored)
+    grow(tree)
+    made = tmp_path / "build"
+    cmake = ("cmake", "-G", "Ninja", "-S", tree, "-B", made, "-DBUILD_TESTING=OFF")
+    command(*cmake, "-DCMAKE_BUILD_TYPE=Debug", "-DMUSTER_WERROR=OFF")
+    command("ninja", "-C", made, "libmuster", "libmuster_query")
+    package = build(SOURCE, tmp_path / "package", made / "client")
+    works(world, package)
