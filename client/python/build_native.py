@@ -26,10 +26,10 @@ extern "Python" int muster_py_task(muster_task_t *task, void *arg);
 OWN = [pathlib.Path(__file__).with_name(name) for name in ("heard.c", "turn.c")]
 OWN_CALLS = """
 void muster_py_hear(int signo);
-struct muster_py_turn { ...; };
+struct muster_py_turn { muster_node_t *node; struct muster_error *error; ...; };
 bool muster_py_turn_take(struct muster_py_turn *turn); /* false: it is taken */
 void muster_py_turn_give(struct muster_py_turn *turn);
-int muster_py_step(struct muster_py_turn *turn, muster_node_t *node, struct muster_error *error);
+int muster_py_step(struct muster_py_turn *turn);
 const char *muster_py_version(void); /* that the module was compiled for */
 void free(void *); /* of strings that C gives */
 """

@@ -6,6 +6,8 @@
 
 struct muster_py_turn {
     atomic_bool taken;
+    muster_node_t *node;        /* of Node.step; NULL = it is closed */
+    struct muster_error *error; /* of that call */
 };
 
 static bool muster_py_turn_take(struct muster_py_turn *turn)
@@ -18,15 +20,15 @@ static void muster_py_turn_give(struct muster_py_turn *turn)
     atomic_store_explicit(&turn->taken, false, memory_order_release);
 }
 
-/* The boundary of Node.step: a status, or -1 when it is in another call. */
-static int muster_py_step(struct muster_py_turn *turn, muster_node_t *node,
-                          struct muster_error *error)
+/* The boundary of Node.step: a status, or -1 when it is in another call. One argument: cffi takes
+ * as long for each as for the call. */
+static int muster_py_step(struct muster_py_turn *turn)
 {
     int status;
 
     if (!muster_py_turn_take(turn))
         return -1;
-    status = (int)muster_node_save_if_preempted(node, NULL, error);
+    status = (int)muster_node_save_if_preempted(turn->node, NULL, turn->error);
     muster_py_turn_give(turn);
     return status;
 }

@@ -253,7 +253,7 @@ class Member(Turns):
         self._c: Any = ffi.NULL  # the node
         self._state = state  # its memory is borrowed until close
         self._hooks = hooks
-        self._error = new_error()
+        self._error = self._turn.error = new_error()
         self._preempted = False
 
     def _opened(self, box: Any) -> None:
@@ -275,7 +275,7 @@ class Member(Turns):
             raise
 
     def _joined(self, node: Any) -> None:
-        self._c = self._hooks.node = node
+        self._c = self._turn.node = self._hooks.node = node
         self._restart_code = lib.muster_node_restart_code(node)
 
     def _close_c(self, box: Any, code: int, error: Any) -> int:
@@ -406,7 +406,7 @@ class Member(Turns):
         if self._pid == os.getpid():
             self._take_turn()
         box, self._box = self._box, None
-        self._c = ffi.NULL
+        self._c = self._turn.node = ffi.NULL
         if self._pid == os.getpid():
             atexit.unregister(self._at_exit)
         error = new_error()

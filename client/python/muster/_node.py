@@ -131,7 +131,7 @@ class Node(Member):
         termination is settled: leave the loop. Raises PeerError when another rank failed, SaveError
         and others; an exception of `save` comes out of here.
         """
-        status = _step(self._turn, self._c, self._error)
+        status = _step(self._turn)
         if status or self._hooks.raised is not None:
             self._handle()  # a closed one is refused by C, and told here
             if status < 0:
