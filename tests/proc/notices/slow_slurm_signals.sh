@@ -1,10 +1,10 @@
 #!/bin/bash
 # A real Slurm, one machine: what people and scripts send by hand. scancel --signal to the steps, to the batch shell (-b),
-# to both (-f); SIGTERM to srun, which kills the ranks at once; scontrol requeue; and `muster run` inside srun. All at
-# once, each on a node of its own.
+# to both (-f); SIGTERM to srun, which kills the ranks at once; scontrol requeue; `muster run` inside srun, and srun under
+# `muster run --launcher`. All at once, each on a node of its own.
 . "$(dirname "$0")/../lib.sh"
 . "$(dirname "$0")/../lib_slurm.sh"
-slurm_nodes=6
+slurm_nodes=7
 
 listen="ipc://$dir/broker.sock"
 slurm_start
@@ -41,15 +41,27 @@ submit supervised <<END
 srun '$muster' run -- "\${train[@]}" | sed -u 's/^\[[01]\] //'
 code=\${PIPESTATUS[0]}; [ \$code = 42 ] && exit 75; exit \$code
 END
+# the batch job goes on, and srun is started in it again
+submit launched <<END
+life='begun="$dir/launched.\$SLURM_PROCID.begun"
+if [ -e "\$begun" ]; then
+    until [ -e "$dir/launched.go" ]; do sleep 0.1; done
+    TRAINER_GROUP+=-again
+fi
+touch "\$begun"
+exec "\$@" --steps "\$(cat "$dir/launched.steps")"'
+'$muster' run --launcher -- srun --kill-on-bad-exit=0 bash -c "\$life" - "\${train[@]}"
+echo "muster run ended with \$?"
+END
 
-for name in steps shell full killed requeued supervised; do
+for name in steps shell full killed requeued supervised launched; do
     await "training of $name" trains "$name"
 done
 inside scancel -s USR1 "${id[steps]}"
 inside scancel -s TERM -b "${id[shell]}"
 inside scancel -s USR1 -f "${id[full]}"
 inside scontrol requeue "${id[requeued]}"
-inside scancel -s TERM "${id[supervised]}"
+inside scancel -s TERM "${id[supervised]}" "${id[launched]}"
 
 one_notice_a_rank() {
     same "notices of each rank of $1" "$(query "SELECT max(n) FROM (SELECT count(*) n FROM notice
@@ -71,6 +83,21 @@ for name in steps shell full requeued supervised; do
 done
 says "$(cat "$dir/supervised.log")" 'signal 15 \(Terminated\) forwarded to 1 rank'
 
+first_lives_saved launched
+same_why
+says "$story" SIGTERM 'Slurm gives 30 s' "step $saved"
+one_notice_a_rank launched
+echo $((saved + 30)) >"$dir/launched.steps"
+touch "$dir/launched.go"
+await "the end of launched" both_ended launched 4
+for rank in 0 1; do
+    says "$(grep "^trainer: rank=$rank " "$dir/launched.log" | tail -n 1)" \
+        "resumed=$saved computed=30 done=$((saved + 30)) " 'weights=right' 'status=MUSTER_OK'
+done
+await "Slurm's word on launched" job_is launched COMPLETED
+same "restarts of launched" "$(restarts launched)" 0
+says "$(cat "$dir/launched.log")" '2 launches, 1 preemption, 0 failures' 'muster run ended with 0'
+
 # SIGTERM to srun: the ranks are killed without a word, and go on from the newest save of their policy
 job=slurm-${id[killed]} checkpoints=$dir/checkpoints-killed
 has_saved() { [ -n "$(committed)" ]; }
@@ -90,6 +117,6 @@ for rank in 0 1; do
         "resumed=$saved computed=30 done=$((saved + 30)) " 'weights=right' 'status=MUSTER_OK'
 done
 
-finish "Slurm $(inside slurmd -V): scancel --signal to steps, with -b and with -f, scontrol requeue, muster run inside srun: one \
-notice a rank, saved at once, resumed there and finished" \
+finish "Slurm $(inside slurmd -V): scancel --signal to steps, with -b and with -f, scontrol requeue, muster run inside srun and around it: \
+one notice a rank, saved at once, resumed there and finished" \
     "SIGTERM to srun kills the ranks at once; they resume from the newest save of their policy"
