@@ -11,6 +11,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -74,8 +75,6 @@ static struct helper start(bool shields, bool handles, int generations)
         if (generations > 1) {
             pid_t child = fork();
             if (child > 0) {
-                if (write(from[1], &child, sizeof child) != sizeof child)
-                    _exit(3);
                 close(from[1]);
                 close(to[0]);
                 waitpid(child, NULL, 0);
@@ -83,6 +82,9 @@ static struct helper start(bool shields, bool handles, int generations)
             }
             muster_shield();
             muster_shield(); /* once more changes nothing */
+            child = getpid();
+            if (write(from[1], &child, sizeof child) != sizeof child)
+                _exit(3);
         }
         if (write(from[1], "r", 1) != 1)
             _exit(3);
@@ -163,10 +165,10 @@ static void a_helper_of_a_helper_follows_its_own_parent_and_ends_by_any_without_
     assert_int_equal(asks(&helper, 'a'), 'a');
     kill(helper.pid, SIGKILL);
     assert_int_equal(waitpid(helper.pid, NULL, 0), helper.pid);
-    kill(child, SIGTERM); /* its parent is gone */
+    helper.pid = child; /* an orphan, which this process reaps */
+    kill(child, SIGTERM);
     assert_int_equal(hear(&helper), '\0');
-    close(helper.to);
-    close(helper.from);
+    assert_int_equal(ended(&helper), SIGTERM);
 }
 
 int main(void)
@@ -178,5 +180,6 @@ int main(void)
         cmocka_unit_test(a_helper_of_a_helper_follows_its_own_parent_and_ends_by_any_without_it),
     };
 
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
