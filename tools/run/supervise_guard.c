@@ -44,7 +44,7 @@ static void guard_groups_change(pid_t *groups, size_t *count, pid_t message)
     }
 }
 
-/* The whole life of the guard: no signal that is meant for the job may end it before. */
+/* The whole life of the guard, with all signals blocked. */
 static void guard_main(int fd) __attribute__((noreturn));
 
 static void guard_main(int fd)
@@ -52,11 +52,8 @@ static void guard_main(int fd)
     pid_t groups[GROUPS_MAX];
     size_t count = 0;
     pid_t message;
-    sigset_t all;
     int null;
 
-    sigfillset(&all);
-    sigprocmask(SIG_BLOCK, &all, NULL);
     setsid(); /* a ^C of the terminal is not for it */
     prctl(PR_SET_NAME, "muster-guard");
     null = open("/dev/null", O_RDWR);
@@ -78,17 +75,21 @@ static void guard_main(int fd)
 bool guard_start(struct guard *ret)
 {
     int fds[2];
+    sigset_t all, before;
     pid_t pid;
 
     ret->pid = 0;
     ret->fd = -1;
     if (pipe2(fds, O_CLOEXEC) != 0)
         return false;
+    sigfillset(&all); /* none that is meant for the job may end the guard, not even at its birth */
+    sigprocmask(SIG_BLOCK, &all, &before);
     pid = fork();
     if (pid == 0) {
         close(fds[1]);
         guard_main(fds[0]);
     }
+    sigprocmask(SIG_SETMASK, &before, NULL);
     close(fds[0]);
     if (pid < 0) {
         close(fds[1]);
