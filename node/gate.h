@@ -94,6 +94,6 @@ void gate_take_back(
     struct gate *gate); /* training thread: the step that was begun never happened */
 /* Training thread, no step in flight: where training stands. The bit stays as it is. */
 void gate_set(struct gate *gate, int64_t begun, int64_t done);
-void gate_count(struct gate *gate); /* the same: one more step is done, begun here or not */
+void gate_count(struct gate *gate); /* as gate_set, for one more done step, begun here or not */
 
 #endif

@@ -69,8 +69,8 @@
 #define EPOCH_AHEAD_MAX (UINT64_C(1) << 32) /* no copy of a database is older: it counts starts */
 #define ROUND_ATTEMPTS_MAX 3                /* rounds a cause gets */
 #define JOURNAL_EVENTS_MAX 100000
-/* Of a job's rounds the newest stay: as many as have so many rows of ranks, and no fewer and no
- * more than these. Those whose checkpoint is on the disk stay in any case. */
+/* A job keeps its newest rounds: ROUND_ROWS_KEPT / ranks of them, within the two limits below.
+ * Those whose checkpoint is on the disk stay in any case. */
 #define ROUND_ROWS_KEPT 1000000
 #define ROUNDS_KEPT_MIN 100
 #define ROUNDS_KEPT_MAX 10000

@@ -22,7 +22,7 @@
 #define PRUNE_EVERY 64   /* events between two slices ... */
 #define TIDY_EVERY_MS 10 /* a slice takes about as long: half of the time is for others */
 #define TIDY_RETRY_MS 2000
-#define JOBS_AHEAD 32   /* actions in which a job's row is looked for again */
+#define JOBS_AHEAD 32   /* so many actions ahead a newer row of the job is looked for */
 #define PRUNE_SLICE 256 /* ... each of at most this many, so that pruning outruns writing */
 
 /* --- transactions ----------------------------------------------------------------------------- */
@@ -77,8 +77,8 @@ static enum muster_status store_write_held(struct store *store, struct muster_er
 
 /* Rows that were written before their turn. */
 struct written_ahead {
-    const struct record *given; /* of a task, along with another row of its own */
-    size_t job_end;             /* of a job, and those between: before this place; 0 = none */
+    const struct record *given; /* a task's row, which was written with its other row */
+    size_t job_end;             /* rows of this job before this index are written; 0 = none */
 };
 
 /* Each event of a job writes the job's row again, so half of all such rows would be overwritten in

@@ -18,7 +18,7 @@ static const char *const rules[] = {
     "SELECT printf('a row of %s names a %s that is not there', \"table\", parent)"
     " FROM sqlite_schema s, pragma_foreign_key_check(s.name) WHERE s.type = 'table'"
     "  AND s.name <> 'event'",
-    /* the jobs of all events, one look each: there may be millions of events */
+    /* each job that has events, by one look: there may be millions of events */
     "WITH RECURSIVE of(job) AS (SELECT min(job) FROM event UNION ALL"
     "  SELECT (SELECT min(e.job) FROM event e WHERE e.job > of.job) FROM of WHERE of.job NOT NULL)"
     " SELECT 'a row of event names a job that is not there' FROM of"

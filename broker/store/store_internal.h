@@ -104,7 +104,7 @@ struct store {
     bool forgets; /* there may be rows in job_garbage */
     bool untidy;  /* there may be rows in task_garbage */
     sqlite3_stmt *trim_job, *trim_rounds, *trim[STORE_TRIM_TABLES];
-    bool trims; /* there may be old rounds: of this job behind this round, and of later jobs */
+    bool trims; /* old rounds may remain: in this job behind this round, and in later jobs */
     char trim_at_job[JOB_NAME_MAX + 1];
     int64_t trim_at_round, trim_to_round;
     int64_t tidy_due_boot_ms;
@@ -211,7 +211,7 @@ enum muster_status store_tidy_slice(struct store *store, struct muster_error *er
 
 /* --- store_trim.c --- */
 enum muster_status store_trim_prepare(struct store *store, struct muster_error *err);
-/* A round's row was written: now and then it is time to look for old ones. */
+/* A round's row was written: each TRIM_EVERY rounds, a look for old ones begins. */
 void store_trim_look(struct store *store, const struct record_round *row);
 /* In a transaction. */
 enum muster_status store_trim_slice(struct store *store, struct muster_error *err);

@@ -1,17 +1,17 @@
 /* store_trim - rounds that ended long ago go, with the rows of their ranks and of checkpoints that
- * are gone from the disk. Without it a job of 1,000 ranks adds 1,000 rows a save for ever. As in
- * store_tidy.c, at most a slice goes at once, between the batches. */
+ * are gone from the disk. Without it a job of 1,000 ranks adds 1,000 rows a save, without limit. As
+ * in store_tidy.c, at most a slice goes at once, between the batches. */
 #include "broker/store/store_internal.h"
 
 #include <stdio.h>
 
 #define TRIM_EVERY 64   /* rounds of a job between two looks */
-#define SLICE_ROWS 4096 /* and the round that this falls into */
+#define SLICE_ROWS 4096 /* a slice ends with the round that reaches this */
 #define SLICE_ROUNDS 256
 #define STRING(number) #number
 #define STRING_OF(macro) STRING(macro)
 
-/* So many rounds of a job of so many ranks are kept. */
+/* This tells how many rounds of a job with that many ranks are kept. */
 #define KEPT(ranks)                                                                       \
     "max(" STRING_OF(ROUNDS_KEPT_MIN) ", min(" STRING_OF(ROUNDS_KEPT_MAX) ", " STRING_OF( \
         ROUND_ROWS_KEPT) " / (" ranks ")))"

@@ -1,7 +1,7 @@
 /* shield - SIGTERM in a helper process of a rank, such as one that loads its data. A launcher that
  * ends a job sends SIGTERM to the whole process group. A helper that dies of it takes the rank's
- * last save with it. So a helper follows its parent alone: the parent's own SIGTERM does what it
- * did before. Owns: the handler of SIGTERM of a process that called muster_shield. */
+ * last save with it. So a helper obeys only its parent's SIGTERM, which acts as before. Owns: the
+ * handler of SIGTERM of a process that called muster_shield. */
 #include <muster/node.h>
 
 #include <errno.h>
@@ -47,7 +47,7 @@ void muster_shield(void)
     if (!(now.sa_flags & SA_SIGINFO) || now.sa_sigaction != shield_handle)
         shield_before = now; /* else this is a helper of a helper */
     action.sa_mask = shield_before.sa_mask;
-    /* A handler of the program's may count on it that a call that waits returns, as Python's do. */
+    /* A handler of the program may rely on a waiting call to return, as Python's do. */
     if (shield_before.sa_flags & SA_SIGINFO || shield_before.sa_handler != SIG_DFL)
         action.sa_flags |= shield_before.sa_flags & SA_RESTART;
     else

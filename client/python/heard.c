@@ -1,6 +1,6 @@
-/* heard - a signal whose handler the program has just set, over muster's. Part of the module
- * muster._native. Within a second libmuster puts its own handler back. A notice that comes before
- * is heard by this one, which calls the program's. */
+/* heard - hears a signal after the program has replaced muster's handler, until libmuster puts its
+ * own back within a second. It tells muster, and then calls the program's handler. Part of the
+ * module muster._native. */
 #include <errno.h>
 #include <signal.h>
 
@@ -11,7 +11,7 @@ static void heard_handle(int signo, siginfo_t *info, void *context)
     const struct sigaction *below = &heard_below[signo];
     int saved_errno = errno;
 
-    muster_notify_signal(signo); /* a second word of one signal is no second notice */
+    muster_notify_signal(signo); /* twice for one signal makes no second notice */
     errno = saved_errno;
     if (below->sa_flags & SA_SIGINFO)
         below->sa_sigaction(signo, info, context);

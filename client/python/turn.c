@@ -20,8 +20,8 @@ static void muster_py_turn_give(struct muster_py_turn *turn)
     atomic_store_explicit(&turn->taken, false, memory_order_release);
 }
 
-/* The boundary of Node.step: a status, or -1 when it is in another call. One argument: cffi takes
- * as long for each as for the call. */
+/* The boundary of Node.step: a status, or -1 when it is in another call. It takes one argument,
+ * since cffi needs as long for each as for the call. */
 static int muster_py_step(struct muster_py_turn *turn)
 {
     int status;

@@ -1,2 +1,2 @@
--- Who is stuck is asked with each look at the nodes: without this, each reads all events of the job.
+-- Each query of the nodes asks who is stuck. Without this index it reads all events of the job.
 CREATE INDEX IF NOT EXISTS event_stuck ON event (job, rank) WHERE kind = 'stuck' AND rank >= 0;

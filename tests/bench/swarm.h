@@ -107,8 +107,7 @@ struct bench {
  *
  *   floor    bare sockets, see above: no decoding, no decision, no database
  *   commit   the same with one synced SQLite transaction in DIRECTORY before the last publication
- *   commits  the same with one more before the freeze: R2.1 of the protocol has each event written
- *            before it is told
+ *   commits  the same with one more commit before the freeze, as R2.1 of the protocol requires
  *   memory   musterd with its database on /dev/shm, where fsync costs nothing
  *   keys     the same with keys: CURVE, and each message's authority; _join is from the first
  *            connection until all nodes have joined, so it has two handshakes a node
@@ -154,7 +153,7 @@ void bench_raise_files(void); /* as many descriptors as this process may have */
 /* Parts of the floor. */
 void floor_publish(void *pub, char kind, size_t size);
 void floor_commit(void); /* one synced transaction, in the floor that has a database */
-/* One more, in the floor that writes whatever it tells before it does. */
+/* One more commit, if this floor writes each event before it tells it. */
 void floor_commit_told(void);
 void floor_say(struct node *node, char kind);
 

@@ -73,7 +73,7 @@ class Ranks:
 @pytest.mark.parametrize("example", ["lightning_ddp", "hf"])
 def test_without_muster_no_rank_goes_on(tmp_path, example):
     """The Trainer hangs. Lightning hangs too, or crashes: its handler's broadcast meets another
-    collective.
+    collective. The rank that got the signal may also end with code 0: that is a SystemExit.
     """
     ranks = Ranks(tmp_path, example)
     try:
@@ -82,7 +82,7 @@ def test_without_muster_no_rank_goes_on(tmp_path, example):
     finally:
         ends = ranks.ends(STANDS / 2)
     assert "the training ended" not in ranks.logs()
-    assert 0 not in ends, ranks.logs()
+    assert ends.count(0) <= (example == "lightning_ddp"), ranks.logs()
     if example == "hf":
         assert ends == []
         torn = get_last_checkpoint(tmp_path / "trainer")

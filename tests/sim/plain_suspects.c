@@ -1,7 +1,7 @@
 /* Worlds in which collectives break, because another rank was killed or for no reason; -O2 and
- * without sanitizers, as plain_fixed_set.c. Whoever finds that suspects the others, and asks the
- * broker. Nobody is blamed whose peer was dead before, and while nothing else fails each rank is
- * answered within its 10 s.
+ * without sanitizers, as plain_fixed_set.c. A rank whose collective breaks suspects the others, and
+ * asks the broker. No rank is blamed if another was dead before. While nothing else fails, each
+ * rank is answered within its 10 s.
  * Must-fail controls: a rank that asks nobody, one that is told at once that all others live, and
  * one that is never told. */
 #include "tests/sim/sim_often.h"

@@ -183,7 +183,7 @@ enum sim_mutation {
     MUTANT_OWN_CLOCK,     /* a lease ends by the clock of the broker that renews it */
     MUTANT_READS_REPLICA, /* a take-over reads a log that is a batch behind */
     /* With collectives that break: */
-    MUTANT_BLAMES_ITSELF, /* whose collective broke asks nobody, */
+    MUTANT_BLAMES_ITSELF, /* a rank whose collective broke asks nobody, */
     MUTANT_ALL_LIVE,      /* ... is told at once that all others live, */
     MUTANT_NEVER_TOLD,    /* ... or never */
     MUTANT_COUNT

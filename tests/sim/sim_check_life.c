@@ -399,7 +399,7 @@ void check_second(struct sim *sim, struct sim_event *event)
 /* --- notices ---------------------------------------------------------------------------------- */
 
 /* Was it that rank's own doing: finished, failed, lost? Ranks that stand at different steps were
- * broken off for another one, which was lost. */
+ * stopped because another rank was lost. */
 static bool is_to_blame(const struct sim *sim, const struct record_round *round)
 {
     const struct sim_table *nodes = &sim->disk.tables[RECORD_NODE];

@@ -82,7 +82,7 @@ bool guard_start(struct guard *ret)
     ret->fd = -1;
     if (pipe2(fds, O_CLOEXEC) != 0)
         return false;
-    sigfillset(&all); /* none that is meant for the job may end the guard, not even at its birth */
+    sigfillset(&all); /* no signal to the job may end the guard, not even while it starts */
     sigprocmask(SIG_BLOCK, &all, &before);
     pid = fork();
     if (pid == 0) {

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-/* Told a checkpoint that some rank could not restore, it ended before its first step. */
+/* It ended before its first step, since a rank could not restore the announced checkpoint. */
 static bool restored_failed(const struct muster_generation_row *generation)
 {
     return generation->end_status == MUSTER_E_RESTORE && generation->started_unix_ms == 0;

@@ -409,10 +409,11 @@ MUSTER_API enum muster_status muster_node_notify(muster_node_t *node, enum muste
 /* The same from the host's own signal handler: async-signal-safe. It counts as a notice of that
  * signal for every open node of this process. */
 MUSTER_API void muster_notify_signal(int signo);
-/* For a helper process of a rank, such as one that loads its data; called in the helper. From here
- * on it ignores SIGTERM, unless its parent sent it or is gone: then it does what it did before. So
- * a helper outlives a SIGTERM to the whole process group while its rank still saves. A rank that
- * ends its helpers does so as before. A handler of SIGTERM that is installed later replaces it. */
+/* For a helper process of a rank, such as one that loads its data; called in the helper. The
+ * helper then ignores SIGTERM. A SIGTERM from its parent, or after its parent has ended, acts as
+ * before. So a helper outlives a SIGTERM to the whole process group while its rank still saves,
+ * and a rank can still end its helpers. A handler of SIGTERM that is installed later replaces
+ * it. */
 MUSTER_API void muster_shield(void);
 
 /* Which rank of which job a node opened here would be, by the environment. */

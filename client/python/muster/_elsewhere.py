@@ -159,11 +159,11 @@ class Elsewhere:
         return saved
 
     def forget_gone(self) -> None:
-        """Deletes muster's record of each step whose files the program has deleted. What is on a
-        disk that is not there may come back. Each boundary behind a save, and close, do so.
+        """Deletes muster's record of each step whose files the program has deleted. Records
+        of files on an absent disk stay: it may return. Called behind each save, and by close.
         """
         if self.latest is None or _is_gone(self.latest):
-            return  # and the others with it, perhaps for a while
+            return  # the disk may be away
         try:
             infos = self.manager.all_steps()
         except Error as raised:

@@ -1,6 +1,6 @@
 """muster's exceptions: what happened, to what, and what to do next.
 
-This module needs no library: one that does not load is told by an exception of its own.
+This module needs no library: so it can report one that does not load.
 """
 
 from __future__ import annotations
@@ -93,8 +93,8 @@ class NotFoundError(Error, KeyError):
 
 
 class VersionError(Error, ImportError):
-    """Two parts have versions that do not work together; `text` names both. It asks no library, for
-    that one may be what does not load.
+    """Two parts have versions that do not work together; `text` names both. It works without
+    the library, which may be the part that does not load.
     """
 
     @property

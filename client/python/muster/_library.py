@@ -43,8 +43,8 @@ def unloaded(error: ImportError) -> VersionError:
     if isinstance(error, ModuleNotFoundError):
         return VersionError(
             _STATUS,
-            f"the folder {pathlib.Path(__file__).parent} has no module muster._native, which is built",
-            advice="install the package; sources alone do not run",
+            f"the folder {pathlib.Path(__file__).parent} has no compiled module muster._native",
+            advice="install the package; its sources do not run unbuilt",
         )
     found = _found(error.path)
     if found is None:

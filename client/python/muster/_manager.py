@@ -225,8 +225,8 @@ class Manager(Member, Checkpoints):
     save_timeout: seconds for a save that is waited for. save_fn, restore_fn: callables, as Node's
     save and restore. options: those of Node but save_every and restore_later.
 
-    restore and save wait for the other ranks. What asks the broker, as all_steps, waits for its
-    answer. They raise muster.Error with what to do: BrokerError, PeerError and others.
+    restore and save wait for the other ranks. Calls that ask the broker, such as all_steps, wait
+    for its answer. All raise muster.Error, which says what to do: BrokerError, PeerError and others.
     """
 
     _what = "Manager"

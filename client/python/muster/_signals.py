@@ -71,8 +71,8 @@ _start = _Start()
 
 
 class _Heard:
-    """Signals that nodes of this process listen to. A program that sets a handler of its own over
-    muster's has muster's back within a second. In this second muster hears the signal, too.
+    """Signals that nodes of this process listen to. If a program replaces muster's
+    handler, muster puts it back within a second. It hears the signal meanwhile, too.
     """
 
     def __init__(self) -> None:

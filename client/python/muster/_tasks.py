@@ -240,8 +240,8 @@ class Coordinator(Closing):
     def close(self) -> None:
         """Hands over what the broker has not taken yet; scheduled tasks go on. May be called again.
 
-        Raises what kept tasks from being taken: WaitTimeout, BrokerError and others. At the end of
-        a `with` that Ctrl-C breaks off, the broker gets half a second for them.
+        Raises what kept tasks from being taken: WaitTimeout, BrokerError and others. If
+        Ctrl-C ends a `with` block, the broker has half a second to take the remaining tasks.
         """
         with self._lock:
             if self._calls > 0 and self._pid == os.getpid():
@@ -270,7 +270,7 @@ class Coordinator(Closing):
         try:
             self.flush(_HURRY)
             self.close()
-        except Error as error:  # the program is to end now. What C has is its threads'
+        except Error as error:  # the program is to end now. C's threads keep what they hold
             log.warning("the broker may not have taken all tasks: %s", error)
 
     def _take(self) -> None:
