@@ -348,6 +348,8 @@ enum muster_status store_tidy(struct store *store, int64_t now_boot_ms, struct m
     if (!store_has_old_rows(store) || now_boot_ms < store->tidy_due_boot_ms)
         return MUSTER_OK;
     status = store_tidy_once(store, err);
+    if (status != MUSTER_OK && store->trims)
+        store_trim_again(store);
     store->tidy_due_boot_ms = now_boot_ms + (status == MUSTER_OK ? TIDY_EVERY_MS : TIDY_RETRY_MS);
     return status == MUSTER_E_STORAGE ? MUSTER_OK : status;
 }

@@ -103,7 +103,7 @@ struct store {
     sqlite3_stmt *forget[STORE_FORGET_TABLES], *forget_add, *forget_over, *forget_first;
     bool forgets; /* there may be rows in job_garbage */
     bool untidy;  /* there may be rows in task_garbage */
-    sqlite3_stmt *trim_job, *trim_rounds, *trim[STORE_TRIM_TABLES];
+    sqlite3_stmt *trim_job, *trim_last, *trim_rounds, *trim[STORE_TRIM_TABLES];
     bool trims; /* old rounds may remain: in this job behind this round, and in later jobs */
     char trim_at_job[JOB_NAME_MAX + 1];
     int64_t trim_at_round, trim_to_round;
@@ -213,6 +213,8 @@ enum muster_status store_tidy_slice(struct store *store, struct muster_error *er
 enum muster_status store_trim_prepare(struct store *store, struct muster_error *err);
 /* A round's row was written: each TRIM_EVERY rounds, a look for old ones begins. */
 void store_trim_look(struct store *store, const struct record_round *row);
+/* From the first job on, since a slice may have been rolled back. */
+void store_trim_again(struct store *store);
 /* In a transaction. */
 enum muster_status store_trim_slice(struct store *store, struct muster_error *err);
 

@@ -7,7 +7,7 @@
 
 #define TRIM_EVERY 64   /* rounds of a job between two looks */
 #define SLICE_ROWS 4096 /* a slice ends with the round that reaches this */
-#define SLICE_ROUNDS 256
+#define SLICE_ROUNDS 512
 #define STRING(number) #number
 #define STRING_OF(macro) STRING(macro)
 
@@ -25,21 +25,34 @@
     " (SELECT 1 FROM checkpoint y WHERE y.job = " c ".job AND y.generation = " c ".generation" \
     " AND y.state IN ('committed', 'deleting', 'deleted') AND y.step > " c ".step))"
 
-static const char next_job_sql[] = "SELECT job, round - " KEPT(RANKS_OF(
+enum fate {
+    FATE_STAYS,
+    FATE_RANKS_GO, /* the round's own row stays: the chief asks whether it may clear what is left
+                      on the disk of a save that came to nothing */
+    FATE_GOES,
+};
+
+static const char next_job_sql[] = "SELECT job, " KEPT(RANKS_OF(
     "job")) " FROM job"
             " WHERE job > ?1 AND round > " STRING_OF(ROUNDS_KEPT_MIN) " ORDER BY job LIMIT 1";
+/* Numbers may have gaps, so the newest are counted by their rows. */
+static const char last_old_sql[] = "SELECT round FROM round WHERE job = ?1 ORDER BY round DESC"
+                                   " LIMIT 1 OFFSET ?2";
 /* An import writes a round before it has its checkpoint, and remembers one that was cut short. */
 static const char next_rounds_sql[] =
-    "SELECT r.round FROM round r WHERE r.job = ?1 AND r.round > ?2 AND r.round <= ?3"
-    " AND r.state IN ('committed', 'aborted', 'unchanged') AND r.reason NOT LIKE 'found on disk%'"
-    " AND NOT EXISTS (SELECT 1 FROM checkpoint c WHERE c.job = r.job AND c.round = r.round"
-    " AND " STAYS("c") ") ORDER BY r.round LIMIT " STRING_OF(SLICE_ROUNDS);
+    "SELECT r.round, CASE WHEN r.state NOT IN ('committed', 'aborted', 'unchanged')"
+    " OR r.reason LIKE 'found on disk%'"
+    " OR EXISTS (SELECT 1 FROM checkpoint c WHERE c.job = r.job AND c.round = r.round"
+    " AND " STAYS("c") ") THEN 0 WHEN r.state = 'aborted' AND r.step >= 0 THEN 1 ELSE 2 END"
+                       " FROM round r WHERE r.job = ?1 AND r.round > ?2 AND r.round <= ?3"
+                       " ORDER BY r.round LIMIT " STRING_OF(SLICE_ROUNDS);
 /* Children before their parents. */
 #define OF_ROUND(table) "DELETE FROM " table " WHERE job = ?1 AND round = ?2"
 static const char *const deletions[] = {
-    OF_ROUND("shard_file"), OF_ROUND("shard"),       OF_ROUND("checkpoint_custom"),
-    OF_ROUND("checkpoint"), OF_ROUND("participant"), OF_ROUND("round"),
+    OF_ROUND("shard_file"),  OF_ROUND("shard"),      OF_ROUND("checkpoint_custom"),
+    OF_ROUND("participant"), OF_ROUND("checkpoint"), OF_ROUND("round"),
 };
+#define TABLES_OF_RANKS 4 /* come first */
 _Static_assert(sizeof deletions / sizeof *deletions == STORE_TRIM_TABLES, "one for each table");
 
 enum muster_status store_trim_prepare(struct store *store, struct muster_error *err)
@@ -47,6 +60,8 @@ enum muster_status store_trim_prepare(struct store *store, struct muster_error *
     int64_t long_jobs = 0;
     enum muster_status status = store_prepare(store, next_job_sql, &store->trim_job, err);
 
+    if (status == MUSTER_OK)
+        status = store_prepare(store, last_old_sql, &store->trim_last, err);
     if (status == MUSTER_OK)
         status = store_prepare(store, next_rounds_sql, &store->trim_rounds, err);
     for (size_t i = 0; i < STORE_TRIM_TABLES && status == MUSTER_OK; i++)
@@ -59,19 +74,43 @@ enum muster_status store_trim_prepare(struct store *store, struct muster_error *
     return status;
 }
 
-void store_trim_look(struct store *store, const struct record_round *row)
+void store_trim_again(struct store *store)
 {
-    if (row->round % TRIM_EVERY != 0 || store->trims)
-        return;
     store->trims = true;
     store->trim_at_job[0] = '\0';
     store->trim_at_round = store->trim_to_round = 0;
+}
+
+void store_trim_look(struct store *store, const struct record_round *row)
+{
+    if (row->round % TRIM_EVERY == 0 && !store->trims)
+        store_trim_again(store);
+}
+
+/* The newest of the job's rounds that are old; 0: none is. */
+static enum muster_status store_trim_find_last(struct store *store, int64_t kept,
+                                               struct muster_error *err)
+{
+    sqlite3_stmt *s = store->trim_last;
+    enum muster_status status = MUSTER_OK;
+    int result;
+
+    sqlite3_bind_text(s, 1, store->trim_at_job, -1, SQLITE_STATIC);
+    sqlite3_bind_int64(s, 2, kept);
+    result = sqlite3_step(s);
+    store->trim_at_round = 0;
+    store->trim_to_round = result == SQLITE_ROW ? sqlite3_column_int64(s, 0) : 0;
+    if (result != SQLITE_ROW && result != SQLITE_DONE)
+        status = store_failed(store, result, "look for old rounds", err);
+    sqlite3_reset(s);
+    return status;
 }
 
 static enum muster_status store_trim_next_job(struct store *store, struct muster_error *err)
 {
     sqlite3_stmt *s = store->trim_job;
     enum muster_status status = MUSTER_OK;
+    int64_t kept = 0;
     int result;
 
     sqlite3_bind_text(s, 1, store->trim_at_job, -1, SQLITE_TRANSIENT);
@@ -80,42 +119,49 @@ static enum muster_status store_trim_next_job(struct store *store, struct muster
     if (result == SQLITE_ROW) {
         snprintf(store->trim_at_job, sizeof store->trim_at_job, "%s",
                  (const char *)sqlite3_column_text(s, 0));
-        store->trim_to_round = sqlite3_column_int64(s, 1);
-        store->trim_at_round = 0;
+        kept = sqlite3_column_int64(s, 1);
     } else if (result != SQLITE_DONE) {
         status = store_failed(store, result, "look for a job with old rounds", err);
     }
     sqlite3_reset(s);
-    return status;
+    return status == MUSTER_OK && store->trims ? store_trim_find_last(store, kept, err) : status;
 }
 
-/* The job's next rounds that go, in ascending order. */
-static enum muster_status store_trim_list(struct store *store, int64_t rounds[SLICE_ROUNDS],
-                                          size_t *ret_count, struct muster_error *err)
+struct trim_list {
+    int64_t rounds[SLICE_ROUNDS];
+    enum fate fates[SLICE_ROUNDS];
+    size_t count;
+};
+
+/* The job's next old rounds, in ascending order. */
+static enum muster_status store_trim_list(struct store *store, struct trim_list *list,
+                                          struct muster_error *err)
 {
     sqlite3_stmt *s = store->trim_rounds;
     enum muster_status status = MUSTER_OK;
-    size_t count = 0;
-    int result;
+    int result = SQLITE_ROW;
 
+    list->count = 0;
     sqlite3_bind_text(s, 1, store->trim_at_job, -1, SQLITE_STATIC);
     sqlite3_bind_int64(s, 2, store->trim_at_round);
     sqlite3_bind_int64(s, 3, store->trim_to_round);
-    while ((result = sqlite3_step(s)) == SQLITE_ROW && count < SLICE_ROUNDS)
-        rounds[count++] = sqlite3_column_int64(s, 0);
-    if (result != SQLITE_DONE && result != SQLITE_ROW)
+    while (list->count < SLICE_ROUNDS && (result = sqlite3_step(s)) == SQLITE_ROW) {
+        list->rounds[list->count] = sqlite3_column_int64(s, 0);
+        list->fates[list->count++] = (enum fate)sqlite3_column_int(s, 1);
+    }
+    if (list->count < SLICE_ROUNDS && result != SQLITE_DONE)
         status = store_failed(store, result, "look for old rounds", err);
     sqlite3_reset(s);
-    *ret_count = count;
     return status;
 }
 
-static enum muster_status store_trim_round(struct store *store, int64_t round, int *rows,
-                                           struct muster_error *err)
+static enum muster_status store_trim_round(struct store *store, int64_t round, enum fate fate,
+                                           int *rows, struct muster_error *err)
 {
+    size_t tables = fate == FATE_GOES ? STORE_TRIM_TABLES : TABLES_OF_RANKS;
     enum muster_status status = MUSTER_OK;
 
-    for (size_t i = 0; i < STORE_TRIM_TABLES && status == MUSTER_OK; i++) {
+    for (size_t i = 0; fate != FATE_STAYS && i < tables && status == MUSTER_OK; i++) {
         sqlite3_bind_text(store->trim[i], 1, store->trim_at_job, -1, SQLITE_STATIC);
         sqlite3_bind_int64(store->trim[i], 2, round);
         status = store_step(store, store->trim[i], "delete an old round", err);
@@ -126,16 +172,15 @@ static enum muster_status store_trim_round(struct store *store, int64_t round, i
 
 enum muster_status store_trim_slice(struct store *store, struct muster_error *err)
 {
-    int64_t rounds[SLICE_ROUNDS];
-    size_t count = 0;
+    struct trim_list list;
     int rows = 0;
-    enum muster_status status = store_trim_list(store, rounds, &count, err);
+    enum muster_status status = store_trim_list(store, &list, err);
 
-    if (status == MUSTER_OK && count == 0)
+    if (status == MUSTER_OK && list.count == 0)
         return store_trim_next_job(store, err);
-    for (size_t i = 0; i < count && rows < SLICE_ROWS && status == MUSTER_OK; i++) {
-        status = store_trim_round(store, rounds[i], &rows, err);
-        store->trim_at_round = rounds[i];
+    for (size_t i = 0; i < list.count && rows < SLICE_ROWS && status == MUSTER_OK; i++) {
+        status = store_trim_round(store, list.rounds[i], list.fates[i], &rows, err);
+        store->trim_at_round = list.rounds[i];
     }
     return status;
 }
