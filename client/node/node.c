@@ -577,6 +577,11 @@ void muster_notify_signal(int signo)
     signal_report(signo);
 }
 
+void muster_signals_put_back(void)
+{
+    signal_put_all_back();
+}
+
 /* --- closing ---------------------------------------------------------------------------------- */
 
 /* Has the program done all that it wanted? A close inside a scope or a hold did not finish it */

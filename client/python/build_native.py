@@ -23,9 +23,8 @@ extern "Python" bool muster_py_interrupted(void *arg);
 extern "Python" int muster_py_state_check(void *arg);
 extern "Python" int muster_py_task(muster_task_t *task, void *arg);
 """
-OWN = [pathlib.Path(__file__).with_name(name) for name in ("heard.c", "turn.c")]
+OWN = pathlib.Path(__file__).with_name("turn.c")
 OWN_CALLS = """
-void muster_py_hear(int signo);
 struct muster_py_turn { muster_node_t *node; struct muster_error *error; ...; };
 bool muster_py_turn_take(struct muster_py_turn *turn); /* false: it is taken */
 void muster_py_turn_give(struct muster_py_turn *turn);
@@ -84,7 +83,7 @@ def main():
     ffi.cdef(OWN_CALLS)
     headers = "#include <stdlib.h>\n" + "".join(f"#include <{name}>\n" for name in HEADERS)
     own = "static const char *muster_py_version(void) { return MUSTER_VERSION; }\n"
-    own += "".join(file.read_text(encoding="utf-8") for file in OWN)
+    own += OWN.read_text(encoding="utf-8")
     ffi.set_source("muster._native", headers + own)
     ffi.emit_c_code(output)
     with open(output.removesuffix(".c") + ".cdef", "w", encoding="utf-8") as file:

@@ -27,6 +27,7 @@ struct signal_watch {
     _Atomic int wake_fd_1; /* a descriptor of our own + 1; 0: the slot is free */
     bool taken;
     bool watched[SIGNAL_NUMBER_MAX + 1];
+    int put_back; /* a signal of which our handler was put back, and that is not told; 0: none */
     _Atomic uint64_t watched_bits;
     _Atomic uint64_t seen_bits; /* came, for this watch, since the last signal_take */
     int64_t
@@ -285,6 +286,7 @@ static void signal_forget(struct signal_watch *watch)
         fd >= 0) /* else its number must not become another's: it stays open */
         close(fd);
     memset(watch->watched, 0, sizeof watch->watched);
+    watch->put_back = 0;
     watch->taken = false;
 }
 
@@ -449,15 +451,35 @@ static bool signal_can_be_chained(int signo)
 
 int signal_put_back(struct signal_watch *watch)
 {
-    int found = 0;
+    int found;
 
     pthread_mutex_lock(&table_mutex);
+    found = watch->put_back; /* by signal_put_all_back */
+    watch->put_back = 0;
     for (int signo = 1; signo <= SIGNAL_NUMBER_MAX; signo++)
         if (watch->watched[signo] && !signal_is_ours(signo) && signal_can_be_chained(signo) &&
             signal_install(signo))
             found = signo;
     pthread_mutex_unlock(&table_mutex);
     return found;
+}
+
+/* Under table_mutex. */
+static void signal_tell_back(int signo)
+{
+    for (size_t i = 0; i < SIGNAL_WATCHES_MAX; i++)
+        if (watches[i].watched[signo])
+            watches[i].put_back = signo;
+}
+
+void signal_put_all_back(void)
+{
+    pthread_mutex_lock(&table_mutex);
+    for (int signo = 1; signo <= SIGNAL_NUMBER_MAX; signo++)
+        if (signals[signo].watch_count > 0 && !signal_is_ours(signo) &&
+            signal_can_be_chained(signo) && signal_install(signo))
+            signal_tell_back(signo);
+    pthread_mutex_unlock(&table_mutex);
 }
 
 int signal_displaced(const struct signal_watch *watch)

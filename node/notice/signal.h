@@ -52,6 +52,8 @@ bool signal_take(struct signal_watch *watch, struct signal_seen *ret_seen);
 /* Puts our handler back over one that the program put over it since; ours calls the program's. A
  * program that set SIG_DFL or SIG_IGN keeps that. The signal for which it was done; 0: none. */
 int signal_put_back(struct signal_watch *watch);
+/* The same for all watches of this process. */
+void signal_put_all_back(void);
 /* A watched signal whose present handler is another's, which decides whether we hear it. 0: none */
 int signal_displaced(const struct signal_watch *watch);
 

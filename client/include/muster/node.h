@@ -409,6 +409,9 @@ MUSTER_API enum muster_status muster_node_notify(muster_node_t *node, enum muste
 /* The same from the host's own signal handler: async-signal-safe. It counts as a notice of that
  * signal for every open node of this process. */
 MUSTER_API void muster_notify_signal(int signo);
+/* Puts muster's handlers back over those that the program has set since a node opened; they are
+ * still called. The library does so by itself within a second. Not in a signal handler. */
+MUSTER_API void muster_signals_put_back(void);
 /* For a helper process of a rank, such as one that loads its data; called in the helper. The
  * helper then ignores SIGTERM. A SIGTERM from its parent, or after its parent has ended, acts as
  * before. So a helper outlives a SIGTERM to the whole process group while its rank still saves,

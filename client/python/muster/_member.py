@@ -7,7 +7,6 @@ import dataclasses
 import functools
 import os
 import pathlib
-import signal
 import sys
 import warnings
 import weakref
@@ -33,7 +32,7 @@ from ._errors import (
 from ._hooks import Hooks
 from ._log import NOTICES, Event, Events, log, notice_name
 from ._native import ffi, lib
-from ._signals import follow
+from ._signals import put_back_at_once
 from ._state import TrainingState
 
 _LAYOUTS = {"replicated": lib.MUSTER_LAYOUT_REPLICATED, "sharded": lib.MUSTER_LAYOUT_SHARDED}
@@ -222,7 +221,7 @@ def node_options(
     if save is not None:
         options.termination.save_fn = lib.muster_py_save
         options.termination.restore_fn = lib.muster_py_restore
-    follow((signal.SIGTERM,) if signals is None else signals)
+    put_back_at_once()
     hooks.events = Events(options)
     options.interrupted_fn = lib.muster_py_interrupted
     options.arg = hooks.handle

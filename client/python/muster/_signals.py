@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
@@ -70,34 +70,22 @@ class _Start:
 _start = _Start()
 
 
-class _Heard:
-    """Signals that nodes of this process listen to. If a program replaces muster's
-    handler, muster puts it back within a second. It hears the signal meanwhile, too.
+_set = signal.signal
+
+
+def put_back_at_once() -> None:
+    """A handler that the program sets from here on by signal.signal lies below muster's at once,
+    and not only when muster looks, within a second.
     """
-
-    def __init__(self) -> None:
-        self._numbers: set[int] = set()
-        self._set = signal.signal
-        self._pid = 0
-
-    def follow(self, numbers: Iterable[int]) -> None:
-        self._numbers |= set(numbers)
-        self._pid = os.getpid()
-        if signal.signal is self._set:
-            signal.signal = self._hearing()
-
-    def _hearing(self) -> Any:
-        @functools.wraps(self._set)
-        def set_handler(signalnum: Any, handler: Any) -> Any:
-            before = self._set(signalnum, handler)
-            if signalnum in self._numbers and self._pid == os.getpid():
-                lib.muster_py_hear(signalnum)
-            return before
-
-        return set_handler
+    if signal.signal is _set:
+        signal.signal = _set_below
 
 
-follow = _Heard().follow
+@functools.wraps(_set)
+def _set_below(signalnum: Any, handler: Any) -> Any:
+    before = _set(signalnum, handler)
+    lib.muster_signals_put_back()
+    return before
 
 
 def hear_instead_of(displaced: Any, before: Any) -> None:

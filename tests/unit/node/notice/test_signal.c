@@ -317,6 +317,32 @@ static void a_handler_that_the_program_sets_later_is_called_by_ours(void **state
     assert_true(current(SIGTERM) == host_handler);
 }
 
+/* Of all nodes of the process, and no signal that none of them watches. */
+static void a_handler_that_the_program_sets_later_goes_below_ours_when_it_asks(void **state)
+{
+    struct signal_watch *watch = watch_term();
+    struct signal_seen seen;
+
+    (void)state;
+    set_plain(SIGTERM, host_handler);
+    set_plain(SIGUSR1, host_handler);
+    signal_put_all_back();
+    assert_int_equal(signal_displaced(watch), 0);
+    assert_int_equal(signal_put_back(watch), SIGTERM); /* it was done, and is told once */
+    assert_int_equal(signal_put_back(watch), 0);
+    assert_true(current(SIGUSR1) == host_handler);
+    raise(SIGTERM);
+    assert_int_equal(host_calls, 1);
+    assert_true(signal_take(watch, &seen));
+    set_plain(SIGTERM, SIG_IGN);
+    signal_put_all_back();
+    assert_true(current(SIGTERM) == SIG_IGN);
+    signal_unwatch(&watch);
+    set_plain(SIGTERM, host_handler);
+    signal_put_all_back();
+    assert_true(current(SIGTERM) == host_handler);
+}
+
 static void each_handler_of_the_chain_is_called_once(void **state)
 {
     struct signal_watch *watch;
@@ -457,6 +483,7 @@ int main(void)
         TEST(two_threads_in_the_handler_hide_no_later_signal),
         TEST(no_other_signal_is_touched),
         TEST(a_handler_that_the_program_sets_later_is_called_by_ours),
+        TEST(a_handler_that_the_program_sets_later_goes_below_ours_when_it_asks),
         TEST(each_handler_of_the_chain_is_called_once),
         TEST(a_signal_that_the_program_ignores_later_stays_ignored),
         TEST(the_host_may_report_a_signal_itself),
