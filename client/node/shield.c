@@ -10,7 +10,9 @@
 #include <unistd.h>
 
 static struct sigaction shield_before;
-static atomic_int shield_parent; /* 0 = no shield yet */
+/* -1 = no shield yet. 0 = the parent is in another pid namespace. */
+static atomic_int shield_parent = -1;
+static atomic_int shield_inside; /* calls of the former handler that have not returned */
 
 static void shield_end_by(int signo)
 {
@@ -27,12 +29,15 @@ static void shield_handle(int signo, siginfo_t *info, void *context)
 
     if (getppid() == parent && info->si_pid != parent && info->si_pid != getpid())
         return; /* the parent hears it too, and ends us when it is done */
-    if (shield_before.sa_flags & SA_SIGINFO)
+    if (atomic_fetch_add(&shield_inside, 1) > 0) /* the former handler chains to this one */
+        shield_end_by(signo);
+    else if (shield_before.sa_flags & SA_SIGINFO)
         shield_before.sa_sigaction(signo, info, context);
     else if (shield_before.sa_handler == SIG_DFL)
         shield_end_by(signo);
     else if (shield_before.sa_handler != SIG_IGN)
         shield_before.sa_handler(signo);
+    atomic_fetch_sub(&shield_inside, 1);
     errno = saved_errno;
 }
 

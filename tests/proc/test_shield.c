@@ -22,6 +22,8 @@ struct helper {
     int to, from; /* it gives back each byte that it gets */
 };
 static int handler_tells;
+static bool helper_chains; /* it sets a handler over the shield, which calls that */
+static struct sigaction below;
 
 static char hear(const struct helper *helper)
 {
@@ -54,6 +56,18 @@ static void handler(int signo)
         _exit(3);
 }
 
+static void chaining_handler(int signo, siginfo_t *info, void *context)
+{
+    below.sa_sigaction(signo, info, context);
+}
+
+static void chain(void)
+{
+    struct sigaction over = {.sa_sigaction = chaining_handler, .sa_flags = SA_SIGINFO};
+
+    sigaction(SIGTERM, &over, &below);
+}
+
 /* generations: 2 = a helper of a helper, whose parent waits for it. */
 static struct helper start(bool shields, bool handles, int generations)
 {
@@ -72,6 +86,8 @@ static struct helper start(bool shields, bool handles, int generations)
                       NULL);
         if (shields)
             muster_shield();
+        if (helper_chains)
+            chain();
         if (generations > 1) {
             pid_t child = fork();
             if (child > 0) {
@@ -171,6 +187,26 @@ static void a_helper_of_a_helper_follows_its_own_parent_and_ends_by_any_without_
     assert_int_equal(ended(&helper), SIGTERM);
 }
 
+/* The shield of the second helper has a handler below that calls this same shield. */
+static void a_handler_that_calls_the_shield_below_it_ends(void **state)
+{
+    struct helper helper;
+    pid_t child;
+
+    (void)state;
+    helper_chains = true;
+    helper = start(true, false, 2);
+    helper_chains = false;
+    assert_int_equal(read(helper.from, &child, sizeof child), sizeof child);
+    assert_int_equal(hear(&helper), 'r');
+    kill(helper.pid, SIGKILL);
+    assert_int_equal(waitpid(helper.pid, NULL, 0), helper.pid);
+    helper.pid = child;
+    kill(child, SIGTERM);
+    assert_int_equal(hear(&helper), '\0');
+    assert_int_equal(ended(&helper), SIGTERM);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -178,6 +214,7 @@ int main(void)
         cmocka_unit_test(without_a_shield_it_ends_by_anybodys),
         cmocka_unit_test(the_handler_of_before_hears_the_parents_alone),
         cmocka_unit_test(a_helper_of_a_helper_follows_its_own_parent_and_ends_by_any_without_it),
+        cmocka_unit_test(a_handler_that_calls_the_shield_below_it_ends),
     };
 
     prctl(PR_SET_CHILD_SUBREAPER, 1);
