@@ -94,3 +94,50 @@ def test_a_pinned_one_is_kept_and_the_log_says_so(alone, tmp_path, caplog):
     assert [info.step for info in elsewhere.manager.all_steps()] == [0, 1]
     elsewhere.manager.unpin(0)
     elsewhere.close()
+
+
+def test_what_lay_in_another_folder_is_kept(alone, tmp_path):
+    """It may be the place of a disk that is not mounted now."""
+    first, second = tmp_path / "first", tmp_path / "second"
+    first.mkdir()
+    second.mkdir()
+    elsewhere = _elsewhere.Elsewhere()
+    save(elsewhere, first, 0)
+    save(elsewhere, second, 1)
+    shutil.rmtree(first / "checkpoint-0")
+    assert not elsewhere.forget_gone()
+    assert [info.step for info in elsewhere.manager.all_steps()] == [0, 1]
+    elsewhere.close()
+
+
+def test_a_boundary_forgets_a_few_and_the_next_ones_the_others(alone, tmp_path):
+    elsewhere = _elsewhere.Elsewhere()
+    for step in range(7):
+        save(elsewhere, tmp_path, step)
+        elsewhere._forgets = False
+    for step in range(6):
+        shutil.rmtree(tmp_path / f"checkpoint-{step}")
+    elsewhere._forgets = True
+    left = []
+    for step in range(7, 10):
+        assert not elsewhere.ask(step, wanted=False)
+        left.append(len(elsewhere.manager.all_steps()))
+    assert left == [3, 1, 1]
+    elsewhere.close()
+
+
+def test_a_file_system_that_does_not_answer_ends_no_training(alone, tmp_path, monkeypatch, caplog):
+    elsewhere = _elsewhere.Elsewhere()
+    for step in range(2):
+        save(elsewhere, tmp_path, step)
+    shutil.rmtree(tmp_path / "checkpoint-0")
+
+    def stale(path):
+        raise OSError(116, "Stale file handle", str(path))
+
+    with monkeypatch.context() as broken:
+        broken.setattr(_elsewhere.os, "lstat", stale)
+        assert not elsewhere.forget_gone()
+    assert "Stale file handle" in caplog.text
+    assert [info.step for info in elsewhere.manager.all_steps()] == [0, 1]
+    elsewhere.close()

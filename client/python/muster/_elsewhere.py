@@ -7,17 +7,20 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 import pathlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from . import _framework, _progress
-from ._errors import Error, missing, wrong
+from ._checkpoints import CheckpointInfo
+from ._errors import BrokerError, Error, WaitTimeout, missing, wrong
 from ._log import log
 from ._manager import Manager
 from ._member import RestoreContext, SaveContext
 
 _POINTER = "pointer.json"
+_FORGETS = 4  # records that one boundary deletes
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,9 +40,21 @@ def local(path: str) -> pathlib.Path | None:
     return None if "://" in path else pathlib.Path(path)
 
 
-def _is_gone(saved: Saved) -> bool:
+def _is_there(saved: Saved) -> bool:
+    """Raises OSError when that cannot be told."""
     place = local(saved.path)
-    return place is not None and place.parent.is_dir() and not place.exists()
+    try:
+        if place is not None:
+            os.lstat(place)
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def _has_place_of(saved: Saved, other: Saved) -> bool:
+    """Do both lie in one folder? Another one may be a disk that is not mounted now."""
+    place, others = local(saved.path), local(other.path)
+    return place is not None and others is not None and place.parent == others.parent
 
 
 def read_pointer(checkpoint: pathlib.Path) -> Saved:
@@ -158,34 +173,57 @@ class Elsewhere:
             self.latest, self._forgets = written, True
         return saved
 
-    def forget_gone(self) -> None:
-        """Deletes muster's record of each step whose files the program has deleted. Records
-        of files on an absent disk stay: it may return. Called behind each save, and by close.
+    def forget_gone(self) -> bool:
+        """Deletes muster's record of each step whose files the program has deleted, a few at a
+        time: other ranks may wait. Called behind each save, and by close.
+
+        Only files count that lay where the newest are, and those have to be there: a disk that is
+        away may return. Returns whether there may be more.
         """
-        if self.latest is None or _is_gone(self.latest):
-            return  # the disk may be away
+        left = _FORGETS
         try:
-            infos = self.manager.all_steps()
-        except Error as raised:
+            if self.latest is None or not _is_there(self.latest):
+                return False
+            for info in self.manager.all_steps():
+                if not self._is_gone(info):
+                    continue
+                if left == 0:
+                    return True
+                left -= 1
+                self._forget(info)
+        except (Error, OSError) as raised:
             log.warning("records of deleted checkpoints are kept: %s", raised)
-            return
-        for info in infos:
-            try:
-                if info.path not in self._pointed:
-                    self._pointed[info.path] = read_pointer(pathlib.Path(info.path))
-                if _is_gone(self._pointed[info.path]):
-                    self.manager.delete(info.step)
-                    del self._pointed[info.path]
-            except (Error, OSError, ValueError, TypeError) as raised:  # pinned, or gone already
-                log.warning("the record of step %d is kept: %s", info.step, raised)
+        return False
+
+    def _is_gone(self, info: CheckpointInfo) -> bool:
+        try:
+            if info.path not in self._pointed:
+                self._pointed[info.path] = read_pointer(pathlib.Path(info.path))
+            saved = self._pointed[info.path]
+            assert self.latest is not None
+            return _has_place_of(saved, self.latest) and not _is_there(saved)
+        except (OSError, ValueError, TypeError) as raised:
+            log.warning("the record of step %d is kept: %s", info.step, raised)
+            return False
+
+    def _forget(self, info: CheckpointInfo) -> None:
+        try:
+            self.manager.delete(info.step)
+            del self._pointed[info.path]
+        except (BrokerError, WaitTimeout):
+            raise
+        except Error as raised:  # pinned, or gone already
+            log.warning("the record of step %d is kept: %s", info.step, raised)
 
     def close(self) -> None:
         """Leaves the job. Raises Preempted when it is being terminated."""
-        if self._manager is not None:
-            self._forget_old()
-        manager = self._stop()
-        if manager is not None:
-            manager.close()
+        try:
+            if self._manager is not None:
+                self._forget_old()
+        finally:
+            manager = self._stop()
+            if manager is not None:
+                manager.close()
 
     def leave(self, raised: BaseException) -> None:
         """Leaves the job while an exception is on its way, which the other ranks are told."""
@@ -195,9 +233,8 @@ class Elsewhere:
 
     def _forget_old(self) -> None:
         """Most programs delete older checkpoints behind a save. One rank's look is enough."""
-        forgets, self._forgets = self._forgets, False
-        if forgets and self.manager.rank == 0:
-            self.forget_gone()
+        if self._forgets and self.manager.announced is None:  # else the last save comes first
+            self._forgets = self.manager.rank == 0 and self.forget_gone()
 
     def _stop(self) -> Manager | None:
         manager, self._manager = self._manager, None
