@@ -18,6 +18,7 @@ def _found(module: str | None) -> str | None:
     """The path of the libmuster that the loader gives this module, with its version if it tells one.
     None: the module needs none, or there is none.
     """
+    path = None
     try:
         needed = re.search(rb"libmuster\.so[.\d]*", pathlib.Path(module or "").read_bytes())
         if needed is None:
@@ -30,7 +31,7 @@ def _found(module: str | None) -> str | None:
         path = next(line.split(maxsplit=5)[5] for line in maps if "/libmuster.so" in line)
         version = ctypes.CDLL(path).muster_version
     except AttributeError:
-        return f"{path}, which is older than muster 0.2"
+        return path and f"{path}, which is older than muster 0.2"
     except (OSError, StopIteration):
         return None
     version.restype = ctypes.c_char_p

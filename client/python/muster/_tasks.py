@@ -45,7 +45,12 @@ def _apart(
             ends()
             ended.set()
 
-    threading.Thread(target=run, args=(borrows,), name="muster call", daemon=True).start()
+    thread = threading.Thread(target=run, args=(borrows,), name="muster call", daemon=True)
+    try:
+        thread.start()
+    except RuntimeError:  # no thread can be had, so C was not called
+        ends()
+        raise
     ended.wait()
     return results[0]
 
