@@ -147,7 +147,9 @@ static void the_first_error_is_told(void **state)
     code = direct_end(&direct);
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
     assert_int_equal(code, EFBIG);
-    assert_int_equal(f->went_bytes, 2 * DIRECT_PIECE_BYTES);
+    /* The first lane wrote the first piece, and failed with the third. The second lane may have had
+     * no time for its own before that: then it leaves it. */
+    assert_true(f->went_bytes == DIRECT_PIECE_BYTES || f->went_bytes == 2 * DIRECT_PIECE_BYTES);
 }
 
 static void who_breaks_off_waits_for_no_further_piece(void **state)
