@@ -112,10 +112,14 @@ class Launch:
         return "\n".join(path.read_text() for path in sorted(self.output.glob("*.log")))
 
     def ended(self, ranks, launches):
-        """Each process ran its `finally` blocks and its `atexit` functions, by programs/ends.py."""
+        """Each process ran its `finally` blocks and its `atexit` functions, and no Python ran on a
+        thread of the library's: by programs/ends.py.
+        """
         for rank in range(ranks):
-            for what in ("finally", "atexit"):
-                assert self.log(rank).count(f"{what} ran") == launches, (rank, what, self.log(rank))
+            for what in ("finally ran", "atexit ran", "foreign threads: []"):
+                assert self.log(rank).count(what) == launches, (rank, what, self.log(rank))
+        called = set(re.findall(r"^called back on: (.*)$", self.logs(), re.M))
+        assert called in ({"['MainThread']"}, {"['MainThread']", "[]"}), called
 
     def end(self, patience=PATIENCE):
         """Waits for its end; returns the exit code."""

@@ -40,6 +40,7 @@ def test_A4_accelerate_is_preempted_and_ends_with_the_bits_of_an_uninterrupted_r
         for node in nodes[1:] if how == "one rank" else nodes:
             os.kill(node.pid, signal.SIGTERM)
     launch.finish(PATIENCE)
+    launch.ended(2, launches=2)  # A9
     assert digests(world.directory / "digests") == uninterrupted
     assert "resumed True" in launch.log(0) and "resumed True" in launch.log(1)
     assert {row.exit_code for row in world.client.nodes("job", 1)} == {42}

@@ -65,6 +65,7 @@ def test_fsdp2_is_preempted_and_ends_with_the_bits_of_an_uninterrupted_run(world
     await_that("step 10", lambda: [r.done for r in world.nodes() if r.done >= 10], PATIENCE)
     world.muster("notify", "--job", "job", "1", "--text", "the host goes away")
     launch.finish(PATIENCE)
+    launch.ended(2, launches=2)  # A9
     assert digests(world.directory / "digests") == uninterrupted
     assert {row.exit_code for row in world.client.nodes("job", 1)} == {42}
     assert resumed(launch)[0] in committed(world)

@@ -64,6 +64,7 @@ def test_two_preemptions_in_a_row_and_the_bits_of_an_uninterrupted_run(world, un
     nodes = world.await_step(60, ranks=2, patience=PATIENCE)
     os.kill(nodes[1].pid, signal.SIGTERM)
     launch.finish(PATIENCE)
+    launch.ended(2, launches=3)  # A9
     assert digests(world.directory / "digests") == uninterrupted(2)
     assert {row.exit_code for row in world.client.nodes("job", 1)} == {42}
     first, *steps = map(str, told(launch, "resumed"))

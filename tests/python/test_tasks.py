@@ -123,7 +123,8 @@ def test_A6_ctrl_c_ends_a_wait_of_a_coordinator_within_a_second(world, what):
         line_with(process, "blocks")
         if what != "open":
             await_that("the task", lambda: world.client.tasks("job"))
-        assert "KeyboardInterrupt after" in interrupted(process)
+        text = interrupted(process)
+    assert "KeyboardInterrupt after" in text and "foreign threads: []" in text, text  # A9
     assert process.returncode == 130
 
 

@@ -5,6 +5,8 @@ does not answer: coordinate.py open | join | fetch | full | flush | value | clos
 import sys
 import time
 
+import ends
+
 import muster
 
 what = sys.argv[1]
@@ -21,7 +23,7 @@ try:
     if what == "open":
         print("blocks")
     most = 1 if what == "full" else None
-    with muster.Coordinator(connect_timeout=60, max_queued=most) as coordinator:
+    with ends.told(), muster.Coordinator(connect_timeout=60, max_queued=most) as coordinator:
         value = coordinator.schedule("square", b"3")
         if what in ("flush", "value", "close"):
             print("the broker sleeps from here on")

@@ -9,6 +9,7 @@ import pathlib
 import sys
 import time
 
+import ends
 import torch
 from accelerate import Accelerator
 from accelerate.utils import DataLoaderConfiguration
@@ -47,7 +48,7 @@ def batches(begin):
         epoch += 1
 
 
-with muster.accelerate.Checkpointer(accelerator) as ck:
+with ends.told(), muster.accelerate.Checkpointer(accelerator) as ck:
     print(f"resumed {ck.restore()}")
     stream = batches(ck.node.steps_done)
     for step in ck.steps(steps):

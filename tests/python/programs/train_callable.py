@@ -3,11 +3,11 @@
 MODE: save-raises, restore-raises, save-waits (until SIGINT), a plain run otherwise.
 """
 
-import atexit
 import sys
 import threading
 import time
 
+import ends
 import numpy
 
 import muster
@@ -15,16 +15,6 @@ import muster
 steps, seconds = int(sys.argv[1]), float(sys.argv[2])
 mode = sys.argv[3] if len(sys.argv) > 3 else ""
 weights = numpy.zeros(16)
-
-
-def at_exit():
-    """A thread of C's that ran Python code would be known to Python by a made-up name."""
-    known = [each.name for each in threading.enumerate()]
-    print("foreign threads:", [name for name in known if name.startswith("Dummy")])
-    print("atexit ran")
-
-
-atexit.register(at_exit)
 
 
 def save(context):
@@ -47,13 +37,10 @@ def restore(context):
     print(f"restored {context.step}")
 
 
-try:
-    with muster.Node(save=save, restore=restore) as node:
-        print("ready")
-        while node.steps_done < steps:
-            weights += 1
-            time.sleep(seconds if node.generation == 1 else 0)
-            node.step()
-        print(f"finished {weights[0]:.0f}")
-finally:
-    print("finally ran")
+with ends.told(), muster.Node(save=save, restore=restore) as node:
+    print("ready")
+    while node.steps_done < steps:
+        weights += 1
+        time.sleep(seconds if node.generation == 1 else 0)
+        node.step()
+    print(f"finished {weights[0]:.0f}")

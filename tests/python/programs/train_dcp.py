@@ -10,6 +10,7 @@ import pathlib
 import sys
 import time
 
+import ends
 import torch
 import torch.distributed as dist
 from torch import nn
@@ -76,7 +77,7 @@ optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
 schedule = torch.optim.lr_scheduler.StepLR(optimizer, 50)
 torch.manual_seed(100 if whole else 100 + rank)
 data = Data(7 if whole else rank)
-with muster.dcp.Checkpointer(
+with ends.told(), muster.dcp.Checkpointer(
     model=model,
     optimizer=optimizer,
     scheduler=schedule,

@@ -11,6 +11,7 @@ import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[3] / "client/python/examples"))
+import ends
 import keras
 import keras_fit
 import numpy
@@ -28,7 +29,8 @@ class Slow(keras.callbacks.Callback):
 
 model = keras_fit.make()
 numpy.random.seed(100 + int(os.environ["RANK"]))  # each rank has its own order of the data
-history = keras_fit.train(model, output / "backup", callbacks=[Slow()], **options)
+with ends.told():
+    history = keras_fit.train(model, output / "backup", callbacks=[Slow()], **options)
 print("first epoch", history.epoch[0] if history.epoch else None, flush=True)
 digest = hashlib.sha256()
 for variable in [*model.variables, *model.optimizer.variables]:

@@ -12,6 +12,7 @@ import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[3] / "client/python/examples"))
+import ends
 import jax
 import jax_orbax
 import numpy
@@ -61,7 +62,8 @@ if options.pop("own_initialize", False):  # with JAX's own preemption service
     jax.distributed.initialize(address, int(os.environ["WORLD_SIZE"]), int(os.environ["RANK"]))
 else:
     jax.distributed.initialize()
-state = jax_orbax.train(str(output / "orbax"), steps, behind=behind, **options)
+with ends.told():
+    state = jax_orbax.train(str(output / "orbax"), steps, behind=behind, **options)
 print("ended", whole_digest(state), flush=True)
 own = hashlib.sha256()  # of what this process holds
 for leaf in jax.tree.leaves(state):

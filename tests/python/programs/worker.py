@@ -3,8 +3,9 @@
 import os
 import signal
 import sys
-import threading
 import time
+
+import ends
 
 import muster
 
@@ -43,5 +44,5 @@ with muster.Worker(functions, values={"base": base}, index=int(sys.argv[1])) as 
     try:
         worker.serve()
     finally:
-        print("foreign threads:", [t.name for t in threading.enumerate() if "Dummy" in t.name])
+        ends.tell_threads()
 print("served")
