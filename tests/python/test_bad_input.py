@@ -2,11 +2,13 @@
 interpreter lives on.
 """
 
+import concurrent.futures
 import importlib
 import os
 import pathlib
 import pickle
 import re
+import signal
 import socket
 import subprocess
 import sys
@@ -17,7 +19,7 @@ import numpy
 import pytest
 
 import muster
-from muster import _framework, _library
+from muster import _errors, _framework, _library
 from muster._native import ffi, lib
 
 
@@ -314,6 +316,114 @@ def test_an_exception_goes_from_a_process_to_another_whole(raised):
     again = pickle.loads(pickle.dumps(raised))
     assert type(again) is type(raised) and again.__dict__ == raised.__dict__
     assert str(again) == str(raised) and getattr(again, "code", 0) == raised.code
+
+
+def forked(call):
+    """What a call raises in a forked child, raised here."""
+    reads, writes = os.pipe()
+    child = os.fork()
+    if child == 0:
+        signal.alarm(30)  # a child that hangs is ended
+        told = None
+        try:
+            call()
+        except BaseException as raised:
+            told = raised
+        with open(writes, "wb") as pipe:
+            pickle.dump(told, pipe)
+        os._exit(0)
+    os.close(writes)
+    with open(reads, "rb") as pipe:
+        told = pipe.read()
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    raised = pickle.loads(told)
+    if raised is not None:
+        raise raised
+
+
+def opened(what):
+    state = muster.TrainingState(w=numpy.zeros(1))
+    if what == "Manager":
+        made = muster.Manager(state=state)
+        made.restore()
+        return made
+    return {
+        "Node": lambda: muster.Node(state=state),
+        "Client": lambda: muster.Client(),
+        "Reader": lambda: muster.Reader(job="job"),
+        "Coordinator": lambda: muster.Coordinator(),
+        "Worker": lambda: muster.Worker({}, index=0),
+    }[what]()
+
+
+FROM = {
+    "Node": "forked from the node's",
+    "Manager": "forked from the manager's",
+    "Client": "muster.Client belongs to the parent of this forked process",
+    "Reader": "forked from the manager's",
+    "Coordinator": "forked from the coordinator's, .*; open one of another name here",
+    "Worker": "forked from the worker's, which alone may use it",
+}
+HANDLE = "the handle belongs to the parent of this forked process"
+
+
+@pytest.mark.parametrize(
+    ("what", "call", "says"),
+    [
+        ("Node", lambda node: node.step(), None),
+        ("Node", lambda node: node.wait_until_saved(60), None),
+        ("Node", lambda node: node.fail("gone", suspect=True), None),
+        ("Node", lambda node: node.fail("gone"), HANDLE),
+        ("Node", lambda node: node.notify(), HANDLE),
+        ("Node", lambda node: next(node.events(60)), "the queue is the parent's"),
+        ("Node", lambda node: node.scope().__enter__(), None),
+        ("Node", lambda node: node.close(), "muster_node_close: .* forked from the node's"),
+        ("Manager", lambda manager: manager.save(0, force=True), None),
+        ("Manager", lambda manager: manager.all_steps(), None),
+        ("Manager", lambda manager: manager.wait_until_finished(60), None),
+        ("Client", lambda client: client.jobs(), None),
+        ("Client", lambda client: client.save_now("job"), None),
+        ("Reader", lambda reader: reader.latest_step(), None),
+        ("Reader", lambda reader: reader.next_checkpoint(60), None),
+        ("Coordinator", lambda coordinator: coordinator.schedule("f"), None),
+        ("Coordinator", lambda coordinator: coordinator.per_worker("f"), None),
+        ("Coordinator", lambda coordinator: coordinator.join(60), None),
+        ("Worker", lambda worker: worker.serve(), None),
+    ],
+)
+def test_what_a_forked_process_asks_of_its_parents_object_is_refused(alone, what, call, says):
+    with opened(what) as made:
+        with pytest.raises(muster.ForkedError, match=says or FROM[what]) as caught:
+            forked(lambda: call(made))
+        assert caught.value.name == "MUSTER_E_FORKED"
+        assert caught.value.advice == "open an own node in the child, or do not call muster there"
+        forked(made.close if what not in ("Node", "Manager") else lambda: None)  # it just ends
+
+
+def test_a_process_that_is_forked_in_the_middle_of_a_call_is_refused_and_does_not_hang(alone):
+    told = []
+
+    def save(context):
+        with pytest.raises(muster.ForkedError) as caught:
+            forked(node.step)
+        told.append(caught.value)
+
+    with muster.Node(save=save, restore=print, save_every=1) as node:
+        node.step()
+        node.step()
+    assert told[0].text == "this muster.Node belongs to the parent of this forked process"
+    with muster.Coordinator() as coordinator, coordinator._lock:  # another thread may have it
+        with concurrent.futures.ThreadPoolExecutor(1) as pool, pytest.raises(muster.ForkedError):
+            pool.submit(forked, lambda: coordinator.join(60)).result(60)
+
+
+@pytest.mark.parametrize("kind", [muster.ForkedError, muster.RestoreError, muster.ArgumentTypeError])
+def test_an_exception_that_is_made_of_a_text_alone_has_its_status(kind):
+    """As PyTorch makes what a worker of a DataLoader raised."""
+    made = kind("Caught it in DataLoader worker process 0.")
+    assert made.text == "Caught it in DataLoader worker process 0." and made.advice in str(made)
+    assert kind is type(pickle.loads(pickle.dumps(made)))
+    assert _errors._CLASSES[made.status] in kind.__mro__
 
 
 def test_a_closed_node_says_so(alone):

@@ -169,6 +169,29 @@ def test_what_cannot_be_restored_is_refused_by_name_with_what_to_do(alone, saved
     assert isinstance(caught.value, (muster.RestoreError, muster.NotFoundError))
 
 
+@pytest.mark.parametrize("where", ["__getitem__", "worker_init_fn"])
+def test_a_worker_of_a_loader_that_calls_muster_raises_muster_s_own_error(alone, where):
+    class Items(torch.utils.data.Dataset):
+        def __len__(self):
+            return 4
+
+        def __getitem__(self, index):
+            return ck.step() if where == "__getitem__" else index
+
+    with muster.torch.Checkpointer(model=torch.nn.Linear(4, 1)) as ck:
+        ck.restore()
+        calls = {"worker_init_fn": lambda number: ck.step()} if where != "__getitem__" else {}
+        loader = torch.utils.data.DataLoader(
+            Items(), num_workers=1, multiprocessing_context="fork", **calls
+        )
+        with pytest.raises(muster.ForkedError, match="(?s)DataLoader worker process 0.*forked from") as caught:
+            list(loader)
+        assert caught.value.name == "MUSTER_E_FORKED"
+        assert caught.value.advice == "open an own node in the child, or do not call muster there"
+        ck.step()
+        assert ck.node.steps_done == 1
+
+
 @pytest.mark.parametrize("of", [muster.torch, muster.dcp])
 @pytest.mark.parametrize(("kind", "name"), [("Linear", "weight"), ("BatchNorm1d", "running_mean")])
 def test_a_model_without_values_is_refused_by_name(of, kind, name):

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from . import _hooks
 from ._closing import Closing, Turns
-from ._errors import check, encoded, milliseconds, new_error, wrong
+from ._errors import check, encoded, milliseconds, new_error, parents, wrong
 from ._native import ffi, lib
 from ._rows import (
     BrokerFact,
@@ -210,9 +210,7 @@ class Client(Turns, Closing):
         if self._box is None:
             raise wrong("this muster.Client is closed; open another")
         if self._pid != os.getpid():
-            raise wrong(
-                "this muster.Client is the parent's; open another in the forked process"
-            )
+            raise parents("Client")
         return self._box[0]
 
     def _ask(self, kind: type[_Kind], call: Any, *arguments: Any) -> list[_Kind]:

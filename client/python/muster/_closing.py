@@ -7,7 +7,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any, TypeVar
 
-from ._errors import wrong
+from ._errors import parents, wrong
 from ._native import ffi, lib
 
 Self = TypeVar("Self", bound="Closing")
@@ -60,6 +60,8 @@ class Turns:
         return box if ours else None
 
     def _in_a_call(self) -> Exception:
+        if self._pid != os.getpid():  # forked in the middle of a call
+            return parents(self._what)
         return wrong(
             f"this muster.{self._what} is in another call: of another thread, or of the one that "
             "this signal handler or callable interrupts; call it when that has returned"

@@ -94,6 +94,19 @@ def unfit(what: str, error: BaseException) -> RestoreError:
     )
 
 
+def parents(what: str) -> ForkedError:
+    """The error for an object of a forked process's parent, where Python itself finds it."""
+    return ForkedError(
+        lib.MUSTER_E_FORKED, f"this muster.{what} belongs to the parent of this forked process"
+    )
+
+
+def status_of(kind: type[Error]) -> int:
+    """The status of an exception that somebody makes of a text alone."""
+    found = (status for status, known_kind in _CLASSES.items() if issubclass(kind, known_kind))
+    return int(next(found, lib.MUSTER_E_FAULT))
+
+
 def wrong_type(text: str) -> ArgumentTypeError:
     return ArgumentTypeError(lib.MUSTER_E_ARGUMENT, text)
 
@@ -172,6 +185,8 @@ __all__ = [
     "missing",
     "misused",
     "new_error",
+    "parents",
+    "status_of",
     "unfit",
     "wrong",
     "wrong_type",

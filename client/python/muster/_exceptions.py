@@ -33,8 +33,8 @@ class Error(Exception):
 
     def __init__(
         self,
-        status: int,
-        text: str,
+        status: int | str,
+        text: str = "",
         rank: int | None = None,
         code: int = 0,
         step: int | None = None,
@@ -42,6 +42,10 @@ class Error(Exception):
         advice: str = "",
         task: int | None = None,
     ) -> None:
+        if isinstance(status, str):  # so PyTorch makes what a worker of a DataLoader raised
+            from ._errors import status_of
+
+            status, text = status_of(type(self)), status
         super().__init__(status, text, rank, code, step)
         self.status = status
         self.text = text
@@ -145,7 +149,7 @@ class TaskError(Error):
 
 
 class ForkedError(Error):
-    """The node belongs to the parent of this forked process."""
+    """The node, or whatever was called, belongs to the parent of this forked process."""
 
 
 class WaitTimeout(Error, TimeoutError):

@@ -248,14 +248,17 @@ class Coordinator(Closing):
         Raises what kept tasks from being taken: WaitTimeout, BrokerError and others. If
         Ctrl-C ends a `with` block, the broker has half a second to take the remaining tasks.
         """
+        if self._pid != os.getpid():
+            self._box = None
+            return
         with self._lock:
-            if self._calls > 0 and self._pid == os.getpid():
+            if self._calls > 0:
                 raise wrong(
                     "this muster.Coordinator is in another call, of another thread or of the one "
                     "that this signal handler interrupts; close it when that has returned"
                 )
             box, self._box = self._box, None
-        if box is not None and self._pid == os.getpid():
+        if box is not None:
             error = new_error()
             check(_apart(lambda: lib.muster_coordinator_close(box, error)), error)
 
@@ -280,13 +283,16 @@ class Coordinator(Closing):
 
     def _take(self) -> None:
         """A call of C begins: close would take the memory from under it."""
+        if self._pid != os.getpid():  # C refuses; a thread that is not here may hold the lock
+            return
         with self._lock:
             self._c()  # closed since: refused
             self._calls += 1
 
     def _give(self) -> None:
-        with self._lock:
-            self._calls -= 1
+        if self._pid == os.getpid():
+            with self._lock:
+                self._calls -= 1
 
     @contextmanager
     def _held(self) -> Iterator[None]:
