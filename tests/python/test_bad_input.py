@@ -233,8 +233,8 @@ def test_a_module_for_another_system_and_one_that_is_not_there_are_named(tmp_pat
         "(MUSTER_E_VERSION: the package is for another system or Python; install one for this)"
     ), told
     assert imported(tmp_path / "sources", None) == (
-        f"the folder {tmp_path}/sources/muster has no module muster._native, which is built "
-        "(MUSTER_E_VERSION: install the package; sources alone do not run)"
+        f"the folder {tmp_path}/sources/muster has no compiled module muster._native "
+        "(MUSTER_E_VERSION: install the package; its sources do not run unbuilt)"
     )
 
 
@@ -417,7 +417,9 @@ def test_a_process_that_is_forked_in_the_middle_of_a_call_is_refused_and_does_no
             pool.submit(forked, lambda: coordinator.join(60)).result(60)
 
 
-@pytest.mark.parametrize("kind", [muster.ForkedError, muster.RestoreError, muster.ArgumentTypeError])
+@pytest.mark.parametrize(
+    "kind", [muster.ForkedError, muster.RestoreError, muster.ArgumentTypeError]
+)
 def test_an_exception_that_is_made_of_a_text_alone_has_its_status(kind):
     """As PyTorch makes what a worker of a DataLoader raised."""
     made = kind("Caught it in DataLoader worker process 0.")

@@ -45,7 +45,8 @@ class Error(Exception):
         if isinstance(status, str):  # so PyTorch makes what a worker of a DataLoader raised
             from ._errors import status_of
 
-            status, text = status_of(type(self)), status
+            text = status
+            status = status_of(type(self))
         super().__init__(status, text, rank, code, step)
         self.status = status
         self.text = text
