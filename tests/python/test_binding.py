@@ -11,7 +11,9 @@ import pathlib
 import re
 import subprocess
 import sys
+from typing import NamedTuple
 
+import interrupted
 import numpy
 import pytest
 from conftest import BUILD, HERE, PROGRAMS
@@ -127,18 +129,107 @@ def test_each_public_name_has_a_docstring():
 
 
 # What the package calls where a call of C may wait: see _checkpoints, _member, _node, _tasks, _client.
-WAITS = re.compile(r"\b(_ask|_order|_call|_status|_wait|_apart|_step)\(")
+WAITS = re.compile(
+    r"\b(_ask|_order|_call|_status|_wait|_apart|_step|_close_c|ended\.wait|events\.read"
+    r"|super\(\)\.close|muster_\w+_open|muster_checkpoint_read)\("
+)
+# And in the modules for frameworks, which are read and not imported. `on_train_end` and its like
+# are documented by the framework.
+ADAPTER_WAITS = re.compile(
+    r"\b(node|manager|_?elsewhere|self)\.(restore|save|should_save|close|ask|commit)\("
+    r"|\b(_ask|_open|_join|Elsewhere|init_process_group|distributed\.initialize|preempt)\("
+)
+
+
+class Call(NamedTuple):
+    """A public call. of: its class's docstring; that of `Node` itself is `Node(...)`."""
+
+    name: str
+    text: str
+    of: str
+    source: str
+    floats: set[str]  # parameters
+
+
+def calls_of_the_package():
+    for name, value, owner in public_names():
+        function = value.__init__ if inspect.isclass(value) else inspect.unwrap(value)
+        if not inspect.isfunction(function):
+            continue
+        floats = {
+            each.name
+            for each in inspect.signature(function).parameters.values()
+            if "float" in str(each.annotation)
+        }
+        try:
+            source = inspect.getsource(function)
+        except OSError:
+            source = ""  # a dataclass made it
+        of = "" if owner is None else inspect.getdoc(owner)
+        yield Call(name, inspect.getdoc(value), of, source, floats)
+
+
+def calls_of_adapters():
+    for path in sorted(pathlib.Path(muster.__file__).parent.glob("[a-z]*.py")):
+        source = path.read_text()
+
+        def of(node, name, text, source=source):
+            for each in node.body:
+                if isinstance(each, ast.ClassDef) and not each.name.startswith("_"):
+                    yield from of(each, f"{name}.{each.name}", ast.get_docstring(each) or "")
+                if not isinstance(each, ast.FunctionDef) or not re.match(
+                    r"__init__$|(?!_|on_|setup$)", each.name
+                ):
+                    continue
+                arguments = [*each.args.args, *each.args.kwonlyargs]
+                yield Call(
+                    name if each.name == "__init__" else f"{name}.{each.name}",
+                    ast.get_docstring(each) or "",
+                    text,
+                    ast.get_source_segment(source, each),
+                    {one.arg for one in arguments if "float" in ast.unparse(one.annotation or one)},
+                )
+
+        yield from of(ast.parse(source), path.stem, "")
+
+
+def those_that_wait():
+    """Of the package; of the modules for frameworks."""
+    package = {call.name: call for call in calls_of_the_package() if WAITS.search(call.source)}
+    found = {call.name: call for call in calls_of_adapters() if ADAPTER_WAITS.search(call.source)}
+    return package, found
 
 
 def test_each_call_that_can_wait_says_so_or_names_its_errors():
-    found = {}
-    for name, value, owner in public_names():
-        function = inspect.unwrap(value) if inspect.isfunction(value) else None
-        if owner is not None and function is not None and WAITS.search(inspect.getsource(function)):
-            found[name] = inspect.getdoc(value) + inspect.getdoc(owner)
-    assert {"Node.step", "Manager.save", "Client.jobs", "Coordinator.join"} <= set(found)
-    for name, text in found.items():
-        assert re.search(r"\b([Ww]aits?|[Bb]locks?|[Rr]aises?)\b", text), name
+    package, adapters = those_that_wait()
+    assert {"Node.step", "Manager.save", "Client.jobs", "Coordinator.join"} <= set(package)
+    wanted = {"torch.Checkpointer.restore", "orbax.CheckpointManager.save", "jax.PreemptionSync"}
+    assert wanted <= set(adapters)
+    for call in (*package.values(), *adapters.values()):
+        if call.name not in interrupted.NOT:
+            told = call.text + call.of
+            assert re.search(r"\b([Ww]aits?|[Bb]locks?|[Rr]aises?)\b", told), call.name
+
+
+def test_A6_each_call_that_can_wait_has_a_test_that_breaks_it_off():
+    """Those of modules for frameworks wait in these: test_slow_interrupts breaks off two."""
+    package, _ = those_that_wait()
+    known = set(interrupted.BY) | set(interrupted.NOT)
+    assert set(package) <= known, set(package) - known
+    public = {name for name, *_ in public_names()}
+    assert known <= public and not set(interrupted.BY) & set(interrupted.NOT), known - public
+    for program, word in interrupted.BY.values():
+        assert word in interrupted.WORDS[program], (program, word)
+
+
+def test_each_time_that_a_call_takes_is_said_to_be_in_seconds():
+    found = set()
+    for call in (*calls_of_the_package(), *calls_of_adapters()):
+        for name in call.floats:
+            if re.search("timeout|left|grace|lease|wait", name):
+                found.add(f"{call.name}({name})")
+                assert "second" in call.text, f"{call.name}({name})"
+    assert {"Node.fail(wait)", "Manager.pin(lease)", "Node(grace)", "Client(timeout)"} <= found
 
 
 def test_the_types_are_strict(tmp_path):

@@ -10,6 +10,7 @@ import time
 
 import pytest
 from conftest import PATIENCE, PROGRAMS, await_that
+from interrupted import JOINS, QUESTIONS, SILENT, SLEEPS, SLOW
 
 
 def line_with(process, text):
@@ -111,12 +112,6 @@ def test_an_exception_in_restore_is_told(world):
     )
 
 
-SILENT = ["open", "client", "asks", "reader"]  # of a broker that takes connections and says nothing
-
-
-JOINS = ["step", "suspects", "manager", "finished", "saves", "node", "close"]
-
-
 @pytest.mark.parametrize("what", [*SILENT, "directory", *JOINS])
 def test_A6_ctrl_c_ends_a_blocking_call_within_a_second(world, what):
     env = {"MUSTER_WORLD_SIZE": "2"}
@@ -137,9 +132,10 @@ def test_A6_ctrl_c_ends_a_blocking_call_within_a_second(world, what):
     )
 
 
-@pytest.mark.parametrize("what", ["step", "trains", "suspects", "manager", "saves", "node"])
+@pytest.mark.parametrize("what", SLEEPS)
 def test_A6_who_was_interrupted_waits_for_no_broker_that_sleeps(world, what):
-    process = world.python("wait.py", what, env={"MUSTER_WORLD_SIZE": "2"})
+    ranks = "1" if what == "deletes" else "2"
+    process = world.python("wait.py", what, env={"MUSTER_WORLD_SIZE": ranks})
     line_with(process, "blocks")
     await_that("the rank that waits", world.nodes)
     world.broker.send_signal(signal.SIGSTOP)
@@ -153,6 +149,16 @@ def test_A6_who_was_interrupted_waits_for_no_broker_that_sleeps(world, what):
         world.broker.send_signal(signal.SIGCONT)
     text, _ = process.communicate(timeout=60)
     assert process.returncode == 130 and took < 1.0, (took, left, text)
+
+
+@pytest.mark.parametrize("kind", QUESTIONS)
+def test_A6_ctrl_c_ends_each_question_to_a_broker_within_a_second(world, kind):
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        env = {"MUSTER_BROKER": f"tcp://127.0.0.1:{silent.getsockname()[1]}"}
+        text, _ = world.python("wait.py", f"each-{kind}", env=env).communicate(timeout=60)
+    told = [line.split() for line in text.splitlines() if line.startswith(f"{kind}.")]
+    assert {name for name, *_ in told} == QUESTIONS[kind], text
+    assert all(by == "muster" and float(took) < 1.0 for _, took, by in told), text
 
 
 def test_A6_ctrl_c_ends_a_reader_that_has_a_pin_while_the_broker_sleeps(world):
@@ -178,7 +184,7 @@ def slow_disk(tmp_path):
     return {"LD_PRELOAD": str(library)}
 
 
-@pytest.mark.parametrize("what", ["restore", "read", "save", "alone"])
+@pytest.mark.parametrize("what", SLOW)
 def test_A6_ctrl_c_ends_a_long_restore_or_save_within_a_second(world, slow_disk, what):
     made = world.python("slow_disk.py", "make", env=slow_disk)
     text, _ = made.communicate(timeout=60)

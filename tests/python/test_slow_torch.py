@@ -184,7 +184,8 @@ def test_a_worker_of_a_loader_that_calls_muster_raises_muster_s_own_error(alone,
         loader = torch.utils.data.DataLoader(
             Items(), num_workers=1, multiprocessing_context="fork", **calls
         )
-        with pytest.raises(muster.ForkedError, match="(?s)DataLoader worker process 0.*forked from") as caught:
+        told = "(?s)DataLoader worker process 0.*forked from the manager's"
+        with pytest.raises(muster.ForkedError, match=told) as caught:
             list(loader)
         assert caught.value.name == "MUSTER_E_FORKED"
         assert caught.value.advice == "open an own node in the child, or do not call muster there"

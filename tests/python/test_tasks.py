@@ -10,6 +10,7 @@ import time
 
 import pytest
 from conftest import await_that
+from interrupted import DEAF, IDLE
 from test_node import line_with
 
 import muster
@@ -114,7 +115,7 @@ def interrupted(process):
     return text
 
 
-@pytest.mark.parametrize("what", ["join", "fetch", "full", "open"])
+@pytest.mark.parametrize("what", IDLE)
 def test_A6_ctrl_c_ends_a_wait_of_a_coordinator_within_a_second(world, what):
     with socket.create_server(("127.0.0.1", 0)) as silent:
         port = silent.getsockname()[1]
@@ -128,7 +129,7 @@ def test_A6_ctrl_c_ends_a_wait_of_a_coordinator_within_a_second(world, what):
     assert process.returncode == 130
 
 
-@pytest.mark.parametrize("what", ["flush", "value", "join", "close"])
+@pytest.mark.parametrize("what", DEAF)
 def test_A6_ctrl_c_ends_a_coordinator_within_a_second_while_the_broker_sleeps(world, what):
     process = world.python("coordinate.py", what, stdin=subprocess.PIPE)
     line_with(process, "blocks" if what == "join" else "sleeps from here on")

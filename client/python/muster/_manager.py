@@ -361,7 +361,9 @@ class Manager(Member, Checkpoints):
             progress.stop()
 
     def wait_until_finished(self, timeout: float | None = None) -> None:
-        """Waits for all saves under way; raises the oldest failure not told yet, or WaitTimeout."""
+        """Waits for all saves under way; raises the oldest failure not told yet, or WaitTimeout
+        after `timeout` seconds.
+        """
         self._ask(lib.muster_manager_wait_until_finished, milliseconds("timeout", timeout, -1))
 
     def check_for_errors(self) -> None:

@@ -221,7 +221,7 @@ class Coordinator(Closing):
 
     def flush(self, timeout: float | None = None) -> None:
         """Waits until the broker has all scheduled tasks on record. Then they will run, whatever
-        process ends.
+        process ends. Raises WaitTimeout after `timeout` seconds.
         """
         c = self._c()
         self._wait(timeout, lambda ms, error: lib.muster_coordinator_flush(c, ms, error))

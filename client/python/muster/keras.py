@@ -166,7 +166,7 @@ class BackupAndRestore(keras.callbacks.Callback):  # type: ignore[misc] # keras 
         self.close()
 
     def close(self) -> None:
-        """Leaves the job; the end of fit does so by itself."""
+        """Leaves the job, as the end of fit does. Raises Preempted and other muster.Error."""
         manager = self._stop()
         if manager is not None:
             manager.close()

@@ -142,7 +142,7 @@ class Muster(Callback):  # type: ignore[misc] # lightning is not read here
         return self._path
 
     def close(self) -> None:
-        """Leaves the job; the end of fit does so by itself."""
+        """Leaves the job, as the end of fit does. Raises Preempted and other muster.Error."""
         manager, self._manager = self._manager, None
         if manager is not None:
             manager.close()

@@ -229,7 +229,7 @@ class Checkpointer:
                 self.node.save(step, metrics=metrics)
 
     def close(self, code: int = 0) -> None:
-        """Leaves the job; see muster.Node.close."""
+        """Leaves the job, and waits for what this rank still owes; see muster.Node.close."""
         self.node.close(code)
 
     def __enter__(self) -> Checkpointer:

@@ -102,7 +102,7 @@ class Muster(TrainerCallback):  # type: ignore[misc] # transformers has no types
         return None if self._restored is None else self._restored.path
 
     def close(self) -> None:
-        """Leaves the job; the end of the training does so by itself."""
+        """Leaves the job, as the end of training does. Raises Preempted and other muster.Error."""
         if self._elsewhere is not None:
             self._elsewhere.close()
 

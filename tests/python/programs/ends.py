@@ -30,8 +30,8 @@ _hooks.ffi, _tasks.ffi = _Watched(_hooks.ffi), _Watched(_tasks.ffi)
 
 
 def tell_threads():
-    known = _called_on | {each.name for each in threading.enumerate()}
-    print("foreign threads:", sorted(name for name in known if name.startswith("Dummy")), flush=True)
+    known = sorted(_called_on | {each.name for each in threading.enumerate()})
+    print("foreign threads:", [name for name in known if name.startswith("Dummy")], flush=True)
     print("called back on:", sorted(_called_on), flush=True)
 
 

@@ -1,8 +1,8 @@
 """A state of 300 MiB on a disk that takes 15 s for it, by slow_disk.c:
-slow_disk.py make | restore | read | save | alone
+slow_disk.py make | restore | node | read | save | alone
 
 make saves it at step 0, on a fast disk. The others are there to be interrupted: save in the rank
-SLOW_RANK alone. alone saves without a broker.
+SLOW_RANK alone. alone saves without a broker. node restores by a Node, restore by a Manager.
 """
 
 import ctypes
@@ -28,6 +28,10 @@ try:
         saved = muster.read("0")
         disk_is_slow()
         saved.load(state)
+    if what == "node":
+        with muster.Node(state=state, layout="sharded", restore_later=True) as node:
+            disk_is_slow()
+            node.restore()
     options = {"offline_ok": True, "connect_timeout": 0.1} if what == "alone" else {}
     with muster.Manager(state=state, layout="sharded", **options) as manager:
         if what == "restore":

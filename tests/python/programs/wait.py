@@ -1,11 +1,18 @@
 """Blocks in one call of muster's until Ctrl-C:
-wait.py open | step | trains | suspects | manager | client | asks | reader | pinned | directory |
-        finished | saves | node | close
+wait.py open | step | scope | trains | suspects | manager | client | asks | reader | pinned |
+        directory | finished | saves | should_save | deletes | node | leaves |
+        close
+
+Of a Client, a Manager or a Reader it blocks in each question, and interrupts itself in each:
+wait.py each-Client | each-Manager | each-Reader
 """
 
+import contextlib
 import os
+import signal
 import subprocess
 import sys
+import threading
 import time
 
 import numpy
@@ -19,8 +26,52 @@ def ready():
     print("blocks", flush=True)
 
 
+def interrupts_each(thing, questions):
+    """Each waits for a broker that says nothing."""
+    for name, arguments in questions.items():
+        began = time.monotonic()
+        threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT)).start()
+        try:
+            getattr(thing, name)(*arguments)
+            time.sleep(60)
+        except KeyboardInterrupt as interrupt:
+            by = "muster" if getattr(interrupt, "__notes__", None) else "nobody"
+            print(f"{type(thing).__name__}.{name} {time.monotonic() - began:.3f} {by}", flush=True)
+
+
+ONE, TWO = ("job",), ("job", 1)
+STEPS = {
+    "all_steps": (),
+    "latest_step": (),
+    "best_step": ("loss",),
+    "metadata": (1,),
+    "pin": (1, 60),
+    "unpin": (1,),
+}
+QUESTIONS = {
+    "Client": {
+        **dict.fromkeys(("jobs", "task_queues", "tasks", "task_workers", "broker"), ()),
+        **dict.fromkeys(("nodes", "rounds", "round", "checkpoints", "latest", "events"), ONE),
+        **dict.fromkeys(("notices", "generations", "hosts", "policies", "save_now"), ONE),
+        **dict.fromkeys(("attempts", "participants", "checkpoint", "shards", "files"), TWO),
+        **dict.fromkeys(("incidents", "notify"), TWO),
+        "cancel": ("job", "a notice"),
+    },
+    "Manager": STEPS,
+    "Reader": {**STEPS, "next_checkpoint": (120,)},
+}
+
+
 def blocks_with(state):
-    if what == "client":
+    if what == "each-Client":
+        interrupts_each(muster.Client(timeout=120), QUESTIONS["Client"])
+    elif what == "each-Reader":
+        with muster.Reader(job="job", timeout=120) as reader:
+            interrupts_each(reader, QUESTIONS["Reader"])
+    elif what == "each-Manager":
+        with muster.Manager(state=state, connect_timeout=120) as manager:
+            interrupts_each(manager, QUESTIONS["Manager"])
+    elif what == "client":
         client = muster.Client(timeout=120)
         ready()
         client.jobs()
@@ -41,6 +92,13 @@ def blocks_with(state):
         with muster.Manager(state=state, connect_timeout=120) as manager:
             ready()
             manager.all_steps()
+    elif what == "deletes":
+        with muster.Manager(state=state) as manager:
+            manager.restore()
+            ready()
+            while True:
+                with contextlib.suppress(muster.NotFoundError):
+                    manager.delete(7)
     elif what == "manager":
         with muster.Manager(state=state) as manager:
             ready()
@@ -56,11 +114,16 @@ def blocks_with(state):
         with muster.Node(state=state) as node:
             ready()
             node.step()
+    elif what == "scope":
+        with muster.Node(state=state) as node:
+            ready()
+            with node.scope():
+                pass
     elif what == "suspects":
         with muster.Node(state=state) as node:
             ready()
             node.fail("Connection reset by peer", suspect=True, wait=600)
-    elif what == "node":
+    elif what in ("node", "leaves"):
         waits_for_a_save_of_a_node(state)
     else:
         waits_for_a_save(state)
@@ -96,7 +159,9 @@ def waits_for_a_save_of_a_node(state):
         node.step()
         assert node.is_saving and peer.process.poll() is None
         ready()
-        node.wait_until_saved(120)
+        if what == "node":
+            node.wait_until_saved(120)
+        node.close()
 
 
 def waits_for_a_save(state):
@@ -111,6 +176,8 @@ def waits_for_a_save(state):
         manager.wait_until_finished()
     if what == "saves":
         manager.save(1, force=True)
+    if what == "should_save":
+        manager.should_save(1, force=True)
     manager.close()
 
 
