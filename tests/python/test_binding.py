@@ -212,7 +212,9 @@ def test_each_call_that_can_wait_says_so_or_names_its_errors():
 
 
 def test_A6_each_call_that_can_wait_has_a_test_that_breaks_it_off():
-    """Those of modules for frameworks wait in these: test_slow_interrupts breaks off two."""
+    """Those of modules for frameworks wait in these; test_slow_torch and test_slow_orbax break off
+    one each.
+    """
     package, _ = those_that_wait()
     known = set(interrupted.BY) | set(interrupted.NOT)
     assert set(package) <= known, set(package) - known

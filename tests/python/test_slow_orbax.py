@@ -5,9 +5,12 @@
 import json
 import os
 import signal
+import subprocess
+import time
 
 import pytest
 from conftest import World, await_that, digests
+from test_node import line_with
 
 PATIENCE = 240.0  # three launches that each import JAX, on two loaded cores
 STEPS = 120
@@ -99,6 +102,26 @@ def test_a_step_that_orbax_has_and_not_all_ranks_committed_is_not_resumed(world,
     assert "orbax/50 was not committed by all ranks" in launch.log(0)
     assert digests(world.directory / "digests") == uninterrupted(2)
     assert committed(world) == [0, 50, 100] == written(world)
+
+
+def test_A6_ctrl_c_ends_a_save_within_a_second_while_the_broker_sleeps(world):
+    process = world.python("wait_adapter.py", "orbax", world.directory / "orbax", stdin=subprocess.PIPE)
+    line_with(process, "sleeps from here on")
+    world.broker.send_signal(signal.SIGSTOP)
+    try:
+        process.stdin.write("go on\n")
+        process.stdin.flush()
+        line_with(process, "blocks")
+        time.sleep(1.0)  # into the call: from outside nobody sees it
+        began = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        told = line_with(process, "KeyboardInterrupt after")
+        took = time.monotonic() - began
+    finally:
+        world.broker.send_signal(signal.SIGCONT)
+    process.communicate(timeout=60)
+    assert took < 1.0 and "muster: " in told and process.returncode == 130, (took, told)
+    assert committed(world) == [0]
 
 
 def test_A8_what_two_processes_saved_resumes_on_one_and_three(world):
