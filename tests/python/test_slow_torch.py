@@ -2,6 +2,7 @@
 # needs: torch
 # needs: torchdata
 
+import json
 import os
 import pathlib
 import re
@@ -44,6 +45,47 @@ def test_A5_ddp_is_preempted_and_ends_with_the_bits_of_an_uninterrupted_run(worl
     own = [text.split() for text in uninterrupted.values()]
     assert own[0][0] == own[1][0] and own[0][1] != own[1][1]  # weights alike, random numbers not
     assert own[0][2] == str(STEPS)
+
+
+def swap(folder):
+    """What the two ranks saved, in a checkpoint whose manifest fits it: one without a checksum of
+    its own, as muster's first ones were.
+    """
+    parts = sorted(folder.glob("shard-*/rank.pt"))
+    aside = folder / "aside"
+    for old, new in ((parts[0], aside), (parts[1], parts[0]), (aside, parts[1])):
+        old.rename(new)
+    manifest = json.loads((folder / "manifest.json").read_text())
+    del manifest["checksum"], manifest["database"]
+    one, two = (shard["files"][0] for shard in manifest["shards"])
+    for name in ("bytes", "checksum"):
+        one[name], two[name] = two[name], one[name]
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+
+
+def test_A5_control_ranks_that_get_each_other_s_state_do_not_end_with_these_bits(
+    world, uninterrupted, tmp_path
+):
+    launch = world.run(2, "train_ddp.py", STEPS, SECONDS, world.directory / "digests")
+    world.await_step(10, ranks=2, patience=PATIENCE)
+    launch.process.send_signal(signal.SIGTERM)
+    assert launch.end(PATIENCE) == 42
+    (row,) = [row for row in world.client.checkpoints("job") if row.state == "committed"]
+    checkpoints = world.env["MUSTER_CHECKPOINT_DIR"]
+    swap(pathlib.Path(checkpoints, row.path))
+    assert "is damaged" in world.muster("verify", "--job", "job", code=1)  # by this broker's rows
+    (tmp_path / "other").mkdir()
+    other = World(tmp_path / "other")  # a broker that knows nothing of it
+    try:
+        other.env["MUSTER_CHECKPOINT_DIR"] = checkpoints
+        other.muster("import", checkpoints, "--job", "job")
+        launch = other.run(2, "train_ddp.py", STEPS, 0, other.directory / "digests")
+        launch.finish(PATIENCE)
+        assert "resumed True" in launch.log(0) and "resumed True" in launch.log(1)
+        ended = digests(other.directory / "digests")
+    finally:
+        other.end()
+    assert ended == {"0": uninterrupted["1"], "1": uninterrupted["0"]} != uninterrupted
 
 
 def test_A5_a_loader_with_workers_draws_no_more_random_numbers_than_uninterrupted(world, tmp_path):
