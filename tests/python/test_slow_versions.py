@@ -76,9 +76,13 @@ def old(tmp_path_factory):
 
 # They grow at their ends, and say how long they are.
 GROWING = {
-    "node": ("save_context", "restore_context", "node_options", "announced"),
+    "node": ("save_context", "restore_context", "node_options", "announced", "identity"),
     "manager": ("manager_options", "restored", "save_request", "checkpoint_info"),
     "policy": ("policies",),
+    "training": ("training_state_options",),
+    "worker": ("worker_options",),
+    "coordinator": ("coordinator_options", "call"),
+    "checkpoint": ("read_options",),
 }
 
 

@@ -4,9 +4,13 @@ What the library fills has the package's values, in arrays too; no byte behind t
 written, and a member that only one of them knows is empty.
 """
 
+import os
+import threading
+
 import numpy
 
 import muster
+from muster._errors import check, new_error
 from muster._native import ffi, lib
 
 TAIL = 64
@@ -15,7 +19,7 @@ TAIL = 64
 def filled(kind, call):
     """What call(pointer, size) writes into a structure with something else behind it."""
     size = ffi.sizeof(kind)
-    memory = ffi.new("char[]", b"\x00" * size + b"\x5a" * TAIL)
+    memory = ffi.new("char[]", b"\x5a" * (size + TAIL))
     call(ffi.cast(f"{kind} *", memory), size)
     assert ffi.buffer(memory)[size : size + TAIL] == b"\x5a" * TAIL, kind
     alive.append(memory)
@@ -77,4 +81,61 @@ assert [(context.step, context.rank, context.world_size) for context in contexts
     (1, 0, 1), (2, 0, 1), (3, 0, 1), (3, 0, 1),
 ], contexts
 assert contexts[-1].saved_world_size == 1 and contexts[-1].checkpoint_directory.is_dir()
+for name in (
+    *("node_options", "manager_options", "save_request", "policies", "training_state_options"),
+    *("worker_options", "coordinator_options", "call", "read_options"),
+):
+    made = filled(f"struct muster_{name}", getattr(lib, f"muster_{name}_init"))
+    assert made.struct_size == ffi.sizeof(f"struct muster_{name}"), name
+
+error = new_error()
+told = filled(
+    "struct muster_identity",
+    lambda at, size: check(lib.muster_identity_read(at, size, error), error),
+)
+assert (told.rank, told.world_size, ffi.string(told.job)) == (0, 1, b"structs")
+
+training = ffi.new("struct muster_training_state_options *")
+lib.muster_training_state_options_init(training, ffi.sizeof(training[0]))
+node, directory = ffi.new("struct muster_node_options *"), ffi.new("char[]", b"back-ups")
+lib.muster_node_options_init(node, ffi.sizeof(node[0]))
+held = muster.TrainingState(w=w)
+node.state = held._box[0]
+training.node, training.backup_dir = node, directory
+training.save_freq, training.save_freq_batches = lib.MUSTER_SAVE_FREQ_BATCHES, 7
+back_ups = ffi.new("muster_training_state_t **")
+check(lib.muster_training_state_open(training, back_ups, error), error)
+check(lib.muster_training_state_close(back_ups, 0, error), error)
+training.save_freq_batches = 0  # what the library reads is what was given
+assert lib.muster_training_state_open(training, back_ups, error) == lib.MUSTER_E_ARGUMENT
+
+functions = {"adds": lambda task: str(task.value() + int(task.args)).encode()}
+with muster.Worker(functions, values={"base": lambda task: int(task.args)}, prefetch=3) as worker:
+    serves = threading.Thread(target=worker.serve)
+    serves.start()
+    with muster.Coordinator("queue", fresh=True, max_queued=4, max_attempts=2) as coordinator:
+        base = coordinator.per_worker("base", b"30")
+        values = [
+            coordinator.schedule("adds", str(at).encode(), per_worker=[base], task_timeout=50)
+            for at in range(12)
+        ]
+        assert [value.fetch(50) for value in values] == [str(30 + at).encode() for at in range(12)]
+    worker.stop()
+    serves.join()
+
+own = {"w": numpy.arange(6.0), "rank": numpy.array([7])}
+apart = {"job": "read", "directory": os.environ["MUSTER_CHECKPOINT_DIR"] + "-read"}
+with muster.Node(
+    state=muster.TrainingState(own), layout="sharded", save_every=1, **apart
+) as node:
+    node.step()
+    node.step()
+    with muster.Client() as client:
+        node.wait_until_saved(30)
+        while not (newest := client.latest("read")) or not newest[0].in_place:
+            pass  # its final name comes behind the commit
+for rank in (None, 0):
+    checkpoint = muster.read(newest[0].path, rank=rank)
+    assert checkpoint["w"].tolist() == own["w"].tolist() and checkpoint["rank"][0] == 7
+    assert checkpoint.step == newest[0].step
 print("all values are as the package knows them")
