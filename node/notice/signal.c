@@ -27,7 +27,7 @@ struct signal_watch {
     _Atomic int wake_fd_1; /* a descriptor of our own + 1; 0: the slot is free */
     bool taken;
     bool watched[SIGNAL_NUMBER_MAX + 1];
-    int put_back; /* a signal of which our handler was put back, and that is not told; 0: none */
+    int put_back; /* the handler of this signal is ours again, which is not told yet; 0: none */
     _Atomic uint64_t watched_bits;
     _Atomic uint64_t seen_bits; /* came, for this watch, since the last signal_take */
     int64_t
