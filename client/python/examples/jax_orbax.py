@@ -1,11 +1,12 @@
 """JAX with Orbax on any number of processes that may be preempted:
-muster run -n 2 -- python jax_orbax.py
+muster run -n 2 -- python jax_orbax.py [DIRECTORY]
 
 The lines that muster adds or changes are marked. With the same number of processes the result is
 the same bits, however often it is preempted.
 """
 
 import functools
+import os
 import sys
 
 import jax
@@ -73,4 +74,5 @@ def train(directory, steps, *, behind=lambda step: None, **options):
 
 if __name__ == "__main__":
     jax.distributed.initialize()
-    train(sys.argv[1] if len(sys.argv) > 1 else "/tmp/jax_orbax", 1000, max_to_keep=3)
+    directory = sys.argv[1] if len(sys.argv) > 1 else "jax_orbax"
+    train(os.path.abspath(directory), 1000, max_to_keep=3)

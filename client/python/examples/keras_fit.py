@@ -36,4 +36,4 @@ def train(model, backup_dir, callbacks=(), **options):
 
 
 if __name__ == "__main__":
-    train(make(), "/tmp/keras_fit")
+    train(make(), "keras_fit")

@@ -1,0 +1,65 @@
+"""The examples run as they are, by the command that their first lines print. Those that take long
+enough are preempted once, and resume. That of Ray is in test_slow_ray.py.
+"""
+# needs: torch
+# needs: torchdata
+# needs: accelerate
+# needs: transformers
+# needs: lightning
+# needs: jax
+# needs: orbax
+# needs: keras
+
+import contextlib
+import re
+
+import pytest
+from conftest import HERE, await_that
+
+import muster
+
+PATIENCE = 240.0  # launches that each import a framework, on two loaded cores
+EXAMPLES = HERE.parent.parent / "client/python/examples"
+
+# By its file: what it tells at its end. Those of "" tell nothing.
+TOLD = {
+    "accelerate_loop": r"400 steps, loss [0-9.]+",
+    "fsdp_dcp": r"400 steps, loss [0-9.]+",
+    "hf": r"'train_loss': ",
+    "jax_orbax": r"resumed \d+",
+    "keras_fit": "",
+    "lightning_ddp": r"`Trainer.fit` stopped: `max_epochs=5` reached.",
+    "numpy_sgd": r"400 steps, weights \w+",
+    "torch_ddp": r"400 steps, weights \w+",
+}
+LONG = {"numpy_sgd", "torch_ddp"}  # others may be over before the notice is there
+
+
+@pytest.mark.parametrize("example", sorted(TOLD))
+def test_the_example_finishes_and_resumes_where_it_was_preempted(world, monkeypatch, example):
+    path = EXAMPLES / f"{example}.py"
+    assert f"muster run -n 2 -- python {example}.py" in path.read_text().partition("\n\n")[0]
+    monkeypatch.chdir(world.directory)
+    launch = world.run(2, path, options=("--max-failures", "0"))
+
+    def trains():
+        done = [row.done for row in world.nodes()]
+        return launch.process.poll() is not None or (len(done) == 2 and min(done) >= 1)
+
+    await_that("steps of both ranks", trains, PATIENCE)
+    with contextlib.suppress(muster.NotFoundError):  # it is over
+        world.client.notify("job", 1)
+    launch.finish(PATIENCE)
+    log = launch.logs()
+    assert re.search(TOLD[example], log), log
+    *before, last = sorted(world.client.generations("job"), key=lambda row: row.generation)
+    print(f"{example}: resumed at {last.resume_step}")
+    assert {row.exit_code for row in world.client.nodes("job", last.generation)} == {0}, log
+    assert len(before) == 1 or (not before and example not in LONG), log
+    for row in before:
+        assert {node.exit_code for node in world.client.nodes("job", row.generation)} == {42}, log
+        assert last.resume_step >= 1, log
+
+
+def test_every_example_is_run():
+    assert {path.stem for path in EXAMPLES.glob("*.py")} == {*TOLD, "ray_train"}
