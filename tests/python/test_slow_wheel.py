@@ -1,11 +1,15 @@
-"""The wheel: one for every Python from 3.10 on, and it serves an environment that has nothing else."""
+"""The wheel: one for every Python from 3.10 on, and it serves an environment that has nothing else.
+That of `./tools/dev wheel`, which is given to others, is shown by install/slow_wheel.sh.
+"""
 # needs: scikit_build_core
 
+import os
 import subprocess
 import sys
 import venv
 import zipfile
 
+import pytest
 from conftest import HERE
 
 SOURCE = HERE.parent.parent
@@ -31,3 +35,16 @@ def test_the_wheel_is_abi3_holds_the_package_alone_and_installs(tmp_path):
         [python, "-c", program], check=True, capture_output=True, text=True, cwd=tmp_path, env={}
     ).stdout
     assert str(tmp_path / "fresh") in text
+
+
+def test_A1_the_examples_end_with_the_same_bits_in_a_bare_debian_that_has_the_wheel_alone():
+    mine = ("MUSTER", "PYTHON")  # the wheel's own are meant
+    env = {name: value for name, value in os.environ.items() if not name.startswith(mine)}
+    script = SOURCE / "tests/install/slow_wheel.sh"
+    done = subprocess.run(["bash", script], env=env, capture_output=True, text=True)
+    print(done.stdout)
+    if done.returncode == 77:
+        pytest.skip(done.stdout.rpartition("skipped: ")[2].strip())
+    assert done.returncode == 0, done.stdout + done.stderr
+    for example in ("numpy_sgd.py", "torch_ddp.py"):
+        assert f"{example}: preempted, resumed, the same bits; " in done.stdout, done.stdout
