@@ -115,6 +115,15 @@ def add_note(raised: BaseException, note: str) -> None:
     setattr(raised, "__notes__", [*getattr(raised, "__notes__", ()), note])
 
 
+def add_unfit(raised: BaseException, what: str, place: str) -> None:
+    """Where a framework itself takes what was saved, its own error gets what unfit() says."""
+    add_note(
+        raised,
+        f"muster: {what} does not take what was saved of it: {place}. Make it as it was then, or "
+        "start another job",
+    )
+
+
 def raise_pending(hooks: Hooks, error: Exception | BaseException | None) -> None:
     """Raises what a callback raised, with muster's own text as a note."""
     raised, hooks.raised = hooks.raised, None

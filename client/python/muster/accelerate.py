@@ -28,7 +28,7 @@ from . import _framework
 _framework.check_version("muster.accelerate", "accelerate", accelerate.__version__)
 
 from . import torch as _torch
-from ._errors import missing, wrong, wrong_type
+from ._errors import missing, unfit, wrong, wrong_type
 from ._member import RestoreContext, SaveContext
 
 _SHARED = ("FSDP", "DEEPSPEED", "MEGATRON_LM")  # all ranks write one folder together
@@ -108,7 +108,10 @@ class Checkpointer(_torch.Checkpointer):
             )
         with tempfile.TemporaryDirectory(prefix="muster-") as folder:
             _merged(found[0], context.directory, pathlib.Path(folder))
-            self._accelerator.load_state(folder)
+            try:
+                self._accelerator.load_state(folder)
+            except Exception as error:
+                raise unfit("what the accelerator prepared", error) from error
 
 
 __all__ = ["Checkpointer"]

@@ -50,6 +50,14 @@ class _Writer(dcp.FileSystemWriter):  # type: ignore[misc] # torch is not read h
         return written
 
 
+def _cause(error: BaseException) -> BaseException:
+    """Of a failure on several ranks, the first one's: the text of all has their tracebacks."""
+    failures = getattr(error, "failures", None) or {}
+    for _, (raised, _) in sorted(failures.items()):
+        return raised if isinstance(raised, BaseException) else error
+    return error
+
+
 class Checkpointer(_torch.Checkpointer):
     """Saves a sharded model by torch.distributed.checkpoint, at the step that all ranks agreed on.
 
@@ -136,7 +144,7 @@ class Checkpointer(_torch.Checkpointer):
                 process_group=self._group,
             )
         except (Exception, CheckpointException) as error:  # CheckpointException is no Exception
-            raise unfit("the model", error) from error
+            raise unfit("the model", _cause(error)) from error
         set_state_dict(
             self._model,
             self._optimizers,

@@ -30,6 +30,7 @@ from torch.utils._pytree import tree_leaves
 from torch.utils.data import DataLoader
 
 from ._errors import missing, misused, wrong
+from ._hooks import add_unfit
 from ._log import log
 from ._manager import Manager, _Policy
 from ._member import RestoreContext, SaveContext
@@ -212,6 +213,8 @@ class Muster(Callback):  # type: ignore[misc] # lightning is not read here
 
     def on_exception(self, trainer: Any, pl_module: Any, exception: BaseException) -> None:
         manager, self._manager = self._manager, None
+        if self._path is not None and self._trainer is None and isinstance(exception, Exception):
+            add_unfit(exception, "the model", self._path)
         if manager is not None:
             manager.__exit__(type(exception), exception, exception.__traceback__)
 

@@ -28,6 +28,7 @@ from orbax.checkpoint import checkpoint_managers as policies
 
 from ._elsewhere import Elsewhere, local, read_pointer
 from ._errors import Error, misused, wrong
+from ._hooks import add_unfit
 from ._log import log
 from .jax import answer_preemption_sync, check_world, replace_preemption_service
 
@@ -210,6 +211,16 @@ class CheckpointManager(ocp.CheckpointManager):  # type: ignore[misc] # orbax is
             self._leave(raised)
             raise
         return self._commit(elsewhere, step, path, metrics)
+
+    def restore(self, step: int | None, *given: Any, **named: Any) -> Any:
+        """Orbax' own. Its ValueError, as of an array of another shape, gets muster's text as a
+        note.
+        """
+        try:
+            return super().restore(step, *given, **named)
+        except ValueError as raised:
+            add_unfit(raised, "the state", f"step {step} in {self.directory}")
+            raise
 
     def close(self) -> None:
         """Leaves the job, and closes what Orbax has open. While an exception is on its way, the

@@ -1,0 +1,120 @@
+"""Trains a model of some width for three steps, each of which is saved: train_width.py OF WIDTH
+
+It tells what a restore raises.
+"""
+
+import os
+import sys
+import traceback
+
+import muster
+
+of, width = sys.argv[1], int(sys.argv[2])
+EVERY = muster.SaveEverySteps(1)
+
+
+def torch_net():
+    import torch
+
+    model = torch.nn.Linear(4, width)
+    return torch, model, torch.optim.AdamW(model.parameters())
+
+
+def loop(ck, backward, torch, model, optimizer):
+    with ck:
+        ck.restore()
+        for _ in ck.steps(3):
+            backward(model(torch.ones(2, 4)).mean())
+            optimizer.step()
+            ck.step()
+
+
+def dcp():
+    import muster.dcp
+
+    torch, model, optimizer = torch_net()
+    ck = muster.dcp.Checkpointer(model=model, optimizer=optimizer, save_every=1)
+    loop(ck, torch.Tensor.backward, torch, model, optimizer)
+
+
+def accelerate():
+    from accelerate import Accelerator
+
+    import muster.accelerate
+
+    torch, *parts = torch_net()
+    accelerator = Accelerator(cpu=True)
+    parts = accelerator.prepare(*parts)
+    loop(muster.accelerate.Checkpointer(accelerator, save_every=1), accelerator.backward, torch, *parts)
+
+
+def transformers():
+    from transformers import Trainer, TrainingArguments
+
+    from muster.transformers import Muster
+
+    torch, layer, _ = torch_net()
+
+    class Net(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = layer
+
+        def forward(self, x):
+            return {"loss": self.layer(x).mean()}
+
+    args = TrainingArguments(
+        "trainer", max_steps=3, save_steps=1, use_cpu=True, report_to="none", disable_tqdm=True
+    )
+    data = [{"x": torch.ones(4)}] * 64
+    trainer = Trainer(Net(), args, train_dataset=data, callbacks=[cb := Muster()])
+    trainer.train(resume_from_checkpoint=cb.checkpoint)
+
+
+def lightning():
+    import lightning as L
+
+    from muster.lightning import Muster
+
+    torch, layer, _ = torch_net()
+
+    class Net(L.LightningModule):
+        def __init__(self):
+            super().__init__()
+            self.layer = layer
+
+        def training_step(self, batch, batch_idx):
+            return self.layer(batch).mean()
+
+        def configure_optimizers(self):
+            return torch.optim.AdamW(self.parameters())
+
+    loader = torch.utils.data.DataLoader(torch.ones(64, 4), batch_size=8)
+    quiet = {"logger": False, "enable_checkpointing": False, "enable_progress_bar": False}
+    cb = Muster(save=[EVERY])
+    trainer = L.Trainer(accelerator="cpu", devices=1, max_steps=3, callbacks=[cb], **quiet)
+    trainer.fit(Net(), loader, ckpt_path=cb.ckpt_path)
+
+
+def orbax():
+    import jax.numpy
+    import orbax.checkpoint as ocp
+
+    import muster.orbax
+
+    state = {"w": jax.numpy.zeros(width)}
+    with muster.orbax.CheckpointManager(os.path.abspath("orbax")) as mngr:
+        latest = mngr.latest_step()
+        if latest is not None:
+            state = mngr.restore(latest, args=ocp.args.StandardRestore(state))
+        for step in range(0 if latest is None else latest + 1, 3):
+            mngr.save(step, args=ocp.args.StandardSave(state))
+
+
+try:
+    globals()[of]()
+    print("it trained")
+except Exception as error:
+    traceback.print_exc()
+    print("of muster:", isinstance(error, muster.Error))
+    print("said:", error, *getattr(error, "__notes__", ()))
