@@ -79,7 +79,9 @@ for lie in "${lies[@]}" jobs; do kill -USR1 "${relay_pid[$lie]}"; done
 for job in "${lies[@]}" one another; do
     recall "$job"
     case $job in
-    answers) await "a save that was skipped" either_said 'was NOT saved: rank' ;;
+    answers) # 60 s for a save that comes no further, and 62 s more until a node waits for its verdict no longer
+        patience=125 await "a save that was skipped" either_said 'was NOT saved: rank'
+        ;;
     one | another) await "what is of another job" rank_said 0 'dropped a message for job .*: a relay gave it to the wrong rank' ;;
     routes) await "two ranks that no broker lets in again" cut_off ;;
     name) await "a rank that ends" either_said 'error: .*status=MUSTER_\(E_PEER\|PREEMPTED\)' ;;
