@@ -105,7 +105,8 @@ def test_what_lay_in_another_folder_is_kept(alone, tmp_path):
     save(elsewhere, first, 0)
     save(elsewhere, second, 1)
     shutil.rmtree(first / "checkpoint-0")
-    assert not elsewhere.forget_gone()
+    elsewhere.forget_gone()
+    assert elsewhere._forgets_behind is None
     assert [info.step for info in elsewhere.manager.all_steps()] == [0, 1]
     elsewhere.close()
 
@@ -114,10 +115,10 @@ def test_a_boundary_forgets_a_few_and_the_next_ones_the_others(alone, tmp_path):
     elsewhere = _elsewhere.Elsewhere()
     for step in range(7):
         save(elsewhere, tmp_path, step)
-        elsewhere._forgets = False
+        elsewhere._forgets_behind = None
     for step in range(6):
         shutil.rmtree(tmp_path / f"checkpoint-{step}")
-    elsewhere._forgets = True
+    elsewhere._forgets_behind = -1
     left = []
     for step in range(7, 10):
         assert not elsewhere.ask(step, wanted=False)
@@ -137,7 +138,25 @@ def test_a_file_system_that_does_not_answer_ends_no_training(alone, tmp_path, mo
 
     with monkeypatch.context() as broken:
         broken.setattr(_elsewhere.os, "lstat", stale)
-        assert not elsewhere.forget_gone()
+        elsewhere.forget_gone()
+        assert elsewhere._forgets_behind is None
     assert "Stale file handle" in caplog.text
     assert [info.step for info in elsewhere.manager.all_steps()] == [0, 1]
+    elsewhere.close()
+
+
+def test_those_that_are_pinned_hold_up_no_others_and_are_asked_for_once(alone, tmp_path, caplog):
+    elsewhere = _elsewhere.Elsewhere()
+    for step in range(7):
+        save(elsewhere, tmp_path, step)
+        elsewhere._forgets_behind = None
+    for step in range(5):
+        elsewhere.manager.pin(step, lease=60)
+    for step in range(6):
+        shutil.rmtree(tmp_path / f"checkpoint-{step}")
+    elsewhere._forgets_behind = -1
+    for step in range(7, 10):
+        assert not elsewhere.ask(step, wanted=False)
+    assert [info.step for info in elsewhere.manager.all_steps()] == [0, 1, 2, 3, 4, 6]
+    assert caplog.text.count("is kept") == 5
     elsewhere.close()

@@ -84,7 +84,7 @@ class Elsewhere:
         self.leaves_at: int | None = None  # the program's step that is saved for a termination
         self.number = -1  # of the last boundary
         self._counted = False  # number is the job's own
-        self._forgets = False  # the program may have deleted older ones since the last look
+        self._forgets_behind: int | None = None  # a step: later ones may have; None = none may
         self._pointed: dict[str, Saved] = {}  # by the path of muster's checkpoint
         self._written: Saved | None = None
         self._check = check
@@ -99,7 +99,7 @@ class Elsewhere:
             self.leave(raised)
             raise
         if restored is not None:
-            self.number, self._counted, self._forgets = restored.step, True, True
+            self.number, self._counted, self._forgets_behind = restored.step, True, -1
 
     @property
     def manager(self) -> Manager:
@@ -170,38 +170,39 @@ class Elsewhere:
                 self.number, force=True, metrics=metrics, metadata=metadata, epoch=epoch
             )
         if saved:
-            self.latest, self._forgets = written, True
+            self.latest, self._forgets_behind = written, -1
         return saved
 
-    def forget_gone(self) -> bool:
+    def forget_gone(self) -> None:
         """Deletes muster's record of each step whose files the program has deleted, a few at a
         time: other ranks may wait. Called behind each save, and by close.
 
         Only files count that lay where the newest are, and those have to be there: a disk that is
-        away may return. Returns whether there may be more.
+        away may return.
         """
+        behind = -1 if self._forgets_behind is None else self._forgets_behind
+        self._forgets_behind = None
         left = _FORGETS
         try:
             if self.latest is None or not _is_there(self.latest):
-                return False
+                return
             for info in self.manager.all_steps():
-                if not self._is_gone(info):
+                if info.step <= behind or not self._is_gone(info, self.latest):
                     continue
-                if left == 0:
-                    return True
-                left -= 1
                 self._forget(info)
+                left -= 1
+                if left == 0:
+                    self._forgets_behind = info.step
+                    return
         except (Error, OSError) as raised:
             log.warning("records of deleted checkpoints are kept: %s", raised)
-        return False
 
-    def _is_gone(self, info: CheckpointInfo) -> bool:
+    def _is_gone(self, info: CheckpointInfo, latest: Saved) -> bool:
         try:
             if info.path not in self._pointed:
                 self._pointed[info.path] = read_pointer(pathlib.Path(info.path))
             saved = self._pointed[info.path]
-            assert self.latest is not None
-            return _has_place_of(saved, self.latest) and not _is_there(saved)
+            return _has_place_of(saved, latest) and not _is_there(saved)
         except (OSError, ValueError, TypeError) as raised:
             log.warning("the record of step %d is kept: %s", info.step, raised)
             return False
@@ -233,8 +234,12 @@ class Elsewhere:
 
     def _forget_old(self) -> None:
         """Most programs delete older checkpoints behind a save. One rank's look is enough."""
-        if self._forgets and self.manager.announced is None:  # else the last save comes first
-            self._forgets = self.manager.rank == 0 and self.forget_gone()
+        if self._forgets_behind is None or self.manager.announced is not None:
+            return  # the last save comes first
+        if self.manager.rank == 0:
+            self.forget_gone()
+        else:
+            self._forgets_behind = None
 
     def _stop(self) -> Manager | None:
         manager, self._manager = self._manager, None

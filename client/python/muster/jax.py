@@ -189,7 +189,8 @@ class PreemptionSync:
 
         Returns whether it is committed; with False it does not count, and the log says why. A step
         that reached() did not ask for is committed too. If the program deletes an older
-        checkpoint, muster forgets it at the next step. Raises muster.Preempted behind a save that ends the job.
+        checkpoint, muster forgets it at the next step. Raises muster.Preempted behind a save that
+        ends the job.
         """
         if not self._elsewhere.ask(step, wanted=True):
             return False
