@@ -449,36 +449,35 @@ static bool signal_can_be_chained(int signo)
             (current.sa_handler != SIG_DFL && current.sa_handler != SIG_IGN));
 }
 
+/* Under table_mutex. Each watch of such a signal is to tell of it. */
+static void signal_put_back_any(void)
+{
+    for (int signo = 1; signo <= SIGNAL_NUMBER_MAX; signo++) {
+        if (signals[signo].watch_count == 0 || signal_is_ours(signo) ||
+            !signal_can_be_chained(signo) || !signal_install(signo))
+            continue;
+        for (size_t i = 0; i < SIGNAL_WATCHES_MAX; i++)
+            if (watches[i].watched[signo])
+                watches[i].put_back = signo;
+    }
+}
+
 int signal_put_back(struct signal_watch *watch)
 {
     int found;
 
     pthread_mutex_lock(&table_mutex);
-    found = watch->put_back; /* by signal_put_all_back */
+    signal_put_back_any();
+    found = watch->put_back;
     watch->put_back = 0;
-    for (int signo = 1; signo <= SIGNAL_NUMBER_MAX; signo++)
-        if (watch->watched[signo] && !signal_is_ours(signo) && signal_can_be_chained(signo) &&
-            signal_install(signo))
-            found = signo;
     pthread_mutex_unlock(&table_mutex);
     return found;
-}
-
-/* Under table_mutex. */
-static void signal_tell_back(int signo)
-{
-    for (size_t i = 0; i < SIGNAL_WATCHES_MAX; i++)
-        if (watches[i].watched[signo])
-            watches[i].put_back = signo;
 }
 
 void signal_put_all_back(void)
 {
     pthread_mutex_lock(&table_mutex);
-    for (int signo = 1; signo <= SIGNAL_NUMBER_MAX; signo++)
-        if (signals[signo].watch_count > 0 && !signal_is_ours(signo) &&
-            signal_can_be_chained(signo) && signal_install(signo))
-            signal_tell_back(signo);
+    signal_put_back_any();
     pthread_mutex_unlock(&table_mutex);
 }
 
