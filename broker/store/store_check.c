@@ -9,8 +9,6 @@
 /* Steps stay below 2^62 (step_ok), so that two of them can be added. */
 #define COUNT_OK " BETWEEN 0 AND 4611686018427387903"
 #define NONE_OR_COUNT_OK " BETWEEN -1 AND 4611686018427387903"
-#define STRING(number) #number
-#define STRING_OF(macro) STRING(macro)
 
 /* clang-format off: one clause a line reads better than full lines */
 static const char *const rules[] = {

@@ -7,8 +7,6 @@
 #include <stdio.h>
 
 #define SLICE_ROWS 4096
-#define STRING(number) #number
-#define STRING_OF(macro) STRING(macro)
 
 /* Children before their parents. */
 #define BY_ROWID(table)                                              \

@@ -53,6 +53,10 @@ enum store_tidy { /* store_tidy.c's */
                   STORE_TIDY_COUNT
 };
 
+/* A number of limits.h inside a statement. */
+#define STRING(number) #number
+#define STRING_OF(macro) STRING(macro)
+
 #define STORE_FORGET_TABLES 16 /* store_forget.c's statements */
 #define STORE_TRIM_TABLES 6    /* store_trim.c's */
 

@@ -46,8 +46,6 @@ static enum muster_status load_broker(struct store *store, store_row_fn *row_fn,
 #define ACTIVE_ROUNDS                                                \
     "round IN (SELECT round FROM round WHERE job = ?1 AND state IN " \
     "('freezing', 'decided', 'writing'))"
-#define STRING(number) #number
-#define STRING_OF(macro) STRING(macro)
 
 /* As COUNTS_NOT_SQL, for a whole job at once: where the launches behind each one began at least.
  * Asked of each checkpoint it would cost checkpoints times launches. */

@@ -7,8 +7,6 @@
 #include <string.h>
 
 #define PAST_ROWS 1000 /* the newest are kept */
-#define STRING(number) #number
-#define STRING_OF(macro) STRING(macro)
 
 static const char *const kinds[STORE_PAST_COUNT] = {
     [STORE_PAST_STARTED] = "broker started",

@@ -6,8 +6,6 @@
 
 #define SLICE_ROWS 8192
 #define SLICE_BYTES (1 << 20)
-#define STRING(number) #number
-#define STRING_OF(macro) STRING(macro)
 
 static const char *const statements[STORE_TIDY_COUNT] = {
     [STORE_TIDY_FIRST] = "SELECT queue, first, last, queue IN (SELECT queue FROM task_queue)"

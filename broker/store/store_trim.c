@@ -8,8 +8,6 @@
 #define TRIM_EVERY 64   /* rounds of a job between two looks */
 #define SLICE_ROWS 4096 /* a slice ends with the round that reaches this */
 #define SLICE_ROUNDS 512
-#define STRING(number) #number
-#define STRING_OF(macro) STRING(macro)
 
 /* This tells how many rounds of a job with that many ranks are kept. */
 #define KEPT(ranks)                                                                       \

@@ -131,6 +131,17 @@ static int ended(const struct helper *helper)
     return WIFSIGNALED(status) ? WTERMSIG(status) : 0;
 }
 
+/* child: the helper of that helper. */
+static void ends_without_its_parent(struct helper helper, pid_t child)
+{
+    kill(helper.pid, SIGKILL);
+    assert_int_equal(waitpid(helper.pid, NULL, 0), helper.pid);
+    helper.pid = child; /* an orphan, which this process reaps */
+    kill(child, SIGTERM);
+    assert_int_equal(hear(&helper), '\0');
+    assert_int_equal(ended(&helper), SIGTERM);
+}
+
 static void a_helper_outlives_a_strangers_signal_and_ends_by_its_parents(void **state)
 {
     struct helper helper = start(true, false, 1);
@@ -179,12 +190,7 @@ static void a_helper_of_a_helper_follows_its_own_parent_and_ends_by_any_without_
     assert_int_equal(hear(&helper), 'r');
     stranger_kills(child);
     assert_int_equal(asks(&helper, 'a'), 'a');
-    kill(helper.pid, SIGKILL);
-    assert_int_equal(waitpid(helper.pid, NULL, 0), helper.pid);
-    helper.pid = child; /* an orphan, which this process reaps */
-    kill(child, SIGTERM);
-    assert_int_equal(hear(&helper), '\0');
-    assert_int_equal(ended(&helper), SIGTERM);
+    ends_without_its_parent(helper, child);
 }
 
 /* The shield of the second helper has a handler below that calls this same shield. */
@@ -199,12 +205,7 @@ static void a_handler_that_calls_the_shield_below_it_ends(void **state)
     helper_chains = false;
     assert_int_equal(read(helper.from, &child, sizeof child), sizeof child);
     assert_int_equal(hear(&helper), 'r');
-    kill(helper.pid, SIGKILL);
-    assert_int_equal(waitpid(helper.pid, NULL, 0), helper.pid);
-    helper.pid = child;
-    kill(child, SIGTERM);
-    assert_int_equal(hear(&helper), '\0');
-    assert_int_equal(ended(&helper), SIGTERM);
+    ends_without_its_parent(helper, child);
 }
 
 int main(void)
