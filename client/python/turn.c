@@ -8,6 +8,7 @@ struct muster_py_turn {
     atomic_bool taken;
     muster_node_t *node;        /* of Node.step; NULL = it is closed */
     struct muster_error *error; /* of that call */
+    bool raised;                /* a callable of Python's raised inside that call */
 };
 
 static bool muster_py_turn_take(struct muster_py_turn *turn)
@@ -20,15 +21,23 @@ static void muster_py_turn_give(struct muster_py_turn *turn)
     atomic_store_explicit(&turn->taken, false, memory_order_release);
 }
 
-/* The boundary of Node.step: a status, or -1 when it is in another call. It takes one argument,
- * since cffi needs as long for each as for the call. */
+enum {
+    MUSTER_PY_IN_A_CALL = -1,
+    MUSTER_PY_RAISED = -2, /* the status is MUSTER_OK, but a callable raised */
+};
+
+/* The boundary of Node.step: a status, or one of the two above. It takes one argument, since cffi
+ * needs as long for each as for the call. */
 static int muster_py_step(struct muster_py_turn *turn)
 {
     int status;
 
     if (!muster_py_turn_take(turn))
-        return -1;
+        return MUSTER_PY_IN_A_CALL;
+    turn->raised = false;
     status = (int)muster_node_save_if_preempted(turn->node, NULL, turn->error);
+    if (turn->raised && status == MUSTER_OK)
+        status = MUSTER_PY_RAISED;
     muster_py_turn_give(turn);
     return status;
 }

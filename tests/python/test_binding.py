@@ -5,7 +5,6 @@ imported.
 import ast
 import dataclasses
 import inspect
-import json
 import os
 import pathlib
 import re
@@ -270,12 +269,6 @@ def test_A10_the_module_has_its_library_in_it_and_shows_it_to_nobody():
     assert "libmuster" not in needed
     names = subprocess.check_output(["nm", "-D", "--defined-only", module], text=True)
     assert {line.split()[-1] for line in names.splitlines()} == {"PyInit__native"}
-
-
-def test_A11_a_boundary_costs_at_most_half_as_much_again_as_an_empty_call(world):
-    text, _ = world.python("boundary.py", 2000).communicate(timeout=60)
-    told = json.loads(text)
-    assert told["ratio"] <= 1.5, told
 
 
 @pytest.mark.parametrize("framework", ["no_such_framework", "muster_neither"])

@@ -50,6 +50,7 @@ class Hooks:
         self.restore = restore
         self.raised: BaseException | None = None
         self.node: Any = ffi.NULL  # once it is open
+        self.turn: Any = None  # of the node
         self.manager: Any = None  # or what holds it, while it restores
         self.events: Events | None = None  # of the node
         self.hurries = False  # the program is to end now (Ctrl-C), and waits for nobody
@@ -63,6 +64,8 @@ def _keep(
     names = trace.tb_frame.f_locals
     hooks = ffi.from_handle(names["arg"] if "arg" in names else names["context"].arg)
     hooks.raised = value
+    if hooks.turn is not None:
+        hooks.turn.raised = True
     node = hooks.node
     if hooks.manager is not None and node == ffi.NULL:
         node = lib.muster_manager_node(hooks.manager[0])

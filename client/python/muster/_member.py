@@ -253,6 +253,7 @@ class Member(Turns):
         self._state = state  # its memory is borrowed until close
         self._hooks = hooks
         self._error = self._turn.error = new_error()
+        hooks.turn = self._turn
         self._preempted = False
 
     def _opened(self, box: Any) -> None:

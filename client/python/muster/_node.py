@@ -132,11 +132,11 @@ class Node(Member):
         and others; an exception of `save` comes out of here.
         """
         status = _step(self._turn)
-        if status or self._hooks.raised is not None:
+        if status:
             self._handle()  # a closed one is refused by C, and told here
-            if status < 0:
+            if status == lib.MUSTER_PY_IN_A_CALL:
                 raise self._in_a_call()
-            self._finish(status, self._error)
+            self._finish(lib.MUSTER_OK if status < 0 else status, self._error)
 
     @contextmanager
     def scope(self) -> Iterator[None]:
