@@ -1,16 +1,16 @@
 /* client.h - questions about jobs, and orders to them (libmuster-query). The tool `muster` uses it.
  *
- * A client asks either a broker, or the broker's database file. The file is only read, and the
- * broker may run or be down meanwhile. Both give the same rows. Only a broker takes orders (notify,
+ * A client asks either a broker, or the broker's database file. The file is only read; the broker
+ * may run meanwhile, or be down. Both give the same rows. Only a broker takes orders (notify,
  * cancel, save).
  *
  * Threads: a client and its rows are used by one thread at a time; two clients are independent.
  * Blocking: every call that asks a broker blocks until it is answered, at most timeout_ms of open.
- * A database is waited for only while it is busy, and for no longer than that.
+ * A call that reads a database waits only while the database is busy, and at most timeout_ms.
  * Time: *_unix_ms are milliseconds since 1970 of the broker's clock, 0 = has not happened; other
  * *_ms are durations, -1 = not known. Steps and ranks: -1 = none. Checkpoints are named by the
- * number of the round that made them; 0 = none. Words (states, causes, kinds) are those of
- * muster(1).
+ * number of the round that made them; 0 = none. The words for states, causes and kinds are those
+ * that muster(1) prints.
  * Errors: ret_error may be NULL; on failure no output is written. */
 #ifndef MUSTER_CLIENT_H
 #define MUSTER_CLIENT_H
@@ -31,9 +31,9 @@ typedef struct muster_rows muster_rows_t;
  * brokers' addresses have commas between them; it asks the one that answers, and an error names
  * each.
  * NULL: what MUSTER_BROKER or MUSTER_DB names, else the broker that was started on this host
- * without options, else its database. Does not speak to the broker yet, so an absent one shows at
- * the first question. A database is opened and checked at once. timeout_ms: of each later call; 0 =
- * 5000. *ret_client is owned by the caller: muster_client_close.
+ * without options, else its database. It does not connect to the broker yet, so the first question
+ * shows if there is none. A database is opened and checked at once. timeout_ms: for each later
+ * call; 0 = 5000. The caller owns *ret_client and frees it with muster_client_close.
  * MUSTER_E_ARGUMENT this is no address, or PostgreSQL refuses it for good · MUSTER_E_STORAGE
  * PostgreSQL cannot be reached ·
  * MUSTER_E_UNSUPPORTED built without it · MUSTER_E_BROKER with NULL, none of these is there; the
@@ -43,20 +43,21 @@ typedef struct muster_rows muster_rows_t;
 MUSTER_API enum muster_status muster_client_open(const char *address_or_path, int timeout_ms,
                                                  muster_client_t **ret_client,
                                                  struct muster_error *ret_error);
-/* As every close: NULL-safe, nulls the handle. It cannot fail. Returned rows stay valid. */
+/* Like every close it is NULL-safe and nulls the handle. It cannot fail. Returned rows stay
+ * valid. */
 MUSTER_API enum muster_status muster_client_close(muster_client_t **client,
                                                   struct muster_error *ret_error);
 
-/* From now on interrupted_fn(arg) is asked about 10 times a second while a broker is waited for, on
- * the thread that called. true: the call returns MUSTER_E_INTERRUPTED. NULL = none. arg is borrowed
- * until close. */
+/* From now on interrupted_fn(arg) is called about 10 times a second while a call waits for a
+ * broker, on the thread that made that call. true: the call returns MUSTER_E_INTERRUPTED. NULL =
+ * none. arg is borrowed until close. */
 MUSTER_API void muster_client_set_interrupted(muster_client_t *client,
                                               bool (*interrupted_fn)(void *arg), void *arg);
 
 /* Does it read a database (true) or ask a broker (false)? */
 MUSTER_API bool muster_client_is_database(const muster_client_t *client);
-/* The address or path that it asks: as it was given to open, or found; "DATABASE on HOST" of
- * PostgreSQL. Borrowed until close. */
+/* The address or path that it asks, as open got or found it; for PostgreSQL "DATABASE on HOST".
+ * Borrowed until close. */
 MUSTER_API const char *muster_client_place(const muster_client_t *client);
 
 /* --- rows -------------------------------------------------------------------------------- */
@@ -91,15 +92,17 @@ struct muster_job_row {
     int64_t end_status; /* an enum muster_status: why the generation ends */
     const char *end_text;
     int64_t created_unix_ms;
-    /* The newest generation; 0 = not in this database: nobody knows where it resumed. */
+    /* When the newest generation was opened. 0 = it is not in this database, so it is not known
+     * where it resumed. */
     int64_t opened_unix_ms;
     int64_t started_unix_ms;
     int64_t ended_unix_ms;
-    int64_t step_p95_ms;    /* of its slowest rank, 0 = never measured; so the next */
+    int64_t step_p95_ms;    /* of its slowest rank, 0 = never measured; the next one, too */
     int64_t save_p95_ms;    /* of its newest saves */
-    int64_t freeze_unix_ms; /* when the notices that stand freeze it, 0 = no plan waits */
+    int64_t freeze_unix_ms; /* when its active notices will freeze it, 0 = none planned */
     const char *plan;       /* why then */
-    /* Ranks that were lost, of all generations. Their last steps are unknown and count nowhere. */
+    /* How many ranks were lost, over all generations. Their last steps are not known and count
+     * nowhere. */
     int64_t unknown_ranks;
 };
 struct muster_node_row {
@@ -149,7 +152,7 @@ struct muster_round_row {
     int64_t deadline_unix_ms;
     int64_t margin_ms; /* what was left to the deadline at the commit */
     int64_t members;
-    int64_t reported; /* how many of them; so the counts below */
+    int64_t reported; /* how many members; the counts below, too */
     int64_t captured;
     int64_t writers;
     int64_t saved;
@@ -165,7 +168,7 @@ struct muster_participant_row {
     bool writer;
     int64_t begun; /* as reported; -1 = did not report */
     int64_t done;
-    int64_t reported_ms; /* since the round was opened, -1 = not yet; so the three below */
+    int64_t reported_ms; /* since the round was opened, -1 = not yet; the three below, too */
     int64_t at_step_ms;
     int64_t captured_ms;
     int64_t saved_ms;
@@ -185,7 +188,7 @@ struct muster_checkpoint_row {
     int64_t shards;
     int64_t bytes;
     const char *path;
-    /* Manifest and final name are there. Else path is where it was written, "" if that failed. */
+    /* It has its manifest and final name. Else path is where it was written, "" if that failed. */
     bool in_place;
     int64_t epoch;
     int64_t step_in_epoch;
@@ -194,8 +197,9 @@ struct muster_checkpoint_row {
     const char *metrics;
     int64_t save_ms; /* of its slowest shard */
     int64_t committed_unix_ms;
-    /* How long training stood still, at the longest rank: for the snapshot or the write, and in a
-     * manager's foreground save until the commit. -1 = not known. */
+    /* How long training stood still, on the rank where that took longest. It is the time for the
+     * snapshot or the write, and in a manager's foreground save until the commit. -1 = not known.
+     */
     int64_t blocked_ms;
     int64_t waited_ms;   /* for the save before, longest rank */
     int64_t total_ms;    /* from the decision to the commit; -1 = not committed */
@@ -280,8 +284,8 @@ struct muster_task_queue_row {
     const char *job;
     int64_t queue;
     int64_t taken;  /* highest number */
-    int64_t ended;  /* how many, those that are forgotten too */
-    int64_t queued; /* of those that are not: how many in which state */
+    int64_t ended;  /* how many, with those that are forgotten */
+    int64_t queued; /* of those not forgotten, how many are in this state; the next, too */
     int64_t leased;
     int64_t done;
     int64_t failed;
@@ -289,12 +293,12 @@ struct muster_task_queue_row {
     int64_t workers; /* of the job, that are there */
     int64_t max_queued;
     int64_t max_attempts; /* 0 = 3 */
-    bool error_pending;   /* nothing is given to workers until it was raised */
-    int64_t error_number; /* the newest first error, 0 = none yet */
+    bool error_pending;   /* workers get no tasks until a call has returned the error */
+    int64_t error_number; /* the task of the newest error, 0 = none yet */
     int64_t error_status;
     int64_t error_code;
     const char *error_text;
-    int64_t raised; /* how often one was */
+    int64_t raised; /* how many errors were returned */
     int64_t created_unix_ms;
 };
 struct muster_task_row {
@@ -336,12 +340,12 @@ struct muster_host_row {
     int64_t place;  /* 0, 1, ...: what torchrun calls the node's rank; -1: none */
     const char *host;
     const char *address; /* where the other hosts reach it */
-    int64_t port;        /* that it found free, for rank 0 if that is one of its ranks */
+    int64_t port;        /* that it found free, for the case that rank 0 is one of its ranks */
     int64_t first_rank;
     int64_t ranks;
     const char *id;        /* of that life of `muster run`, 16 hexadecimal digits */
     const char *state;     /* running, waiting for the next launch, left, lost */
-    int64_t state_unix_ms; /* since then; lost: when it was last heard */
+    int64_t state_unix_ms; /* since when; lost: when it was last heard */
 };
 /* The policies that the newest launch told: which checkpoints stay, and when the broker saves. */
 struct muster_policy_row {
@@ -410,8 +414,8 @@ MUSTER_API enum muster_status muster_client_events(muster_client_t *client, cons
                                                    muster_rows_t **ret_rows,
                                                    struct muster_error *ret_error);
 /* The incidents of a generation, by time: errors, losses, withdrawn notices, its end. Those with
- * seq 0 are the broker's own: kind "broker started", and "broker blocked" (its disk is full since
- * then). */
+ * seq 0 are about the broker itself: kind "broker started", and "broker blocked" (its disk has been
+ * full since then). */
 MUSTER_API enum muster_status muster_client_incidents(muster_client_t *client, const char *job,
                                                       int64_t generation, muster_rows_t **ret_rows,
                                                       struct muster_error *ret_error);
@@ -425,17 +429,17 @@ MUSTER_API enum muster_status muster_client_generations(muster_client_t *client,
                                                         muster_rows_t **ret_rows,
                                                         struct muster_error *ret_error);
 
-/* Queues of tasks (coordinator.h); job NULL = of all. */
+/* Queues of tasks (coordinator.h); job NULL = of all jobs. */
 MUSTER_API enum muster_status muster_client_task_queues(muster_client_t *client, const char *job,
                                                         muster_rows_t **ret_rows,
                                                         struct muster_error *ret_error);
-/* Tasks of all its queues that are not forgotten. */
+/* Tasks of all queues of the job, without those that are forgotten. */
 MUSTER_API enum muster_status muster_client_tasks(muster_client_t *client, const char *job,
                                                   const char *state, /* NULL = all */
                                                   int64_t number,    /* 0 = all */
                                                   muster_rows_t **ret_rows,
                                                   struct muster_error *ret_error);
-/* The newest process of each index. */
+/* The newest process of each worker index. */
 MUSTER_API enum muster_status muster_client_task_workers(muster_client_t *client, const char *job,
                                                          muster_rows_t **ret_rows,
                                                          struct muster_error *ret_error);
@@ -485,8 +489,8 @@ enum muster_row_kind {
     MUSTER_ROW_KIND_COUNT
 };
 /* The rows as an array of muster_rows_count structs, borrowed; NULL if there are none, if they are
- * of another kind, or without memory. struct_size: of one of them, at least 1. A member that this
- * library does not know is 0 or NULL. One thread at a time asks the same rows. */
+ * of another kind, or without memory. struct_size: the size of one struct, at least 1. A member
+ * that this library does not know is 0 or NULL. Only one thread at a time may use the same rows. */
 MUSTER_API const void *muster_rows_array(const muster_rows_t *rows, enum muster_row_kind kind,
                                          size_t struct_size);
 #define MUSTER_ROWS_AS(rows, kind, type) \
@@ -532,20 +536,20 @@ MUSTER_API int64_t muster_rows_integer(const muster_rows_t *rows, size_t row, si
 
 /* Each returns when the broker has committed the order. After an error an order may be repeated,
  * and is not done twice: an id names the same notice or the same save.
- * MUSTER_E_BROKER no answer within the timeout · MUSTER_E_STORAGE the broker could not write for so
- * long. After these two it is not known whether the order was taken: repeat it with the same id.
- * MUSTER_E_UNSUPPORTED the client reads a database · MUSTER_E_NOT_FOUND no such job, rank or notice
- * · any other code is the broker's refusal with its text. */
+ * MUSTER_E_BROKER no answer within the timeout · MUSTER_E_STORAGE the broker could not write for
+ * that long. After these two it is not known whether the order was taken: repeat it with the same
+ * id. MUSTER_E_UNSUPPORTED the client reads a database · MUSTER_E_NOT_FOUND no such job, rank or
+ * notice · any other code is the broker's refusal with its text. */
 
-/* Tells that a rank will be ended: {id, rank, grace_ms (-1 = not known), text}. All strings are
+/* Tells that a rank will be ended. grace_ms: the time until then (-1 = not known). All strings are
  * borrowed for the call. ret_round (may be NULL): the round that was opened or joined,
  * 0 = later. */
 MUSTER_API enum muster_status muster_client_notify(muster_client_t *client, const char *job,
                                                    const char *id, int rank, int64_t grace_ms,
                                                    const char *text, int64_t *ret_round,
                                                    struct muster_error *ret_error);
-/* Withdraws a notice. That works until the ranks are frozen for it. MUSTER_E_ENDING: it is too
- * late, and the save or the end still comes; the text names the round. */
+/* Withdraws a notice. This works until the ranks are frozen for the notice. MUSTER_E_ENDING: it is
+ * too late, and the save or the end still comes; the text names the round. */
 MUSTER_API enum muster_status muster_client_cancel(muster_client_t *client, const char *job,
                                                    const char *id, struct muster_error *ret_error);
 /* Asks for an agreed checkpoint; nobody exits. *ret_round (may be NULL): the round
@@ -554,7 +558,7 @@ MUSTER_API enum muster_status muster_client_save_now(muster_client_t *client, co
                                                      const char *id, int64_t *ret_round,
                                                      struct muster_error *ret_error);
 /* Holds a checkpoint (0 = the newest): it is not deleted while this pin stands. lease_ms: the pin
- * ends after so long, unless a call with the same id renews it; 0 = until unpin. *ret_checkpoint
+ * ends after this time, unless a call with the same id renews it; 0 = until unpin. *ret_checkpoint
  * (may be NULL) is its number. */
 MUSTER_API enum muster_status muster_client_pin(muster_client_t *client, const char *job,
                                                 int64_t checkpoint, const char *id,
@@ -589,8 +593,8 @@ muster_client_wait_checkpoint(muster_client_t *client, const char *job, int64_t 
 /* For supervisors: reports that a rank's process ended without leaving its job, by signo, or with
  * code if signo is 0. incarnation has 16 hexadecimal digits, as in the life file (see
  * muster-run(1)). The broker pings the process. If nothing answers, the other ranks learn at once
- * that the rank is lost. *ret_lived (may be NULL): the broker knew it as alive. Nothing happens to
- * a node that left, or that still answers. */
+ * that the rank is lost. *ret_lived (may be NULL): did the broker believe that it lived? Nothing
+ * happens to a node that left, or that still answers. */
 MUSTER_API enum muster_status muster_client_gone(muster_client_t *client, const char *job, int rank,
                                                  const char *incarnation, int code, int signo,
                                                  bool *ret_lived, struct muster_error *ret_error);

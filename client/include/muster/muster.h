@@ -1,4 +1,5 @@
-/* muster.h - everything: the node (libmuster) and the questions about jobs (libmuster-query). */
+/* muster.h - all of muster's headers: the node (libmuster) and the questions about jobs
+ * (libmuster-query). */
 #ifndef MUSTER_MUSTER_H
 #define MUSTER_MUSTER_H
 

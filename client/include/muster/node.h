@@ -1,23 +1,25 @@
-/* node.h - a process of a job: joins, runs steps, saves at the agreed step, leaves. See
+/* node.h - one process of a job: it joins, runs steps, saves at the agreed step, and leaves. See
  * libmuster(3).
  *
- * A process has one node a rank. The node only changes handlers of signals that it was asked to
- * watch. It never forks, and ends the process only by the exit policy below.
+ * A process has one node for each of its ranks. A node only changes handlers of signals that it was
+ * asked to watch. It never forks, and ends the process only by the exit policy below.
  *
  * Threads. One thread at a time, the training thread, calls open, run, save_if_preempted, scope_*,
  * hold, release, restore, close and set_position. Any thread may call total_run_calls,
  * reached_preemption, generation, rank, world_size, restart_code, notify, fail and notify_signal,
  * but not while close runs or after it. Callbacks say on which thread they run.
  * A node owns background threads with all signals blocked: its own and its connection's. It has one
- * each for termination_watcher_fn, for log and on_error, for manifests, for saves behind, and for
- * the checksum of a save or restore.
- * A callback that does not return stops neither heartbeats nor notices. close leaves its thread
- * behind after 1.5 s; what the callback uses must then stay valid. The same holds for a save behind
- * that was broken off and does not end within 1.5 s. In the last second before this process's own
- * deadline it has 0.25 s. Such a save does not count, and its memory is not freed.
+ * each for termination_watcher_fn, for log and on_error, for manifests, for saves behind the
+ * training, and for checksums of saves and restores.
+ * A callback that does not return stops neither heartbeats nor notices. close waits 1.5 s for the
+ * callback, and then leaves its thread running; what the callback uses must then stay valid. The
+ * same holds for a save behind the training that was broken off and does not end. In the last
+ * second before this process's own deadline, close waits only 0.25 s. Such a save does not count,
+ * and its memory is not freed.
  *
  * Fork. In a forked child every call returns MUSTER_E_FORKED (or does nothing) and touches nothing.
- * The child's signals are as they were before the node. A node that the child opens is its own.
+ * The child's signal handlers are as they were before the node. The child may open a node of its
+ * own.
  * Time. All times are milliseconds. */
 #ifndef MUSTER_NODE_H
 #define MUSTER_NODE_H
@@ -42,13 +44,13 @@ enum muster_role {
     MUSTER_ROLE_EVALUATOR
 };
 
-/* replicated: every rank holds the whole state, and one rank's shard makes the checkpoint.
- * sharded: every rank holds its part, and the shards of all ranks make it. */
+/* replicated: every rank holds the whole state, and the shard of one rank is the checkpoint.
+ * sharded: every rank holds its own part, and the shards of all ranks are the checkpoint. */
 enum muster_layout { MUSTER_LAYOUT_DEFAULT, MUSTER_LAYOUT_REPLICATED, MUSTER_LAYOUT_SHARDED };
 
-/* The policy of a boundary once the job's termination is settled.
- * EXIT (as TerminationConfig): it waits for own writes, sends LEAVE, and calls exit_fn once, on the
- * training thread.
+/* How a boundary acts once it is settled that the job is terminated.
+ * EXIT (as TerminationConfig): it waits for this rank's own writes, tells the broker that the rank
+ * leaves, and calls exit_fn once, on the training thread.
  * RETURN: it returns MUSTER_PREEMPTED. The caller leaves its loop, calls muster_node_close, and
  * exits with muster_node_restart_code. */
 enum muster_on_preempted { MUSTER_PREEMPTED_EXIT, MUSTER_PREEMPTED_RETURN };
@@ -64,12 +66,13 @@ enum muster_notice_kind {
     MUSTER_NOTICE_USER
 };
 
-/* The library makes this structure and the next. They grow at their ends, so a program that runs
- * with an older library asks before it reads a newer member: MUSTER_HAS(context, member). */
+/* The library fills this structure and the next. Later versions add members at their ends. So a
+ * program that may run with an older library asks MUSTER_HAS(context, member) before it reads a
+ * newer member. */
 struct muster_save_context {
     size_t struct_size;    /* that the library filled */
-    const char *directory; /* empty, own to this rank and round; write only inside it; borrowed */
-    int64_t step;          /* the agreed save step: so many steps are done */
+    const char *directory; /* empty, this rank's for this round; write only in it; borrowed */
+    int64_t step;          /* the agreed save step: this many steps are done */
     uint64_t generation;
     uint64_t round;
     int rank;
@@ -81,34 +84,35 @@ struct muster_save_context {
 struct muster_restore_context {
     size_t struct_size; /* that the library filled */
     /* The files that save_fn wrote (a rank's own, or the one writer's). NULL if fewer ranks saved
-     * the checkpoint than this rank's number asks for (restore_any_world_size). */
+     * the checkpoint, and none of them had this rank's number (restore_any_world_size). */
     const char *directory;
     int64_t step;
     int rank;
     int world_size;
     void *arg;
     const char *checkpoint_directory; /* the whole checkpoint: the directories of all its ranks */
-    int saved_world_size;             /* as many ranks saved it */
+    int saved_world_size;             /* how many ranks saved it */
 };
 /* Does the library that made *given know this member? given: a structure with a struct_size. */
 #define MUSTER_HAS(given, member) \
     ((const char *)(&(given)->member + 1) <= (const char *)(given) + (given)->struct_size)
 
-/* One step of training. Returns 0, or a code of its own: the step failed and left the state as it
- * was before. Runs on the thread that called muster_node_run. */
+/* One step of training. Returns 0, or a code of its own if the step failed. A failed step must
+ * leave the state as it was before. Runs on the thread that called muster_node_run. */
 typedef int muster_step_fn(void *arg);
 /* Writes the state. Returns 0 or a code of its own. muster makes the data durable.
  * Training thread; with save_behind a thread of the node's. */
 typedef int muster_save_fn(const struct muster_save_context *context);
-/* Takes what is to be saved, so that it no longer changes when training goes on. context->directory
- * is NULL. With a save_fn, *ret_snapshot is whatever save_fn reads from context->snapshot; else it
- * is a muster_state_t *. Returns 0 or a code of its own. Training thread. */
+/* Copies what is to be saved, so that the copy does not change when training goes on.
+ * context->directory is NULL. With a save_fn, *ret_snapshot is whatever save_fn reads from
+ * context->snapshot; else it is a muster_state_t *. Returns 0 or a code of its own. Training
+ * thread. */
 typedef int muster_snapshot_fn(const struct muster_save_context *context, void **ret_snapshot);
 /* The snapshot was written, or will not be. Training thread, or the one that wrote it. */
 typedef void muster_snapshot_release_fn(void *snapshot, void *arg);
 typedef int muster_restore_fn(const struct muster_restore_context *context);
-/* Is there a notice? Asked every watcher_period_ms until it says yes once, on a thread of its own.
- * It may block, but a notice that it tells late is known late. */
+/* Is there a notice? Called every watcher_period_ms until it says yes once, on a thread of its own.
+ * It may block, but then muster learns of the notice late. */
 typedef bool muster_termination_watcher_fn(void *arg);
 /* Leaves the process. Training thread. May return: the boundary then returns MUSTER_PREEMPTED. */
 typedef void muster_exit_fn(int restart_code, void *arg);
@@ -119,35 +123,35 @@ typedef void muster_exit_fn(int restart_code, void *arg);
 typedef void muster_error_fn(const struct muster_error *error, void *arg);
 /* A line for the log. level: 0 error, 1 warning, 2 information, 3 detail.
  * Without this function, and without option events that keep lines, errors and warnings go to
- * stderr. The environment's MUSTER_LOG (none, error, warning, info, debug) sets how much is told,
- * here and there.
- * Runs on the training thread or on on_error's, also on both at once. Return soon: on_error waits
- * behind a log that blocks, and lines beyond 256 are lost. */
+ * stderr. MUSTER_LOG in the environment (none, error, warning, info, debug) sets how much goes to
+ * this function or to stderr.
+ * Runs on the training thread or on the thread of on_error, maybe on both at once. Return soon:
+ * on_error waits for a log function that blocks, and lines beyond 256 are lost. */
 typedef void muster_log_fn(int level, const char *text, void *arg);
 
-/* Is this call to be broken off? Asked about 10 times a second wherever a call of the node waits,
- * reads or writes, on the thread that called. true: that call returns MUSTER_E_INTERRUPTED within a
- * second, and the other ranks are told that this one failed. A save that is broken off is not
- * committed; a restore may have overwritten part of the state. Nobody is asked while save_fn,
+/* Is this call to be broken off? Called about 10 times a second while a call of the node waits,
+ * reads or writes, on the thread that made this call. true: that call returns MUSTER_E_INTERRUPTED
+ * within a second, and the other ranks are told that this one failed. A save that is broken off is
+ * not committed; a restore may have overwritten part of the state. It is not called while save_fn,
  * snapshot_fn or restore_fn runs. close finishes a save that it has begun, and then waits 500 ms at
  * most. Must not call muster. */
 typedef bool muster_interrupted_fn(void *arg);
 
-/* A queue of events at nodes, which the program reads (see below). */
+/* A queue of what happens at nodes, for the program to read (see below). */
 typedef struct muster_events muster_events_t;
 
-/* As TensorFlow's TerminationConfig. It stands inside muster_node_options and so never grows: a new
- * member goes to the end of those. */
+/* As TensorFlow's TerminationConfig. It is a member of muster_node_options and so never grows: new
+ * members go to the end of muster_node_options. */
 struct muster_termination_config {
     muster_termination_watcher_fn *termination_watcher_fn; /* NULL = none; signals stay watched */
     int64_t watcher_period_ms;                             /* 0 = 1000 */
     muster_exit_fn *exit_fn;                               /* NULL = exit(restart_code) */
     int restart_code; /* 0 = MUSTER_RESTART_CODE from the environment, else 42 */
     enum muster_on_preempted on_preempted;
-    /* Time from a notice to the end, if the notice does not tell an earlier one; see
+    /* Time from a notice to the end of the process, unless the notice names an earlier end; see
      * muster-notices(7).
-     * -1 = as the notice says. A signal says nothing: the job saves at once, within what the
-     * launcher usually gives, else 30 s. 0 = always at once. */
+     * -1 = as the notice says. A signal names no time: the job then saves at once, within the time
+     * that the launcher usually gives, else within 30 s. 0 = it always saves at once. */
     int64_t grace_period_ms;
     muster_save_fn *save_fn;       /* NULL = options.state is saved as safetensors */
     muster_restore_fn *restore_fn; /* required with save_fn */
@@ -162,8 +166,8 @@ struct muster_termination_config {
 
 struct muster_node_options {
     size_t struct_size; /* set by MUSTER_NODE_OPTIONS_INIT; do not change */
-    /* Identity. Unset (NULL, -1, 0) = from the environment, see muster-environment(7). Strings are
-     * borrowed for open. */
+    /* Identity. A member that is unset (NULL, -1, 0) comes from the environment, see
+     * muster-environment(7). Strings are borrowed for open. */
     /* "tcp://host:7700" or "ipc://path", or several with commas between them; NULL = musterd's
      * default. */
     const char *broker;
@@ -180,45 +184,48 @@ struct muster_node_options {
     muster_error_fn *on_error;
     muster_log_fn *log;
     void *arg; /* handed to all callbacks */
-    /* 0 = 10,000, or 30,000 with several addresses: open without a broker that answers */
+    /* How long open waits for a broker to answer. 0 = 10,000, or 30,000 with several addresses. */
     int64_t connect_timeout_ms;
-    int64_t open_timeout_ms; /* 0 = 60,000: open while refused with "try again" */
-    int64_t join_timeout_ms; /* 0 = 600,000: all ranks joined and restored */
-    /* 0 = 60,000: how long a step may take to return after on_error. After the job's end also: a
-     * save_fn that neither returns nor tells progress, and a set-up before the first step. */
+    int64_t open_timeout_ms; /* how long open tries while it is told "try again"; 0 = 60,000 */
+    int64_t join_timeout_ms; /* until all ranks have joined and restored; 0 = 600,000 */
+    /* How long a step may take to return after on_error; 0 = 60,000. After the job's end the same
+     * limit holds for a save_fn that neither returns nor tells progress, and for a set-up before
+     * the first step. */
     int64_t abort_timeout_ms;
-    /* 0 = none. All ranks save together at each multiple, before the step that follows it. */
+    /* All ranks save together at each multiple of this number, before the step that follows it. 0 =
+     * never. */
     int64_t save_every_steps;
-    /* No broker: go on alone (world_size 1), and save and exit by oneself. */
+    /* With world_size 1: if no broker answers, go on without one, and save and exit without
+     * agreement. */
     bool offline_ok;
     /* If a rank finds the newest checkpoint damaged, all ranks take the next older one. A
-     * checkpoint that is whole and does not fit the program still fails. The restore then waits
-     * until all ranks have restored. Also with MUSTER_FALLBACK=1 in the environment. */
+     * checkpoint that is whole but does not fit the program still fails. With this option a restore
+     * waits until all ranks have restored. MUSTER_FALLBACK=1 in the environment sets it, too. */
     bool restore_fallback;
     bool restore_later; /* open does not restore; the program calls muster_node_restore */
     /* Save behind the training thread. At the save step the state is copied (or snapshot_fn takes
-     * it). Then training goes on, and a thread of the node's writes. One save at a time: the next
-     * one waits for it, and the log says so if that takes over a second. A termination is saved
-     * while training is held. The copy costs the state's size in memory, which is kept for the next
-     * save. muster_node_wait_until_finished and the log tell failures. No effect alone
-     * (offline_ok). */
+     * it). Then training goes on, and a thread of the node's writes. Only one save is written at a
+     * time: the next one waits, and the log says so if it waits for over a second. A termination is
+     * saved while training is held. The copy needs as much memory as the state; this memory is kept
+     * for the next save. muster_node_wait_until_finished and the log tell failures. It has no
+     * effect without a broker (offline_ok). */
     bool save_behind;
-    /* NULL = options.state is copied. Required with save_behind and save_fn. Asked before every
-     * save, also before one that training waits for. */
+    /* NULL = options.state is copied. Required if both save_behind and save_fn are set. Called
+     * before every save, also before one that training waits for. */
     muster_snapshot_fn *snapshot_fn;
     muster_snapshot_release_fn *snapshot_release_fn; /* may be NULL */
     /* Layout sharded: restore_fn reads what any number of ranks saved, from
-     * context->checkpoint_directory. Every file is verified before, each by one of the ranks.
-     * Without it another world size is refused (MUSTER_E_RESTORE). */
+     * context->checkpoint_directory. Every file is verified first, each by one of the ranks.
+     * Without this option another world size is refused (MUSTER_E_RESTORE). */
     bool restore_any_world_size;
-    muster_interrupted_fn *interrupted_fn; /* NULL = every wait lasts as long as it must */
-    /* Gets what happens, beside on_error and log; NULL = nobody asks. Borrowed until the node is
-     * open (a manager opens its node in restore), which then holds it until it is closed. */
+    muster_interrupted_fn *interrupted_fn; /* NULL = no wait is broken off */
+    /* Gets what happens, besides on_error and log; NULL = no queue. Borrowed until the node is open
+     * (a manager opens its node in restore), which then holds it until it is closed. */
     muster_events_t *events;
-    /* Asked on the training thread before a save reads option state, or a restore fills it. Another
-     * code than 0 fails the save or the restore with this code; muster_node_save_fail adds why a
-     * save fails. It is for bindings whose program may have released the memory of an entry. NULL =
-     * the memory stays until close. */
+    /* Called on the training thread before a save reads option state, or a restore fills it. If it
+     * returns a code other than 0, the save or restore fails with this code; for a save,
+     * muster_node_save_fail adds the reason. It is for bindings to languages where the program may
+     * have released the memory of an entry. NULL = the memory stays until close. */
     int (*state_check_fn)(void *arg);
 };
 #define MUSTER_NODE_OPTIONS_INIT                                                        \
@@ -234,19 +241,19 @@ MUSTER_API void muster_node_options_init(struct muster_node_options *options, si
  * options->state or by restore_fn. muster_node_total_run_calls is right afterwards.
  * Blocks until joined (connect_timeout_ms, open_timeout_ms), then for the restore
  * (join_timeout_ms).
- * Copies options. *ret_node is owned by the caller: muster_node_close.
+ * Copies options. The caller owns *ret_node and frees it with muster_node_close.
  * MUSTER_E_BROKER nobody answered · MUSTER_E_VERSION the broker speaks another version ·
  * MUSTER_E_ARGUMENT options or identity are wrong · MUSTER_E_RANK, _RANK_TAKEN, _WORLD_SIZE,
- * _LAYOUT refused · MUSTER_E_JOB the directory is another job's · MUSTER_E_IO it cannot be written
- * · MUSTER_E_RESTORE the checkpoint cannot be read, or the directory holds newer ones that the
- * broker does not know (its database was lost: `muster import`) · MUSTER_PREEMPTED the launch is
- * over: exit with muster_status_exit_code(). */
+ * _LAYOUT the broker refused them · MUSTER_E_JOB the directory is another job's · MUSTER_E_IO it
+ * cannot be written · MUSTER_E_RESTORE the checkpoint cannot be read, or the directory holds newer
+ * ones that the broker does not know (its database was lost: `muster import`) · MUSTER_PREEMPTED
+ * the launch is over: exit with muster_status_exit_code(). */
 MUSTER_API enum muster_status muster_node_open(const struct muster_node_options *options,
                                                muster_node_t **ret_node,
                                                struct muster_error *ret_error);
 
-/* Restores the launch's one resume checkpoint (see restore_later). Once; a second call is MUSTER_OK
- * and does nothing. Blocks up to join_timeout_ms. */
+/* Restores the one checkpoint that this launch resumes from (see restore_later). Call it once; a
+ * second call returns MUSTER_OK and does nothing. Blocks up to join_timeout_ms. */
 MUSTER_API enum muster_status muster_node_restore(muster_node_t *node,
                                                   struct muster_error *ret_error);
 
@@ -265,13 +272,14 @@ MUSTER_API enum muster_status muster_node_restore(muster_node_t *node,
 MUSTER_API enum muster_status muster_node_run(muster_node_t *node, muster_step_fn *step_fn,
                                               void *arg, struct muster_error *ret_error);
 
-/* The call for your own loop, after each step. It counts the step as done and is the boundary
- * before the next one. arg reaches save_fn as call_arg. Waits and returns as run. */
+/* The call for a loop of your own, after each step. It counts the step as done and is the boundary
+ * before the next one. save_fn gets arg as call_arg. It waits and returns as muster_node_run
+ * does. */
 MUSTER_API enum muster_status muster_node_save_if_preempted(muster_node_t *node, void *arg,
                                                             struct muster_error *ret_error);
 
-/* A block that counts as one step (as watch_preemption_scope). enter is the boundary before it, and
- * leave(0) the one after it. leave with another code means that the step failed. */
+/* A block that counts as one step (as watch_preemption_scope). enter is the boundary before the
+ * block, and leave(0) the one after it. leave with another code means that the step failed. */
 MUSTER_API enum muster_status muster_node_scope_enter(muster_node_t *node,
                                                       struct muster_error *ret_error);
 MUSTER_API enum muster_status muster_node_scope_leave(muster_node_t *node, int code,
@@ -287,16 +295,16 @@ MUSTER_API bool muster_node_reached_preemption(const muster_node_t *node, int64_
 MUSTER_API void muster_node_set_position(muster_node_t *node, int64_t epoch, int64_t step_in_epoch,
                                          int64_t data_position);
 
-/* For a save_fn that takes long: so many bytes are written. While the bytes grow, the save is
- * waited for. A save that tells nothing is given up after max(60 s, three times the longest save so
- * far).
- * muster tells its own writing by itself. Any thread; never waits. */
+/* For a save_fn that takes long: says how many bytes are written so far. While the bytes grow,
+ * muster waits for the save. It gives up a save that tells nothing for 60 s, or for three times the
+ * longest save so far if that is longer.
+ * muster's own writing needs no such call. Any thread; never waits. */
 MUSTER_API void muster_node_save_progress(muster_node_t *node, uint64_t bytes);
 
 /* Inside save_fn, snapshot_fn or restore_fn: says why it fails, and returns code:
- * `return muster_node_save_fail(node, 3, "out of memory")`. The text is part of the peers' errors,
- * the log, `muster events` and `muster why`. At most 1,023 bytes of it are kept; copies. Without a
- * node that still lives it only returns code.
+ * `return muster_node_save_fail(node, 3, "out of memory")`. The text appears in the other ranks'
+ * errors, the log, `muster events` and `muster why`. It is copied, at most 1,023 bytes of it. If
+ * the node no longer lives, the call only returns code.
  * After muster_manager_should_save gave true, it tells why the program's own save failed. Then do
  * not call muster_manager_save for that step. */
 MUSTER_API int muster_node_save_fail(muster_node_t *node, int code, const char *text);
@@ -309,10 +317,10 @@ MUSTER_API void muster_node_position(const muster_node_t *node, int64_t *ret_epo
 /* Has this rank taken part in a save that is neither committed nor aborted yet? Any thread, not
  * while close runs or after it; never waits. */
 MUSTER_API bool muster_node_is_saving_in_progress(const muster_node_t *node);
-/* Waits until no save is under way, at most timeout_ms (0 = not at all). Then tells of a save that
- * was not committed, also of one that failed elsewhere before this rank came to its step. Each is
- * told once, the oldest first; earlier checkpoints are untouched, and training may go on. Any
- * thread.
+/* Waits until no save is under way, at most timeout_ms (0 = not at all). Then reports a save that
+ * was not committed, even one that failed on another rank before this rank reached its step. Each
+ * such save is reported once, the oldest first. Earlier checkpoints are untouched, and training may
+ * go on. Any thread.
  * MUSTER_E_ABORTED, MUSTER_E_SAVE, MUSTER_E_STORAGE, … the save's step, and the rank that failed
  * it, are in ret_error · MUSTER_E_TIMEOUT one is still under way. */
 MUSTER_API enum muster_status muster_node_wait_until_finished(muster_node_t *node,
@@ -322,17 +330,18 @@ MUSTER_API enum muster_status muster_node_wait_until_finished(muster_node_t *nod
 /* This process failed for a reason of its own. All ranks are told (the first error wins), and every
  * later boundary here returns MUSTER_E_STEP. code and text are the caller's; text is copied. */
 MUSTER_API enum muster_status muster_node_fail(muster_node_t *node, int code, const char *text);
-/* As muster_node_fail, where another rank may be the cause, such as a collective that broke because
- * a peer went away. A rank that failed has 5 s to tell so. Then the broker asks all others, and
- * this returns once each has answered. It waits wait_ms at most (0 = 10 s). MUSTER_E_PEER, or
- * another status that ends the launch: the rank is in ret_error, and this one is not blamed ·
- * MUSTER_E_STEP none was found to be gone; all ranks were told code and text ·
+/* As muster_node_fail, for a failure that another rank may have caused, such as a collective that
+ * broke because a peer went away. A rank that failed has 5 s to say so. Then the broker asks all
+ * other ranks, and the call returns once each has answered. It waits wait_ms at most (0 = 10 s).
+ * MUSTER_E_PEER, or another status that ends the launch: the rank is in ret_error, and this one is
+ * not blamed · MUSTER_E_STEP none was found to be gone; all ranks were told code and text ·
  * MUSTER_E_INTERRUPTED. Training thread. */
 MUSTER_API enum muster_status muster_node_fail_suspecting(muster_node_t *node, int code,
                                                           const char *text, int64_t wait_ms,
                                                           struct muster_error *ret_error);
 
-/* The end that is announced for a process of this job: the one that comes first. */
+/* An end that is announced for a process of this job. If there are several, the one that comes
+ * first. */
 struct muster_announced {
     enum muster_notice_kind kind;
     int rank;        /* whose process ends */
@@ -342,22 +351,23 @@ struct muster_announced {
 /* Is the end of a process of this job announced, and when does it come? A program may use the time
  * for a shorter evaluation, or tell its user. The answer is at most a second older than what the
  * broker knows. False: none is announced, or this process has left; then kind is
- * MUSTER_NOTICE_NONE, and the rest -1. struct_size: of *ret_announced; no byte beyond is written.
- * Any thread, not while close runs or after it; a local read, never waits. */
+ * MUSTER_NOTICE_NONE, and the rest -1. struct_size: the size of *ret_announced; no byte beyond it
+ * is written. Any thread, not while close runs or after it; a local read, never waits. */
 MUSTER_API bool muster_node_announced(const muster_node_t *node,
                                       struct muster_announced *ret_announced, size_t struct_size);
 
 /* --- events ---------------------------------------------------------------------------------- */
 
-/* A queue of what happens at the nodes that have it as option events. A thread of the program's own
- * reads it, so no thread of muster's has to enter the program's interpreter. No node waits for the
- * reader: the queue holds 1024 events of each kind. Beyond that the oldest is dropped, and
- * counted. */
+/* A queue of what happens at the nodes whose option events names it. A thread of the program's own
+ * reads it, so no thread of muster's has to enter the program's interpreter (such as Python's). No
+ * node waits for the reader: the queue holds 1024 events of each kind. Beyond that the oldest is
+ * dropped, and counted. */
 enum muster_event_kind {
     MUSTER_EVENT_NONE,
     MUSTER_EVENT_LOG,    /* a line of the log, as muster_log_fn gets it: level, text */
     MUSTER_EVENT_ERROR,  /* another rank failed, as muster_error_fn gets it: status to text */
-    MUSTER_EVENT_NOTICE, /* what muster_node_announced tells has changed: notice, rank, left_ms */
+    MUSTER_EVENT_NOTICE, /* the answer of muster_node_announced has changed: notice, rank,
+                          * left_ms */
     MUSTER_EVENT_COMMIT, /* a checkpoint of the job is on record: step */
     MUSTER_EVENT_KIND_COUNT
 };
@@ -373,31 +383,33 @@ struct muster_event {
     enum muster_notice_kind notice; /* NONE: no end is announced any more */
     int64_t step;                   /* as the program counts; -1 = of none */
     int64_t left_ms;                /* when it was noted; -1 = not known */
-    uint64_t lost; /* so many events of the kinds asked for were dropped since the last one */
+    uint64_t lost; /* how many events of these kinds were dropped since the last one */
     char text[MUSTER_ERROR_TEXT_MAX];
 };
 
-/* kinds: what is kept, and nothing else. *ret_events is owned: muster_events_destroy.
- * MUSTER_E_ARGUMENT, MUSTER_E_NOMEM. */
+/* Only events of these kinds are kept. The caller owns *ret_events and frees it with
+ * muster_events_destroy. MUSTER_E_ARGUMENT, MUSTER_E_NOMEM. */
 MUSTER_API enum muster_status muster_events_create(unsigned kinds, muster_events_t **ret_events,
                                                    struct muster_error *ret_error);
-/* The oldest event of these kinds; waits for one, at most timeout_ms. struct_size: of *ret_event.
- * MUSTER_E_TIMEOUT none came · MUSTER_E_CLOSED muster_events_end was called, and none is left ·
- * MUSTER_E_FORKED the queue is the parent process's · MUSTER_E_ARGUMENT. Any thread. */
+/* Takes the oldest event of these kinds; waits for one, at most timeout_ms. struct_size: the size
+ * of *ret_event. MUSTER_E_TIMEOUT none came · MUSTER_E_CLOSED muster_events_end was called, and
+ * none is left · MUSTER_E_FORKED the queue is the parent process's · MUSTER_E_ARGUMENT. Any
+ * thread. */
 MUSTER_API enum muster_status muster_events_next(muster_events_t *events, unsigned kinds,
                                                  int64_t timeout_ms, struct muster_event *ret_event,
                                                  size_t struct_size,
                                                  struct muster_error *ret_error);
-/* For a reader in muster_events_next: it reads what is there, and waits for no more. Any thread. */
+/* Ends a reader: muster_events_next still returns the events that are there, and then waits for no
+ * more. Any thread. */
 MUSTER_API void muster_events_end(muster_events_t *events);
 /* Frees it once the last node that has it is closed. No call of muster_events_next may run.
  * NULL-safe; nulls the handle. */
 MUSTER_API void muster_events_destroy(muster_events_t **events);
 
-/* No save happens between hold and release. They bracket a part that must not be interrupted,
- * inside a step or between two, and count no step. They nest. While the other ranks wait, they are
- * told that this one holds. A boundary inside is refused (MUSTER_E_ARGUMENT, nothing runs). A close
- * inside saves nothing and counts as a failure. Training thread. */
+/* No save happens between hold and release. The two calls bracket a part that must not be
+ * interrupted, inside a step or between two steps. They count no step, and they nest. Ranks that
+ * wait meanwhile are told that this rank holds. A boundary inside is refused (MUSTER_E_ARGUMENT,
+ * nothing runs). A close inside saves nothing and counts as a failure. Training thread. */
 MUSTER_API void muster_node_hold(muster_node_t *node);
 MUSTER_API void muster_node_release(muster_node_t *node);
 
@@ -406,11 +418,12 @@ MUSTER_API void muster_node_release(muster_node_t *node);
  * Does not wait. */
 MUSTER_API enum muster_status muster_node_notify(muster_node_t *node, enum muster_notice_kind kind,
                                                  int64_t left_ms, const char *text);
-/* The same from the host's own signal handler: async-signal-safe. It counts as a notice of that
- * signal for every open node of this process. */
+/* The same, for a signal handler of the program's own: async-signal-safe. It counts as a notice by
+ * that signal for every open node of this process. */
 MUSTER_API void muster_notify_signal(int signo);
-/* Puts muster's handlers back over those that the program has set since a node opened; they are
- * still called. The library does so by itself within a second. Not in a signal handler. */
+/* Puts muster's handlers back over those that the program has set since a node opened; the
+ * program's handlers are still called. The library does so by itself within a second. Not in a
+ * signal handler. */
 MUSTER_API void muster_signals_put_back(void);
 /* For a helper process of a rank, such as one that loads its data; called in the helper. The
  * helper then ignores SIGTERM. A SIGTERM from its parent, or after its parent has ended, acts as
@@ -419,16 +432,17 @@ MUSTER_API void muster_signals_put_back(void);
  * it. */
 MUSTER_API void muster_shield(void);
 
-/* Which rank of which job a node opened here would be, by the environment. */
+/* Which rank of which job a node that is opened here would be, according to the environment. */
 struct muster_identity {
     int rank, world_size;
     int local_rank, local_size; /* on this host; -1 = not told */
-    char job[64];               /* "" = nobody named it: option job has to */
-    char launcher[32]; /* whose variables tell: "muster", "torchrun", "slurm", ..., "single" */
-    char note[256];    /* why those of other launchers were not taken; "" = none were there */
+    char job[64];               /* "" = no variable names it, so option job has to */
+    char launcher[32]; /* the family of variables: "muster", "torchrun", "slurm", ..., "single" */
+    char note[256];    /* why other families were not taken; "" = there were none */
 };
-/* Opens nothing, and asks nobody. MUSTER_E_ARGUMENT: the variables contradict each other; the text
- * names them. struct_size: of *ret_identity; no byte beyond is written. Any thread. */
+/* Opens nothing, and asks no broker. MUSTER_E_ARGUMENT: the variables contradict each other; the
+ * text names them. struct_size: the size of *ret_identity; no byte beyond it is written. Any
+ * thread. */
 MUSTER_API enum muster_status muster_identity_read(struct muster_identity *ret_identity,
                                                    size_t struct_size,
                                                    struct muster_error *ret_error);
@@ -436,24 +450,27 @@ MUSTER_API enum muster_status muster_identity_read(struct muster_identity *ret_i
 MUSTER_API int muster_node_rank(const muster_node_t *node);
 MUSTER_API int muster_node_world_size(const muster_node_t *node);
 MUSTER_API uint64_t muster_node_generation(const muster_node_t *node);
-/* NULL, after muster_node_open returned MUSTER_PREEMPTED: MUSTER_RESTART_CODE, else 42. */
+/* The exit code that asks for a restart. With NULL, after muster_node_open returned
+ * MUSTER_PREEMPTED, it is MUSTER_RESTART_CODE, else 42. */
 MUSTER_API int muster_node_restart_code(const muster_node_t *node);
 /* The step this process resumed at, 0 if it began from the start. */
 MUSTER_API int64_t muster_node_resumed_step(const muster_node_t *node);
 
 /* Leaves the job, frees the node and sets *node to NULL in every case. NULL-safe. It is a boundary:
- * if a save is being agreed, the node takes part. code: this process's exit code to be (0 =
- * finished).
+ * if a save is being agreed, the node takes part. code: the exit code that this process is going to
+ * use (0 = finished).
  * A save_fn on another thread may read the node until close returns.
  *
- * Blocks while the broker, heard within 5 s, needs this node. That is for a round, a save behind, a
- * manifest, a deletion or the answer to LEAVE. It ends a second before this process's own deadline.
- * If the broker may be restarting, call muster_node_wait_until_finished first.
+ * Blocks while the broker, heard within the last 5 s, needs this node. That is for a round, a save
+ * behind the training, a manifest, a deletion, or to confirm that this rank leaves. It stops
+ * blocking a second before this process's own deadline. If the broker may be restarting, call
+ * muster_node_wait_until_finished first.
  *
- * With policy EXIT, and a termination settled meanwhile, it exits as run does.
+ * With policy EXIT, if a termination was settled meanwhile, it exits as muster_node_run does.
  * MUSTER_PREEMPTED the job is being terminated: exit with the restart code · MUSTER_OK exit with
  * your own code. With code 0 it is also MUSTER_OK if nothing could be saved for the termination and
- * no boundary had told of it. So a program that has done all its steps does not run again. */
+ * no boundary had reported the termination. So a program that has done all its steps does not run
+ * again. */
 MUSTER_API enum muster_status muster_node_close(muster_node_t **node, int code,
                                                 struct muster_error *ret_error);
 

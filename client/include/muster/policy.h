@@ -6,11 +6,12 @@
  * Steps here are the program's own step indexes: step k is saved when k + 1 steps are done.
  *
  * Never deleted are a checkpoint that is pinned or being restored, and the newest one. If the keep
- * policies do not want the newest, it goes once a newer one is committed. It also goes when the
- * chief's manager closes with code 0, no save has failed since, and all other ranks have finished.
- * That close waits up to 10 s for them.
- * The broker decides a deletion and records it. The job's chief carries it out in the background. A
- * crash in the middle leaves nothing that is listed; the next start finishes the deletion.
+ * policies do not want the newest, it is deleted once a newer one is committed. It is also deleted
+ * when the chief's manager closes with code 0, no save has failed since, and all other ranks have
+ * finished. That close waits up to 10 s for them.
+ * The broker decides a deletion and records it. The job's chief carries it out in the background.
+ * After a crash in the middle the checkpoint is not listed, and the next start finishes the
+ * deletion.
  *
  * When a job goes back to an older checkpoint (a fallback, or a restore of a given step), newer
  * ones stay behind. They are not listed, and no policy counts or keeps them. Under keep policies
@@ -37,31 +38,32 @@ enum muster_keep_kind {
     MUSTER_KEEP_NONE,
     MUSTER_KEEP_LATEST,      /* the newest `number`, 0 is legal */
     MUSTER_KEEP_EVERY_STEPS, /* steps that `number` divides */
-    /* The oldest one, and then each at least `number` steps after the last one so kept. A
-     * checkpoint that was deleted by hand no longer counts, so another one may be kept in its
-     * place. */
+    /* The oldest checkpoint, and then each one at least `number` steps after the last that this
+     * policy keeps. A checkpoint that was deleted by hand no longer counts, so another one may be
+     * kept in its place. */
     MUSTER_KEEP_EVERY_STEPS_NEAR,
-    MUSTER_KEEP_EVERY_MS, /* each committed at least `number` ms after the last one so kept */
+    MUSTER_KEEP_EVERY_MS, /* each committed at least `number` ms after the last that this keeps */
     MUSTER_KEEP_BEST,     /* the best `number` by metric; of equals the newer */
     MUSTER_KEEP_STEPS,    /* these steps */
     MUSTER_KEEP_LAST_MS,  /* committed at most `number` ms before the newest */
-    /* For each multiple of `number` the nearest step that was saved; of two the newer. Saves that
-     * come by time seldom hit the multiples; the kept ones are still evenly apart. */
+    /* For each multiple of `number` the nearest step that was saved; of two the newer. Saves by
+     * time seldom hit the multiples, but this keeps checkpoints about evenly apart. */
     MUSTER_KEEP_EVERY_STEPS_CLOSEST,
     MUSTER_KEEP_KIND_COUNT
 };
 
-/* This structure and muster_save_policy stand in lists and so never grow: a list's stride is its
- * program's. A kind that needs more gets a list of its own at the end of muster_policies. */
+/* Programs keep this structure and muster_save_policy in arrays, so they never grow: the size of an
+ * element is fixed when the program is built. A kind that needs more members gets a list of its own
+ * at the end of muster_policies. */
 struct muster_keep_policy {
     enum muster_keep_kind kind;
     int64_t number;
     const char *metric;   /* BEST */
-    bool greatest;        /* BEST: greater is better; else smaller is */
+    bool greatest;        /* BEST: true: greater is better; false: smaller is */
     bool keep_unmeasured; /* BEST: those without the metric are kept too */
     const int64_t *steps; /* STEPS */
     size_t steps_count;
-    int64_t max_to_keep; /* EVERY_STEPS, EVERY_STEPS_CLOSEST: the newest so many of them; 0 = all */
+    int64_t max_to_keep; /* EVERY_STEPS, EVERY_STEPS_CLOSEST: only this many, the newest; 0 = all */
 };
 
 enum muster_save_kind {
@@ -70,10 +72,10 @@ enum muster_save_kind {
     MUSTER_SAVE_EVERY_STEPS, /* steps that `number` divides */
     MUSTER_SAVE_STEPS,       /* these steps */
     /* The first step, if nothing was ever saved. If that save fails, a later step, as soon as all
-     * ranks can (a process alone: the next step). */
+     * ranks can save (for a process without a broker, the next step). */
     MUSTER_SAVE_FIRST,
-    /* The broker decides these, at one step of all ranks. (A process alone decides at each step's
-     * end.) */
+    /* The broker decides these, at one step of all ranks. (A process without a broker decides at
+     * the end of each step.) */
     MUSTER_SAVE_PERIOD_MS, /* `number` ms after the last save began */
     /* As soon as the last save is done and `number` ms after it began; 0 is legal. */
     MUSTER_SAVE_CONTINUOUS_MS,
@@ -81,8 +83,9 @@ enum muster_save_kind {
     MUSTER_SAVE_OVERHEAD,
     /* Young's and Daly's optimum, from the cost of a save and the job's interruptions. */
     MUSTER_SAVE_YOUNG_DALY,
-    /* Asked on the chief alone, before each step ends. If the broker cannot open a save at once, a
-     * yes stands until it can, or until another save is made. If several wait, the first counts. */
+    /* Called on the chief alone, before each step ends. If the broker cannot open a save at once, a
+     * yes stays valid until it can, or until another save is made. If several functions said yes,
+     * the first counts. */
     MUSTER_SAVE_FUNCTION,
     MUSTER_SAVE_KIND_COUNT
     /* Preemption needs no policy: a preempted job always saves. */
@@ -101,7 +104,7 @@ struct muster_save_policy {
     void *arg;
 };
 
-/* Both lists and what goes with them. All borrowed for the call that takes them. */
+/* Both lists and what goes with them. All are borrowed for the call that takes this structure. */
 struct muster_policies {
     size_t struct_size; /* set by MUSTER_POLICIES_INIT; do not change */
     const struct muster_keep_policy *keep;
@@ -109,9 +112,9 @@ struct muster_policies {
     const struct muster_save_policy *save;
     size_t save_count;
     /* NULL = delete at once. Else a folder inside the checkpoint directory, which the user empties.
-     * Deleted checkpoints are moved there as "<its name>.<generation>-<round>". One that never got
-     * a manifest has none there. The name has letters, digits, _ . and -, a letter first, no digit
-     * last. */
+     * Deleted checkpoints are moved there as "<its name>.<generation>-<round>". A checkpoint that
+     * never got a manifest has none there. The folder's name has letters, digits, _ . and -; it
+     * begins with a letter and does not end with a digit. */
     const char *trash;
 };
 #define MUSTER_POLICIES_INIT                          \

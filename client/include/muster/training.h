@@ -1,18 +1,18 @@
-/* training.h - back-ups of a training in epochs and batches, as Keras' BackupAndRestore. Every rank
+/* training.h - back-ups for training in epochs and batches, as Keras' BackupAndRestore. Every rank
  * restores the same back-up and goes on at its batch. See muster-training(3).
  *
  *   muster_training_state_open
  *   muster_training_state_restore             joins the job; every rank gets the newest back-up
  *   muster_training_state_initial_position    where to begin: epoch, batch, data position
  *   per batch: muster_training_state_batch_end; per epoch: muster_training_state_epoch_end
- *   muster_training_state_delete_backup       training is over and needs it no more
+ *   muster_training_state_delete_backup       training is over and no longer needs the back-up
  *   muster_training_state_close
  *
  * All ranks call batch_end, epoch_end and back_up alike, in the same order. Each call is a
- * boundary. A preempted job backs up at the next one on all ranks, whatever the frequency, also
- * with NEVER.
- * Back-ups are commits of the job (node.h): a back-up that is not whole does not exist. The newest
- * one is kept; it goes when a newer one is committed.
+ * boundary. A preempted job backs up at the next boundary on all ranks, whatever the frequency,
+ * even with NEVER.
+ * Back-ups are committed checkpoints of the job (node.h): one that is not complete does not count.
+ * Only the newest one is kept; it is deleted when a newer one is committed.
  *
  * Threads, blocking, fork: as in manager.h. Epochs and batches count from 0; -1 = none. */
 #ifndef MUSTER_TRAINING_H
@@ -44,8 +44,8 @@ struct muster_training_state_options {
     const char *backup_dir;
     enum muster_save_freq save_freq;
     int64_t save_freq_batches; /* with BATCHES, 1 or more; else 0 */
-    /* Batches of an epoch; 0 = not known. After the last one training goes on with the next epoch,
-     * and the epoch's back-up is made with it. */
+    /* Batches of an epoch; 0 = not known. If it is known, the call for the last batch also makes
+     * the epoch's back-up, and training resumes with the next epoch. */
     int64_t batches_per_epoch;
     bool fallback;           /* as in manager.h */
     int64_t save_timeout_ms; /* as in manager.h */
@@ -58,16 +58,17 @@ struct muster_training_state_options {
 MUSTER_API void muster_training_state_options_init(struct muster_training_state_options *options,
                                                    size_t struct_size);
 
-/* Joins nothing yet. MUSTER_E_ARGUMENT: which option is wrong or contradicts which. Else as
- * muster_manager_open. */
+/* Joins nothing yet. MUSTER_E_ARGUMENT: an option is wrong or contradicts another; the text says
+ * which. Else as muster_manager_open. */
 MUSTER_API enum muster_status
 muster_training_state_open(const struct muster_training_state_options *options,
                            muster_training_state_t **ret_state, struct muster_error *ret_error);
 
-/* Joins the job and restores the newest back-up; waits until all ranks have (join_timeout_ms).
- * Once.
- * *ret_found (may be NULL) is true if there was one. Without one training begins from the start,
- * which is no error. Statuses of muster_manager_restore but MUSTER_E_NOT_FOUND. */
+/* Joins the job and restores the newest back-up; waits until all ranks have (join_timeout_ms). Call
+ * it once.
+ * *ret_found (may be NULL) is true if there was one. If there is none, training begins from the
+ * start, which is no error. Returns the statuses of muster_manager_restore except
+ * MUSTER_E_NOT_FOUND. */
 MUSTER_API enum muster_status muster_training_state_restore(muster_training_state_t *state,
                                                             bool *ret_found,
                                                             struct muster_error *ret_error);
@@ -83,8 +84,8 @@ MUSTER_API int64_t muster_training_state_initial_epoch(const muster_training_sta
                                                        enum muster_training_mode mode);
 
 /* Where training goes on: at (epoch, batch + 1) after a back-up within an epoch, at (epoch + 1, 0)
- * after one at an epoch's end. Without a back-up it is (0, 0). data_position: as told with the
- * back-up, -1 = not told. Each pointer may be NULL. */
+ * after one at an epoch's end. Without a back-up it is (0, 0). data_position: as the program told
+ * it for the back-up, -1 = not told. Each pointer may be NULL. */
 MUSTER_API void muster_training_state_initial_position(const muster_training_state_t *state,
                                                        int64_t *ret_epoch, int64_t *ret_batch,
                                                        int64_t *ret_data_position);
@@ -98,31 +99,33 @@ MUSTER_API void muster_training_state_saved_position(const muster_training_state
 MUSTER_API void muster_training_state_set_data_position(muster_training_state_t *state,
                                                         int64_t data_position);
 
-/* Batch `batch` of epoch `epoch` is trained. Backs up if the frequency says so, or if the job is
- * being preempted. *ret_saved (may be NULL) is true if a back-up of this batch is committed.
+/* Call it when batch `batch` of epoch `epoch` is done. Backs up if the frequency says so, or if the
+ * job is being preempted. *ret_saved (may be NULL) is true if a back-up of this batch is committed.
  * Statuses of muster_manager_save. MUSTER_PREEMPTED: leave the loops. MUSTER_E_ARGUMENT: the batch
  * does not come after the one before. A back-up that failed (MUSTER_E_SAVE, MUSTER_E_ABORTED, …)
- * leaves the one before, and training may go on. */
+ * leaves the earlier one as it was, and training may go on. */
 MUSTER_API enum muster_status muster_training_state_batch_end(muster_training_state_t *state,
                                                               int64_t epoch, int64_t batch,
                                                               bool *ret_saved,
                                                               struct muster_error *ret_error);
-/* Epoch `epoch` is over. Backs up with EPOCH. If batches_per_epoch is known, batch_end of the last
- * batch has made that back-up already, and *ret_saved says how it went. */
+/* Call it when epoch `epoch` is over. Backs up if save_freq is EPOCH. If batches_per_epoch is
+ * known, batch_end of the last batch has made that back-up already, and *ret_saved says how it
+ * went. */
 MUSTER_API enum muster_status muster_training_state_epoch_end(muster_training_state_t *state,
                                                               int64_t epoch, bool *ret_saved,
                                                               struct muster_error *ret_error);
 /* Backs up now, whatever the frequency (as WorkerTrainingState.back_up): after this batch, or with
- * batch -1 at the end of the epoch. It is a boundary of its own, and ends the step that began with
- * the last call, if anything was trained since. */
+ * batch -1 at the end of the epoch. It is a boundary. If anything was trained since the last call,
+ * it ends that step. */
 MUSTER_API enum muster_status muster_training_state_back_up(muster_training_state_t *state,
                                                             int64_t epoch, int64_t batch,
                                                             struct muster_error *ret_error);
 
-/* Training succeeded and needs its back-up no more (as delete_backup). Rank 0 deletes all of the
- * job's back-ups, the newest too; the other ranks do nothing. Only close may follow: batch_end,
- * epoch_end and back_up are refused (MUSTER_E_ARGUMENT). Blocks for the deletion, 10 s at most; the
- * rest goes in the background or with the next launch. MUSTER_E_BUSY: somebody reads one. */
+/* Call it when training succeeded and no longer needs its back-up (as delete_backup). Rank 0
+ * deletes all of the job's back-ups, the newest too; the other ranks do nothing. Only close may
+ * follow: batch_end, epoch_end and back_up are refused (MUSTER_E_ARGUMENT). Blocks for the
+ * deletion, 10 s at most; the rest is deleted in the background or by the next launch.
+ * MUSTER_E_BUSY: somebody reads a back-up. */
 MUSTER_API enum muster_status muster_training_state_delete_backup(muster_training_state_t *state,
                                                                   struct muster_error *ret_error);
 

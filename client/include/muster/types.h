@@ -1,4 +1,4 @@
-/* types.h - words that all of muster's headers share. */
+/* types.h - constants that all of muster's headers share. */
 #ifndef MUSTER_TYPES_H
 #define MUSTER_TYPES_H
 
@@ -10,6 +10,6 @@
 
 #define MUSTER_RANK_NONE (-1)
 #define MUSTER_STEP_NONE (-1)
-#define MUSTER_TIME_UNKNOWN (-1) /* a time left, or a duration, that nobody told */
+#define MUSTER_TIME_UNKNOWN (-1) /* a time left, or a duration, that is not known */
 
 #endif
