@@ -1,4 +1,4 @@
-"""muster: preemption of a training job costs nothing. See client/python/README.md.
+"""muster: a training job loses nothing when it is preempted. See client/python/README.md.
 
     import numpy, muster
 

@@ -1,4 +1,4 @@
-"""Which checkpoints a job has: what managers and readers are asked."""
+"""Which checkpoints a job has: the questions that managers and readers answer."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class Checkpoints(Turns):
         return self._step(lib.muster_manager_latest_step)
 
     def best_step(self, metric: str, *, greatest: bool = False) -> int | None:
-        """The best step by a metric, the newer of equals; None = no checkpoint has it."""
+        """The best step by a metric, the newer of equals; None = no checkpoint has the metric."""
         return self._step(lib.muster_manager_best_step, encoded("metric", metric), greatest)
 
     def metadata(self, step: int) -> CheckpointInfo:
@@ -126,11 +126,11 @@ class Reader(Checkpoints, Closing):
     It takes no part in the job, and holds no checkpoint of it: pin one that the job's policies
     could delete while it is read.
 
-    job alone: the broker is asked that MUSTER_BROKER names, else the one of this host.
-    broker: its address, with job. directory then tells where the checkpoints are seen from here, if
-    that is another place than the ranks'.
-    directory without broker: it is read without one, and nothing can be pinned.
-    timeout: seconds for each answer. appear: seconds that a directory may take to be there.
+    job alone: asks the broker that MUSTER_BROKER names, else the one of this host.
+    broker: its address, with job. directory then tells where this host sees the checkpoints, if
+    its path is not the ranks' path.
+    directory without broker: the directory is read, no broker is asked, and nothing can be pinned.
+    timeout: seconds for each answer. appear: seconds to wait until the directory is there.
     One thread at a time. Ctrl-C ends each wait within a second.
 
     Raises NotFoundError if there is no such directory.

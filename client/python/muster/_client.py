@@ -1,4 +1,4 @@
-"""Client: asks a broker, or its database, about jobs, and asks something of them."""
+"""Client: asks a broker, or its database, about jobs, and gives orders to jobs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `with` does for everything that has a close, and one call of it at a time."""
+"""The `with` block of everything that has a close, and the rule of one call at a time."""
 
 from __future__ import annotations
 

@@ -112,7 +112,7 @@ class Elsewhere:
         return self._manager is not None
 
     def ask(self, step: int, wanted: bool) -> bool:
-        """The boundary behind `step`: is it saved? wanted: by the program, alike on all ranks.
+        """The boundary after `step`: is it saved? wanted: by the program, alike on all ranks.
 
         A step that was asked about gets the same answer again, unless it is wanted by now.
         """
@@ -128,7 +128,7 @@ class Elsewhere:
         return self.saves
 
     def leaves(self, step: int) -> bool:
-        """Is the job being terminated, and `step` the one that is saved for it, or behind it? A
+        """Is the job being terminated, and `step` the one that is saved for it, or a later one? A
         look-up, for any thread.
         """
         return self.leaves_at is not None and step >= self.leaves_at
@@ -151,7 +151,7 @@ class Elsewhere:
         metrics: Mapping[str, float],
         epoch: int | None = None,
     ) -> bool:
-        """The program has written `step`. Is it committed, by all ranks? Raises Preempted behind
+        """The program has written `step`. Is it committed, by all ranks? Raises Preempted after
         a save that ends the job.
 
         writer: this process makes the files durable, and tells their size.
@@ -175,7 +175,7 @@ class Elsewhere:
 
     def forget_gone(self) -> None:
         """Deletes muster's record of each step whose files the program has deleted, a few at a
-        time: other ranks may wait. Called behind each save, and by close.
+        time: other ranks may wait. Called after each save, and by close.
 
         Only files count that lay where the newest are, and those have to be there: a disk that is
         away may return.
@@ -233,7 +233,7 @@ class Elsewhere:
             manager.__exit__(type(raised), raised, raised.__traceback__)
 
     def _forget_old(self) -> None:
-        """Most programs delete older checkpoints behind a save. One rank's look is enough."""
+        """Most programs delete older checkpoints after a save. One rank's look is enough."""
         if self._forgets_behind is None or self.manager.announced is not None:
             return  # the last save comes first
         if self.manager.rank == 0:
@@ -249,7 +249,7 @@ class Elsewhere:
         if self._written is None:
             raise RuntimeError(  # no muster.Error: it goes before the exception that leaves
                 f"the program has ended, and wrote no checkpoint of step {self.asked}; the job "
-                "goes on behind an older one"
+                "goes on after an older one"
             )
         pointer = json.dumps(dataclasses.asdict(self._written))
         (context.directory / _POINTER).write_text(pointer, encoding="utf-8")

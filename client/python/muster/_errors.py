@@ -1,4 +1,4 @@
-"""What raises muster's exceptions, and what makes arguments of C of Python's."""
+"""Raises muster's exceptions, and turns Python's arguments into C's."""
 
 from __future__ import annotations
 

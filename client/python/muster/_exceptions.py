@@ -90,7 +90,7 @@ class ArgumentTypeError(ArgumentError, TypeError):
 
 
 class UsageError(Error, RuntimeError):
-    """A call at the wrong moment, or of parts that do not go together; `text` says what to do."""
+    """A call at the wrong moment, or with parts that do not go together; `text` says what to do."""
 
 
 class NotFoundError(Error, KeyError):

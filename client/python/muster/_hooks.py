@@ -22,7 +22,7 @@ _CTRL_C_CODE = 130  # as a shell says of SIGINT
 
 
 def exit_code_of(value: BaseException | None) -> int:
-    """What a process exits with that ends by this exception; 0 for one that is preempted, which
+    """The exit code of a process that this exception ends; 0 for one that is preempted, which
     muster itself tells.
     """
     if value is None or isinstance(value, Preempted):

@@ -135,7 +135,7 @@ class SaveFirst(_Policy):
 
 
 class SaveEvery(_Seconds):
-    """A save each such span of time, counted from the beginning of the last save."""
+    """A save each time this span has passed since the last save began."""
 
     _kind = lib.MUSTER_SAVE_PERIOD_MS
 
@@ -302,7 +302,7 @@ class Manager(Member, Checkpoints):
         step_in_epoch: int | None = None,
         data_position: int | None = None,
     ) -> bool:
-        """The boundary behind step `step`: saves if a policy says so, if forced, or if preempted.
+        """The boundary after step `step`: saves if a policy says so, if forced, or if preempted.
 
         Returns whether this step is committed. metadata: a JSON object. Raises Preempted; SaveError
         when the save failed, after which training may go on.
@@ -376,7 +376,7 @@ class Manager(Member, Checkpoints):
         return bool(lib.muster_manager_is_saving_in_progress(self._manager()))
 
     def reached_preemption(self, step: int) -> bool:
-        """Is the job being terminated, and `step` the step that is saved for it, or behind it?"""
+        """Is the job being terminated, and `step` the step saved for that, or a later one?"""
         return bool(lib.muster_manager_reached_preemption(self._manager(), step))
 
     def delete(self, step: int) -> None:

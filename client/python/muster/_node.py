@@ -14,7 +14,7 @@ from ._member import Member, RestoreContext, SaveContext, node_options
 from ._native import ffi, lib
 from ._state import TrainingState
 
-_step = lib.muster_py_step  # looked up once: it is called behind each step
+_step = lib.muster_py_step  # looked up once: it is called after each step
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,13 +46,13 @@ class Node(Member):
     job, rank, world_size, broker, directory: None = from the environment, muster-environment(7).
     signals: numbers that are notices; None = SIGTERM, () = none.
     sources: more sources of notices, as MUSTER_NOTICE_SOURCES.
-    grace: seconds from a notice to the end, if the notice does not tell an earlier one; None = as
-      it says.
-    save_every: all ranks save at each multiple of so many steps, but not behind the job's last one:
-      nothing is left to resume then. Save the trained model behind the loop.
+    grace: seconds from a notice to the end, unless the notice names an earlier end; None = as the
+      notice says.
+    save_every: all ranks save at each multiple of this number of steps, but not after the job's
+      last step: nothing is left to resume then. Save the trained model after the loop.
     save_on_notice: also save at once when a notice leaves time to train on.
     save_behind: with a state, training goes on while a copy of it is written.
-    offline_ok: alone (world size 1) when no broker answers.
+    offline_ok: with world size 1, go on without a broker when none answers.
     fallback: all ranks take an older checkpoint if the newest is damaged.
     restore_later: opening restores nothing; call restore() before the first step.
     restore_any_world_size: `restore` reads what any number of ranks saved; without it a checkpoint
@@ -124,7 +124,7 @@ class Node(Member):
     # --- steps ------------------------------------------------------------------------------
 
     def step(self) -> None:
-        """Call it behind each step of training. It counts the step, and saves before the next one
+        """Call it after each step of training. It counts the step, and saves before the next one
         where all ranks agreed to.
 
         Costs less than a microsecond while nothing happens. Raises Preempted once the job's

@@ -1,4 +1,4 @@
-"""A save that the program writes by itself: it is watched while it lasts, made durable, counted."""
+"""A save that the program writes by itself: watches it while it lasts, syncs and measures it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def size(path: pathlib.Path) -> int:
 
 
 def sync(path: pathlib.Path) -> None:
-    """What a framework wrote is on the disk when this returns: muster's record points to it."""
+    """Syncs what a framework wrote to the disk, before muster's record points to it."""
     files = _files(path)
     for place in [*files, *{file.parent for file in files}, path.parent]:
         try:

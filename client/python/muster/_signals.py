@@ -1,4 +1,4 @@
-"""SIGTERM where a framework or a helper process has its own mind about it."""
+"""SIGTERM where a framework or a helper process handles it in its own way."""
 
 from __future__ import annotations
 

@@ -119,14 +119,14 @@ class Coordinator(Closing):
     """Schedules tasks on whatever worker is free. A task runs at least once, and its queue outlives
     coordinator, workers and broker.
 
-    Any thread may call its methods, but for close. Opening takes hold of the queue `name`, with
+    Any thread may call its methods, except close. Opening takes over the queue `name`, with
     what a former coordinator left in it. If that one still lives, the broker refuses it from then
     on.
 
     broker, job: None = MUSTER_BROKER, MUSTER_JOB.
     fresh: forget what is in the queue.
-    max_queued: schedule waits while so many tasks have not ended; None = 262,144.
-    max_attempts: workers that may be lost with one task before it fails; None = 3, at most 255.
+    max_queued: schedule waits while this many tasks have not ended; None = 262,144.
+    max_attempts: how many workers may be lost with a task before it fails; None = 3, at most 255.
     connect_timeout, broker_timeout: seconds without an answer of a broker, at the start and later.
 
     The first task that fails stops the queue: queued tasks are cancelled, and the next schedule,
@@ -349,7 +349,7 @@ class Task:
 
     @property
     def args(self) -> bytes:
-        """What schedule, or per_worker, gave."""
+        """The bytes that schedule, or per_worker, was given."""
         data = lib.muster_task_args(self._c, self._size)
         return bytes(ffi.buffer(data, self._size[0])) if self._size[0] else b""
 
@@ -366,7 +366,7 @@ class Task:
         return bool(lib.muster_task_cancelled(self._c))
 
     def renew(self) -> None:
-        """The task goes on: its task_timeout starts again."""
+        """Says that the task makes progress: its task_timeout starts again."""
         lib.muster_task_renew(self._c)
 
 
@@ -381,7 +381,7 @@ class Worker(Closing):
     prefetch: tasks that are fetched ahead.
     connect_timeout: seconds without an answer of a broker, at the start.
 
-    A program that is to end well on SIGTERM calls stop() in a handler of its own.
+    A program that is to end cleanly on SIGTERM calls stop() in a handler of its own.
     """
 
     def __init__(

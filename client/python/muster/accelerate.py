@@ -35,7 +35,7 @@ _SHARED = ("FSDP", "DEEPSPEED", "MEGATRON_LM")  # all ranks write one folder tog
 
 
 def _check(accelerator: Any) -> None:
-    """What cannot be saved and restored rank by rank."""
+    """Refuses what cannot be saved and restored rank by rank."""
     if not isinstance(accelerator, accelerate.Accelerator):
         raise wrong_type(
             f"accelerator is a {type(accelerator).__name__}; give the accelerate.Accelerator that "
@@ -55,7 +55,7 @@ def _check(accelerator: Any) -> None:
 
 
 def _merged(first: pathlib.Path, own: pathlib.Path, into: pathlib.Path) -> None:
-    """The main process' files, and in place of its private ones those of this rank."""
+    """The main process' files, but this rank's own private files instead of the main process'."""
     for folder in (first, own):
         for file in folder.iterdir():
             (into / file.name).unlink(missing_ok=True)
@@ -68,7 +68,7 @@ class Checkpointer(_torch.Checkpointer):
 
     Each rank writes into a directory of its own. So each gets its own random numbers and data
     positions back, which save_state alone writes over one another. What was given to prepare, and
-    to register_for_checkpointing, is saved. Construct it behind both, on all ranks.
+    to register_for_checkpointing, is saved. Construct it after both, on all ranks.
     For the position in the data give DataLoaderConfiguration(use_stateful_dataloader=True); a
     loader without it begins its data again, and muster warns.
     The next launch has the same number of ranks. A checkpoint of Accelerate's holds pickles: trust

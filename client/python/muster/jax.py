@@ -81,7 +81,7 @@ if _is_launched():  # it takes SIGTERM, and waits for the other processes inside
 def initialize(**options: Any) -> None:
     """jax.distributed.initialize for the ranks of `muster run`; call it before anything of JAX.
 
-    A plain jax.distributed.initialize() behind `import muster.jax` or `import muster.orbax` finds
+    A plain jax.distributed.initialize() after `import muster.jax` or `import muster.orbax` finds
     these ranks, too.
 
     On one host nothing has to be set. On several, set MASTER_ADDR to rank 0's host and MASTER_PORT
@@ -148,7 +148,7 @@ class PreemptionSync:
     """All processes of a JAX program save at one agreed step when one of them has to go, and the
     broker knows which checkpoint is the latest. The program writes it.
 
-    Call reached(step) on all processes behind each step, with a step that grows. It costs some
+    Call reached(step) on all processes after each step, with a step that grows. It costs some
     microseconds while nothing happens, and waits for other processes at a save alone. Between
     several processes jax.experimental.multihost_utils.reached_preemption_sync_point(step) asks it
     too; where jax.distributed is not initialized, JAX says no without asking.
@@ -189,7 +189,7 @@ class PreemptionSync:
 
         Returns whether it is committed; with False it does not count, and the log says why. A step
         that reached() did not ask for is committed too. If the program deletes an older
-        checkpoint, muster forgets it at the next step. Raises muster.Preempted behind a save that
+        checkpoint, muster forgets it at the next step. Raises muster.Preempted after a save that
         ends the job.
         """
         if not self._elsewhere.ask(step, wanted=True):

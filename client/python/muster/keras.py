@@ -63,7 +63,7 @@ class BackupAndRestore(keras.callbacks.Callback):  # type: ignore[misc] # keras 
     """keras.callbacks.BackupAndRestore, with all ranks: they save at one agreed batch when one of
     them has to go; then muster.Preempted is raised out of fit, a SystemExit with the restart code.
 
-    fit goes on behind the batch that was saved. The batches before it in that epoch are read and
+    fit goes on after the batch that was saved. The batches before it in that epoch are read and
     not trained on, so the data has to come in the same order: arrays, also shuffled ones, and a
     PyDataset do. Other callbacks see the batches that are left out too.
     Each rank saves what it holds, its random numbers too, and gets its own back. The next launch
@@ -110,10 +110,10 @@ class BackupAndRestore(keras.callbacks.Callback):  # type: ignore[misc] # keras 
         self._at_epochs = save_freq == "epoch"
         self._manager: Manager | None = None
         self._left = False
-        self._number = 0  # muster's, of the next boundary: behind each batch, and each epoch
+        self._number = 0  # muster's, of the next boundary: after each batch, and each epoch
         self._batches = 0  # trained on so far
-        self._epoch = 0  # the one that goes on behind a save,
-        self._done = 0  # and so many of its batches are done
+        self._epoch = 0  # the epoch that goes on after a save,
+        self._done = 0  # and how many of its batches are done
         self._begun: dict[str, Any] = {}  # random numbers at its beginning
         self._restored: dict[str, Any] | None = None  # until fit stands there
         self._rest: list[Any] = []
@@ -240,7 +240,7 @@ class BackupAndRestore(keras.callbacks.Callback):  # type: ignore[misc] # keras 
 
 
 class _Skip:
-    """Stands for the model's train_function over batches that are not trained on."""
+    """Replaces the model's train_function for batches that are not trained on."""
 
     def __init__(self, trains: Callable[..., Any], batches: int) -> None:
         self.trains = trains

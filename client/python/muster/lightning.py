@@ -48,7 +48,7 @@ def _place(checkpoint: dict[str, Any]) -> dict[str, Any]:
 
 
 def _place_loaders(trainer: Any, loaders: Any, restored: dict[str, Any]) -> None:
-    """Each rank's loaders where they stood. Lightning itself would load those of rank 0, and begin
+    """Puts each rank's loaders where they stood. Lightning itself would load rank 0's, and begin
     the order of a resumed epoch before it has told the sampler which epoch it is.
     """
     loaders._load_state_dicts(restored["loaders"])
@@ -176,7 +176,7 @@ class Muster(Callback):  # type: ignore[misc] # lightning is not read here
         wanted = 0 if self._restored is None else self._restored["global_step"]
         if wanted and wanted != trainer.global_step:
             raise misused(
-                f"the job goes on behind Lightning's step {wanted}, and the Trainer stands at "
+                f"the job goes on after Lightning's step {wanted}, and the Trainer stands at "
                 f"{trainer.global_step}; call trainer.fit(..., ckpt_path=cb.ckpt_path)"
             )
         # Lightning's handler waits for the other ranks inside of it, where they never come

@@ -97,8 +97,8 @@ class CheckpointManager(ocp.CheckpointManager):  # type: ignore[misc] # orbax is
     with the restart code.
 
     Orbax writes. muster says when, and commits a step once all processes have written it.
-    Construct it on all processes, behind jax.distributed.initialize(): that joins the job, and waits
-    for the others. Call save, or should_save, on all processes behind each step, or each k-th.
+    Construct it on all processes, after jax.distributed.initialize(): this joins the job, and waits
+    for the others. Call save, or should_save, on all processes after each step, or each k-th.
 
     - latest_step() is the newest committed step, the same on all processes. A newer one that a
       killed save left behind is set aside under a name that cleanup_tmp_directories removes.
@@ -153,7 +153,7 @@ class CheckpointManager(ocp.CheckpointManager):  # type: ignore[misc] # orbax is
     # --- Orbax' methods ---------------------------------------------------------------------
 
     def should_save(self, step: int) -> bool:
-        """Will save(step) save? The boundary behind `step`: with False the step is over. Raises
+        """Will save(step) save? The boundary after `step`: with False the step is over. Raises
         muster.Preempted and other muster.Error.
         """
         if self._elsewhere is None:
@@ -161,7 +161,7 @@ class CheckpointManager(ocp.CheckpointManager):  # type: ignore[misc] # orbax is
         return self._ask(self._elsewhere, step, force=False)
 
     def reached_preemption(self, step: int) -> bool:
-        """Is the job being terminated, and `step` the one that is saved for it, or behind it? For
+        """Is the job being terminated, and `step` the one that is saved for it, or a later one? For
         a step that was not asked about yet this is its boundary, as should_save.
         """
         elsewhere = self._elsewhere
@@ -181,11 +181,11 @@ class CheckpointManager(ocp.CheckpointManager):  # type: ignore[misc] # orbax is
         args: Any = None,
         custom_metadata: dict[str, Any] | None = None,
     ) -> bool:
-        """The boundary behind `step`: saves it if Orbax' policies say so, if forced, or if the job
+        """The boundary after `step`: saves it if Orbax' policies say so, if forced, or if the job
         is preempted. Returns whether it is committed; False too if the save failed, which the log
         tells.
 
-        Raises muster.Preempted behind the save that ends the job; what Orbax raises while it
+        Raises muster.Preempted after the save that ends the job, and what Orbax raises while it
         writes, after which this process has left the job.
         """
         given = {"items": items, "save_kwargs": save_kwargs, "metrics": metrics, "args": args}
@@ -308,7 +308,7 @@ class CheckpointManager(ocp.CheckpointManager):  # type: ignore[misc] # orbax is
         self.reload()
         if self.latest_step() != newest:
             raise misused(
-                f"the job goes on behind step {newest}, and the newest in {self.directory} is "
+                f"the job goes on after step {newest}, and the newest in {self.directory} is "
                 f"{self.latest_step()}; give the manager the directory and the step names that it "
                 "had, or start another job"
             )
@@ -317,15 +317,15 @@ class CheckpointManager(ocp.CheckpointManager):  # type: ignore[misc] # orbax is
         path = pathlib.Path(str(self._get_read_step_directory(step, self.directory)))
         if _SEAL not in (super().metadata(step).custom_metadata or {}):
             raise misused(
-                f"{path} was saved without muster, and the job goes on behind step {newest}; move "
-                "it elsewhere to go on there, or start another job to go on behind it"
+                f"{path} was saved without muster, and the job goes on after step {newest}; move "
+                "it elsewhere to go on there, or start another job to go on after it"
             )
         number = 0
         while (aside := path.with_name(f"{path.name}{_SET_ASIDE}-{number}")).exists():
             number += 1
         path.rename(aside)
         log.warning(
-            "%s was not committed by all ranks, and is %s now; the job goes on behind step %d",
+            "%s was not committed by all ranks, and is %s now; the job goes on after step %d",
             path,
             aside.name,
             newest,

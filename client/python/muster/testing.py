@@ -1,4 +1,4 @@
-"""Does a program of yours go on where it was preempted? For its tests.
+"""For tests of your own program: does it go on where it was preempted?
 
 from muster.testing import preempt
 
@@ -31,7 +31,7 @@ _T = TypeVar("_T")
 class Outcome:
     """What became of a job. code: of `muster run`, 0 = all ranks finished.
 
-    launches: how often its ranks were started. resumed: the steps that the later ones began behind.
+    launches: how often its ranks were started. resumed: the steps after which later launches began.
     logs: what each rank printed, over all launches. text: what `muster run` said.
     """
 

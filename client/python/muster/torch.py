@@ -113,7 +113,7 @@ def set_rng_state(state: Mapping[str, Any]) -> None:
 
 
 def _refuse_pickles(place: str, value: Any) -> None:
-    """What torch.load does not read without running a pickle would be lost at the restore."""
+    """Refuses what torch.load reads only by running a pickle: it would be lost at the restore."""
     if isinstance(value, torch.Tensor) or type(value) in _PLAIN:
         return
     if isinstance(value, Mapping):
@@ -156,9 +156,9 @@ class Checkpointer:
     StatefulDataLoader. others: more of that kind, by name.
     Each rank saves its own, and gets its own back, with its own random numbers: so no rank ever
     trains on another's data. The next launch has the same number of ranks.
-    save_every: all ranks save behind each step that it divides, but not behind step 0. None = a
+    save_every: all ranks save after each step that it divides, but not after step 0. None = a
     preempted launch alone is saved. A job's last step gets no checkpoint of its own: save the
-    trained model behind the loop.
+    trained model after the loop.
     allow_pickle: states may hold any Python object; a checkpoint is then as trusted as a program.
     options: those of muster.Manager, such as keep, save, directory, sources, grace. Without keep
     every checkpoint stays.
@@ -215,7 +215,7 @@ class Checkpointer:
                 raise misused(f"step {step} ended without step(); call it at its end")
 
     def step(self, metrics: Mapping[str, Any] | None = None) -> None:
-        """Call it behind each step of training. It saves with all ranks where all agreed to, and
+        """Call it after each step of training. It saves with all ranks where all agreed to, and
         waits until the checkpoint is committed.
 
         metrics: of this step, by name, for muster.KeepBest; they are read only if it is saved.
@@ -254,7 +254,7 @@ class Checkpointer:
         torch.save(state, context.directory / _FILE)
 
     def _load(self, path: pathlib.Path) -> dict[str, Any]:
-        """What a rank saved. Raises NotFoundError when it is of another program."""
+        """What a rank saved. Raises NotFoundError when another program saved it."""
         try:
             state: dict[str, Any] = torch.load(
                 path, map_location="cpu", weights_only=not self._allow_pickle

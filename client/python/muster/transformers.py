@@ -44,7 +44,7 @@ def _check_seal(saved: Saved) -> None:
 
 
 def _check_arguments(args: Any) -> None:
-    """What cannot go together with saves that all ranks agree on."""
+    """Refuses options that cannot go together with saves that all ranks agree on."""
     if args.enable_jit_checkpoint:
         raise wrong(
             "enable_jit_checkpoint lets one rank save alone, which deadlocks with the others; "
@@ -63,7 +63,7 @@ def _check_arguments(args: Any) -> None:
 
 
 def _ends_epoch(state: Any, control: Any) -> bool:
-    """Does the Trainer call on_epoch_end behind this step?"""
+    """Does the Trainer call on_epoch_end after this step?"""
     return (
         float(state.epoch).is_integer() or control.should_epoch_stop or control.should_training_stop
     )
@@ -96,7 +96,7 @@ class Muster(TrainerCallback):  # type: ignore[misc] # transformers has no types
     @property
     def checkpoint(self) -> str | None:
         """For resume_from_checkpoint: the newest committed one, the same on all ranks; None at
-        first. Joins the job, and waits for the other ranks. Ask it behind Trainer(...).
+        first. Joins the job, and waits for the other ranks. Ask it after Trainer(...).
         """
         self._open()
         return None if self._restored is None else self._restored.path
@@ -119,7 +119,7 @@ class Muster(TrainerCallback):  # type: ignore[misc] # transformers has no types
         self._open()
         if self._restored is not None and self._restored.step != state.global_step:
             raise misused(
-                f"the job goes on behind step {self._restored.step}, and the Trainer stands at "
+                f"the job goes on after step {self._restored.step}, and the Trainer stands at "
                 f"{state.global_step}; call trainer.train(resume_from_checkpoint=cb.checkpoint)"
             )
         loader: Any = others.get("train_dataloader")
@@ -138,7 +138,7 @@ class Muster(TrainerCallback):  # type: ignore[misc] # transformers has no types
 
     def on_save(self, args: Any, state: Any, control: Any, **others: Any) -> None:
         elsewhere, step, path = self._open(), state.global_step, self._path(args, state)
-        if not elsewhere.ask(step, wanted=True):  # another callback wanted it behind our turn
+        if not elsewhere.ask(step, wanted=True):  # another callback wanted it after our turn
             return
         if args.should_save:
             seal = {"generation": elsewhere.manager.generation}
@@ -172,7 +172,7 @@ class Muster(TrainerCallback):  # type: ignore[misc] # transformers has no types
         return self._elsewhere
 
     def _turn(self, args: Any, state: Any, control: Any) -> None:
-        """The boundary behind a step; where it is to be saved, the Trainer does so next."""
+        """The boundary after a step; where it is to be saved, the Trainer does so next."""
         elsewhere, step = self._open(), state.global_step
         if not elsewhere.ask(step, wanted=control.should_save):
             return
