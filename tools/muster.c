@@ -19,55 +19,56 @@
 #include <unistd.h>
 
 const struct tool_verb tool_verbs[] = {
-    {"status", "[JOB]", "jobs, or one: state, open round and whom it waits for, checkpoint",
+    {"status", "[JOB]", "all jobs, or one job: state, open round, whom it waits for, checkpoint",
      OPTION_BIT(OPTION_ALL) | OPTION_BIT(OPTION_EXIT_CODE) | OPTION_BIT(OPTION_WATCH), 0, 1,
      cmd_status},
-    {"top", "", "jobs and ranks on the whole terminal, as they go; ? shows its keys", 0, 0, 0,
+    {"top", "", "jobs and ranks on the whole terminal, kept up to date; ? shows its keys", 0, 0, 0,
      cmd_top},
-    {"nodes", "", "ranks: host, state, step, lag, what they do",
+    {"nodes", "", "the ranks: host, state, step, lag, what they do",
      OPTION_BIT(OPTION_GENERATION) | OPTION_BIT(OPTION_WATCH), 0, 0, cmd_nodes},
-    {"rounds", "", "agreements on a save step and their outcomes",
+    {"rounds", "", "all agreements on a save step, and their outcomes",
      OPTION_BIT(OPTION_SINCE) | OPTION_BIT(OPTION_WATCH), 0, 0, cmd_rounds},
-    {"round", "N", "one round: its members, their reports, saves and times", 0, 1, 1, cmd_round},
-    {"checkpoints", "", "checkpoints: step, state, size, shards, path", OPTION_BIT(OPTION_ALL), 0,
-     0, cmd_checkpoints},
+    {"round", "N", "one of these rounds: its members, their reports, saves and times", 0, 1, 1,
+     cmd_round},
+    {"checkpoints", "", "all checkpoints: step, state, size, shards, path", OPTION_BIT(OPTION_ALL),
+     0, 0, cmd_checkpoints},
     {"latest", "", "step and path to resume from, for scripts; exit 1 if there is none", 0, 0, 0,
      cmd_latest},
     {"events", "", "the job's journal", OPTION_BIT(OPTION_SINCE) | OPTION_BIT(OPTION_FOLLOW), 0, 0,
      cmd_events},
-    {"notify", "RANK | --cancel ID", "tell that a rank will be ended: all save together and leave",
+    {"notify", "RANK | --cancel ID", "tell the job that a rank will be ended: all save and leave",
      OPTION_BIT(OPTION_GRACE) | OPTION_BIT(OPTION_TEXT) | OPTION_BIT(OPTION_CANCEL), 1, 1,
      cmd_notify},
-    {"save", "", "an agreed checkpoint now; nobody leaves", OPTION_BIT(OPTION_WAIT), 0, 0,
-     cmd_save},
-    {"pin", "[CHECKPOINT]", "hold a checkpoint, or the newest: it is not deleted",
+    {"save", "", "make a checkpoint now, at an agreed step; nobody leaves", OPTION_BIT(OPTION_WAIT),
+     0, 0, cmd_save},
+    {"pin", "[CHECKPOINT]", "protect a checkpoint, or the newest, from deletion",
      OPTION_BIT(OPTION_LEASE) | OPTION_BIT(OPTION_ID), 0, 1, cmd_pin},
-    {"unpin", "CHECKPOINT", "let it go", OPTION_BIT(OPTION_ID), 1, 1, cmd_unpin},
+    {"unpin", "CHECKPOINT", "end that protection", OPTION_BIT(OPTION_ID), 1, 1, cmd_unpin},
     {"forget", "JOB", "remove a job that has ended from the records; no file is deleted", 0, 1, 1,
      cmd_forget},
     {"verify", "[CHECKPOINT]",
-     "read shards again and name every damaged file; exit 1 if there is one", 0, 0, 1, cmd_verify},
-    {"import", "DIR", "rebuild a lost database from the manifests in a checkpoint directory", 0, 1,
+     "read checkpoints again and name every damaged file; exit 1 if one is", 0, 0, 1, cmd_verify},
+    {"import", "DIR", "tell the broker about the checkpoints in a directory, as after a loss", 0, 1,
      1, cmd_import},
     {"tasks", "[STATE | N | workers]",
-     "queues of tasks; tasks in a state, or all; one; the workers", 0, 0, 1, cmd_tasks},
+     "the queues of tasks; or tasks in a state, one task, the workers", 0, 0, 1, cmd_tasks},
     {"broker", "", "the broker itself: address, disk, load, and what it refused", 0, 0, 0,
      cmd_broker},
-    {"key", "add|list|revoke|rotate|show", "who may use this host's broker over TCP",
+    {"key", "add|list|revoke|rotate|show", "decide who may use this host's broker over TCP",
      OPTION_BIT(OPTION_ROLE) | OPTION_BIT(OPTION_EXPIRES) | OPTION_BIT(OPTION_FILE) |
          OPTION_BIT(OPTION_SIGN),
      1, 3, cmd_key},
     {"web", "", "a page for the browser, and metrics for Prometheus",
      OPTION_BIT(OPTION_LISTEN) | OPTION_BIT(OPTION_ORDERS), 0, 0, cmd_web},
-    {"bench", "", "what a preemption costs on this machine, in a directory",
+    {"bench", "", "measure what a preemption costs on this machine, in a directory",
      OPTION_BIT(OPTION_RANKS) | OPTION_BIT(OPTION_SIZE) | OPTION_BIT(OPTION_ROUNDS) |
          OPTION_BIT(OPTION_DIR) | OPTION_BIT(OPTION_PLOT),
      0, 0, cmd_bench},
-    {"doctor", "", "what a job would find here, a line each, and what mends it; exit 1 if any", 0,
+    {"doctor", "", "check what a job would find here, and say how to mend it; exit 1 if needed", 0,
      0, 0, cmd_doctor},
     {"init", "[DIR]", "write a commented configuration, a unit and an example job into DIR",
      OPTION_BIT(OPTION_HOSTS), 0, 1, cmd_init},
-    {"demo", "[rank]", "watch a job of four ranks being preempted and lose nothing", 0, 0, 1,
+    {"demo", "[rank]", "watch a job of four ranks lose nothing when it is preempted", 0, 0, 1,
      cmd_demo},
     {"why", "[notice|round|task N]", "the whole story of a notice, a round, a task, or the newest",
      0, 0, 2, cmd_why},
@@ -183,7 +184,7 @@ static void muster_print_options(unsigned options)
             muster_print_option(&tool_option_table[id]);
 }
 
-/* It needs a broker: a database is only read, and who names one is told so. */
+/* Does the verb need a broker? A database is only read, and a user who names one is told so. */
 static bool muster_is_order(const struct tool_verb *verb)
 {
     return verb->run == cmd_notify || verb->run == cmd_save || verb->run == cmd_pin ||
@@ -205,9 +206,9 @@ static int muster_help(void)
     for (const struct tool_verb *verb = tool_verbs; verb->name != NULL; verb++)
         printf("  %-12s %-27s %s\n", verb->name, verb->args, verb->summary);
     printf("  %-12s %-27s %s\n", "run", "[options] -- PROGRAM",
-           "start ranks, restart them together when they were preempted");
+           "start ranks, and restart them together after a preemption");
     printf("  %-12s %-27s %s\n", "version", "[--json]", "print the version");
-    printf("  %-12s %-27s %s\n\n", "help", "[VERB]", "this, or one verb's options");
+    printf("  %-12s %-27s %s\n\n", "help", "[VERB]", "show this list, or one verb's options");
     muster_print_options(OPTIONS_COMMON);
     printf("\nExit codes: 0 done, 1 the answer is no, 2 wrong usage, 3 broker or database not "
            "reachable, 4 refused.\n");
@@ -247,7 +248,7 @@ int64_t tool_now_unix_ms(void)
     return clock_ms(CLOCK_REALTIME);
 }
 
-/* 0: the answer goes to a file, a pipe or a program, which gets it whole. */
+/* 0: the answer goes to a file, a pipe or a program, which gets all columns. */
 static int muster_terminal_width(void)
 {
     struct winsize size;
@@ -255,7 +256,7 @@ static int muster_terminal_width(void)
     return isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
 }
 
-/* Or asks in its own way. */
+/* True also for verbs that ask a broker in their own way. */
 static bool muster_asks_nobody(const struct tool_verb *verb)
 {
     return verb->run == cmd_key || verb->run == cmd_bench || verb->run == cmd_doctor ||
@@ -308,7 +309,7 @@ static int muster_run_help(int argc, char **argv)
     return muster_no_verb(argv[2]);
 }
 
-/* It asks nobody, so of the options only --json means something. */
+/* It asks no broker, so of the options only --json means something. */
 static int muster_print_version(int argc, char **argv)
 {
     json_t *document;
@@ -388,8 +389,8 @@ bool tool_end_is_of(const char *end_text, const char *failure)
            strncmp(failure, text, cut != NULL ? (size_t)(cut - text) : SIZE_MAX) == 0;
 }
 
-/* A socket's path where nobody takes connections: there is no answer to wait for. Of other
- * addresses one cannot tell so quickly. */
+/* True for the path of a socket at which nobody takes connections: there is no answer to wait for.
+ * For other addresses this cannot be told so quickly. */
 static bool muster_nobody_listens(const char *broker)
 {
     struct sockaddr_un to = {.sun_family = AF_UNIX};
