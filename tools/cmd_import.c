@@ -1,5 +1,5 @@
-/* cmd_import - a lost database is rebuilt from the manifests in a checkpoint directory: muster
- * import. */
+/* cmd_import - `muster import`: tells the broker about the checkpoints in a directory, such as
+ * those that a lost database held. */
 #include "tools/progress.h"
 #include "tools/render.h"
 #include "tools/tool.h"
@@ -35,7 +35,8 @@ static void import_list_free(struct list *list)
     free(list->items);
 }
 
-/* A directory without a manifest is no checkpoint; one whose manifest cannot be read is said so. */
+/* A directory without a manifest is no checkpoint. If a manifest cannot be read, the tool says
+ * so. */
 static void import_look_at(struct list *list, const char *path)
 {
     struct manifest *manifest = NULL;
@@ -72,7 +73,8 @@ static void import_look_at(struct list *list, const char *path)
 }
 
 /* Entries of one folder; those of .muster are rounds that were committed and never got their name.
- * An errno value: it could not be read to its end, and what is missing may be the newest. */
+ * Returns an errno value if the folder could not be read to its end: what is missing may be the
+ * newest. */
 static int import_look_into(struct list *list, const char *folder)
 {
     DIR *dir = fs_opendir(folder);
@@ -101,7 +103,7 @@ static int import_by_round(const void *a, const void *b)
     return (x->round > y->round) - (x->round < y->round);
 }
 
-/* The job that owns the directory; for one that was copied without its .muster, the last
+/* The job that owns the directory. If the directory was copied without its .muster, the last
  * checkpoint's job. */
 static void import_read_owner(struct list *list, const char *root)
 {
@@ -151,8 +153,8 @@ static int import_read_directory(const char *name, struct list *list, char *ret_
     return TOOL_DONE;
 }
 
-/* Given up by a later launch, or deleted, and on record as that: the core, which holds only what
- * counts, would not know it. NULL: it is not. */
+/* Does the record say that the checkpoint was given up by a later launch, or deleted? The core
+ * holds only checkpoints that count, so it would not know. NULL: no. */
 static const char *import_gone_on_record(struct tool *tool, const struct manifest *manifest)
 {
     static const char *const states[] = {"superseded", "deleting", "deleted"};
@@ -173,7 +175,8 @@ static const char *import_gone_on_record(struct tool *tool, const struct manifes
     return found;
 }
 
-/* It counts as there already. A person who returned its files hears why no launch will take it. */
+/* Such a checkpoint counts as there already. A person who brought its files back is told why no
+ * launch will take it. */
 static bool import_is_on_record(struct tool *tool, const struct found *found)
 {
     const char *state = import_gone_on_record(tool, found->manifest);
@@ -229,7 +232,7 @@ static int import_print_result(struct tool *tool, const char *root, const struct
     return code;
 }
 
-/* One that is refused for its number does not keep the others out. */
+/* A checkpoint that is refused for its number does not keep the others out. */
 static enum muster_status import_send_all(struct tool *tool, struct list *list, int64_t *ret_added,
                                           struct muster_error *err)
 {

@@ -2,7 +2,7 @@
  * rotate, show.
  * Owns: DATABASE.key (the broker's secret, made once), DATABASE.sign (the same for its signatures)
  * and DATABASE.keys (the list), which musterd reads again when it changes. It asks no broker, so it
- * works before the first start: who may write the files is who may run it. */
+ * works before the first start. Whoever may write these files may use it. */
 #include "node/link_key.h"
 #include "node/shard/fs.h"
 #include "schema/keys/secret.h"
@@ -80,7 +80,7 @@ static int key_store_read(struct key_store *store)
     return TOOL_DONE;
 }
 
-/* A process that changes the list has it alone. */
+/* Only one process at a time may change the list. */
 static int key_store_lock(struct key_store *store)
 {
     struct muster_error err;
@@ -171,7 +171,7 @@ static int key_of_broker(const struct key_store *store, char ret_public[KEY_TEXT
     return status == MUSTER_OK ? TOOL_DONE : tool_fail(TOOL_REFUSED, "%s", err.text);
 }
 
-/* A new one has a new public key, which no checkpoint so far is signed by. */
+/* A new pair has a new public key, by which no checkpoint is signed so far. */
 static int key_make_seed(const struct key_store *store, unsigned char seed[SIGN_SEED_BYTES])
 {
     char text[SIGN_SEED_TEXT + 2];
@@ -389,7 +389,8 @@ static int key_add(struct tool *tool, struct key_store *store)
     return code == TOOL_DONE ? key_make(tool, store, &grant) : code;
 }
 
-/* A new key for what the old one is for. The old one counts until its hosts have the new one. */
+/* Makes a new key for what the old one is for. The old one stays valid until its hosts have the new
+ * one. */
 static int key_rotate(struct tool *tool, struct key_store *store)
 {
     struct key_grant grant = {.from_unix_ms = 0}, *old;

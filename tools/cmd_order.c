@@ -136,8 +136,8 @@ int cmd_notify(struct tool *tool)
 
 /* --- save ------------------------------------------------------------------------------------- */
 
-/* A further attempt that was promised is not opened if the launch ends first. *ret_over: it has
- * ended. */
+/* A further attempt that was promised is not opened if the launch ends first. *ret_over: the launch
+ * has ended. */
 static int order_look_at_launch(struct tool *tool, int64_t generation, bool *ret_over)
 {
     muster_rows_t *rows = NULL;
@@ -173,7 +173,7 @@ struct outcome {
     size_t index;        /* of the round that tells it */
 };
 
-/* The order's round, and those behind it. */
+/* The order's round, and those after it. */
 static int order_read_rounds(struct tool *tool, int64_t number, muster_rows_t **ret_rows)
 {
     struct muster_error err = {.status = MUSTER_OK};

@@ -43,7 +43,7 @@ static int pin_print(struct tool *tool, const char *what, int64_t checkpoint, in
                                                    : tool_fail(TOOL_NO, "no memory for the answer");
 }
 
-/* The broker's no is a refusal, unless there is nothing such. */
+/* If the broker says no, that is a refusal, unless there is no such checkpoint. */
 static int pin_fail(enum muster_status status, const struct muster_error *err)
 {
     int code = tool_fail_status(status, err);
@@ -60,7 +60,7 @@ static bool pin_look_up(const char *pins, const char *id, struct pin *ret_pin)
     return false;
 }
 
-/* By the broker's clock; if it cannot be asked any more, by this host's. */
+/* By the broker's clock; if the broker cannot be asked any more, by this host's. */
 static int64_t pin_until_of(struct tool *tool, int64_t checkpoint, int64_t lease_ms)
 {
     int64_t until_unix_ms = lease_ms > 0 ? tool->now_unix_ms + lease_ms : 0;
@@ -145,7 +145,7 @@ static int pin_look(struct tool *tool, int64_t checkpoint, muster_rows_t **ret_r
     return status == MUSTER_OK ? TOOL_DONE : tool_fail_status(status, &err);
 }
 
-/* It is let go, and who else holds it could not be asked. */
+/* The checkpoint is let go, but it could not be asked who else holds it. */
 static void pin_say_let_go(const struct tool *tool, const struct muster_checkpoint_row *before,
                            const struct muster_error *why, char *ret_text, size_t size)
 {

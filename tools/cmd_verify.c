@@ -47,8 +47,8 @@ static void verify_newest_take(struct newest *newest, const struct muster_checkp
         *newest = (struct newest){.checkpoint = row->checkpoint, .step = row->step};
 }
 
-/* Most reasons begin with the path, or with that and its being damaged, which stand before them
- * already. */
+/* Most reasons begin with the path, or say that the path is damaged. The output says both before
+ * the reason, so they are cut. */
 static const char *verify_what_else(const char *what, const char *file)
 {
     static const char damaged[] = "is damaged";
@@ -163,7 +163,7 @@ static const char *verify_file_that_differs(const struct manifest *m,
     return at < count ? rows[at].path : NULL;
 }
 
-/* A restore goes by what stands in it, so that has to be what was saved. */
+/* A restore relies on what the manifest says, so that has to be what was saved. */
 static void verify_compare(struct verify *v, const struct muster_checkpoint_row *checkpoint,
                            const char *path, const struct manifest *m,
                            const struct muster_file_row *files, size_t count)
@@ -183,7 +183,7 @@ static void verify_compare(struct verify *v, const struct muster_checkpoint_row 
     verify_say_damage(v, checkpoint, path, what);
 }
 
-/* Of a checkpoint in its place: it is what a restore goes by. */
+/* Of a checkpoint with its final name: a restore relies on it. */
 static void verify_manifest(struct verify *v, const struct muster_checkpoint_row *checkpoint,
                             const char *place, const struct muster_file_row *files, size_t count)
 {
@@ -214,7 +214,7 @@ static void verify_manifest(struct verify *v, const struct muster_checkpoint_row
     manifest_destroy(&manifest);
 }
 
-/* It is what a deletion and the next launch go by. A person who copied a checkpoint by hand may
+/* A deletion and the next launch rely on this file. A person who copied a checkpoint by hand may
  * have left it out. */
 static void verify_claim(struct verify *v, const struct muster_checkpoint_row *checkpoint,
                          const char *place)
@@ -301,8 +301,8 @@ static enum muster_status verify_files(struct verify *v,
     return MUSTER_OK;
 }
 
-/* Its job goes on meanwhile: what was deleted or superseded since the list was made is not damaged,
- * it is gone. *ret_row is owned; NULL: it counts no more. */
+/* The job goes on meanwhile: a checkpoint that was deleted or superseded since the list was made is
+ * not damaged, it is gone. *ret_row is owned; NULL: the checkpoint no longer counts. */
 static enum muster_status verify_look(struct verify *v, int64_t number, muster_rows_t **ret_row,
                                       struct muster_error *err)
 {
@@ -349,9 +349,9 @@ static enum muster_status verify_read(struct verify *v, int64_t number, bool *re
     return status;
 }
 
-/* Nobody deletes it while it is read; a database alone can hold nothing. Without a pin (as many as
- * there may be) the second look has to do. So it does for one that is read in a moment: two orders
- * that are synced take longer. */
+/* A pin keeps the checkpoint from being deleted while it is read; a database alone can pin nothing.
+ * Without a pin (there may be too many already) a second look at the record has to do. It also has
+ * to do for a checkpoint that is read in a moment, because pin and unpin take longer. */
 static enum muster_status verify_hold(const struct verify *v,
                                       const struct muster_checkpoint_row *checkpoint,
                                       struct hold **ret_hold, struct muster_error *err)

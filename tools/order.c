@@ -12,8 +12,9 @@ static bool order_is_aborted(const struct muster_round_row *round)
     return strcmp(round->state, "aborted") == 0;
 }
 
-/* Is `round` a further attempt at the save of the order's round? It was opened for the same, or a
- * notice made that save its own, or the broker owes it to an operator who joined what was open. */
+/* Is `round` a further attempt at the save of the order's round? It was opened for the same cause,
+ * or a notice took over that save, or the broker owes it to an operator who joined an open
+ * round. */
 static bool order_is_attempt(const struct muster_round_row *order,
                              const struct muster_round_row *round)
 {

@@ -13,8 +13,8 @@ enum order_state {
     ORDER_OVER,     /* saved, or given up */
 };
 
-/* Of the rows of a job's rounds from the order's on. *ret_index: the row that tells the outcome,
- * else the last attempt's; nothing if it is unknown. */
+/* Looks at the rows of a job's rounds, from the order's round on. *ret_index: the row that tells
+ * the outcome, else the last attempt's; it is not set if the order's round is not known. */
 enum order_state order_look(const muster_rows_t *rounds, int64_t order_round, size_t *ret_index);
 
 #endif

@@ -1,5 +1,5 @@
 /* progress - how far long work is, on standard error: a bar on a terminal, a line every ten seconds
- * in a log. Nothing of what takes less than a second. */
+ * in a log. It shows nothing for work that takes less than a second. */
 #ifndef TOOLS_PROGRESS_H
 #define TOOLS_PROGRESS_H
 
@@ -20,10 +20,10 @@ struct progress {
 void progress_begin(struct progress *progress, const char *what, enum progress_unit unit,
                     int64_t all);
 void progress_at(struct progress *progress, int64_t done);
-/* The bar goes away; of lines nothing is taken back. */
+/* Removes the bar; lines stay. */
 void progress_end(struct progress *progress);
 
-/* "2.0 GB of 8.0 GB, 512.0 MB/s, 12 s left" after so long. */
+/* "2.0 GB of 8.0 GB, 512.0 MB/s, 12 s left", for the time that has passed. */
 void progress_text(char *text, size_t size, enum progress_unit unit, int64_t done, int64_t all,
                    int64_t passed_ms);
 

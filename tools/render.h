@@ -21,7 +21,7 @@ struct one_line {
 };
 struct one_line render_line(const char *text);
 struct shown render_age(int64_t unix_ms, int64_t now_unix_ms); /* "12 s ago", "-" for 0 */
-/* The fate of a rank by a notice of this kind: "will be ended". */
+/* How a notice of this kind ends for a rank: "will be ended". */
 const char *render_fate(const char *notice_kind);
 bool render_ends(const char *notice_kind); /* or does nobody leave for it? */
 struct shown render_duration(int64_t ms);  /* "0.8 s", "-" for -1 */
@@ -32,7 +32,7 @@ struct shown render_zone(int64_t unix_ms);  /* "UTC+01:00": that of local times 
 struct shown render_bytes(int64_t bytes);   /* "1.2 MB" */
 struct shown render_number(int64_t number); /* "-" below 0 */
 struct shown render_count(int64_t number);  /* "-" for 0 too */
-/* "in step 44 for 2 min", "saving for 2 min", "in no step since step 44 for 2 min": where it is
+/* "in step 44 for 2 min", "saving for 2 min", "in no step since step 44 for 2 min": where a rank is
  * stuck; "" if it is not. */
 struct shown render_stuck(const struct muster_node_row *node);
 
@@ -66,7 +66,7 @@ struct table {
 };
 void table_init(struct table *table, const char *const *titles, int columns);
 void table_add(struct table *table, const char *text); /* copies; next column, next row */
-/* And frees. width: of the terminal, 0 = none: then no column is left out. */
+/* Prints and frees. width: of the terminal; 0 = none, and then no column is left out. */
 void table_print(struct table *table, FILE *out, int width);
 
 /* New references; NULL: no memory. Keys are the columns' names; unknown numbers stay -1 or 0. */

@@ -117,8 +117,8 @@ int tool_count_steps(struct tool *tool);
 
 /* Says "muster: ..." on stderr. Returns exit_code, so that a caller can return it. */
 int tool_fail(int exit_code, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* Errors go to text from here on instead of stderr, the newest alone; NULL: to stderr again. For a
- * verb that is run inside another one, by one thread at a time. */
+/* From here on errors go to text instead of stderr, and only the newest is kept; NULL: to stderr
+ * again. It is for a verb that runs inside another one, on one thread at a time. */
 void tool_hear(char *text, size_t size);
 /* The same for an error of the library; picks the exit code. */
 int tool_fail_status(enum muster_status status, const struct muster_error *err);
@@ -129,14 +129,14 @@ int64_t tool_now_unix_ms(void);
 
 /* Has it joined, and not left or been lost? */
 bool tool_node_is_live(const struct muster_node_row *node);
-/* Or a parameter server, an evaluator: what they do tells nothing of the ranks. */
+/* False for a parameter server or an evaluator: what they do tells nothing about the ranks. */
 bool tool_node_is_rank(const struct muster_node_row *node);
 /* Did a launch end because the restarted broker heard no rank of it? It may have finished while no
  * broker ran. */
 bool tool_end_is_unheard(const char *end_text, int64_t unknown_ranks);
 /* Does the end say what this failure says, or the beginning of it? */
 bool tool_end_is_of(const char *end_text, const char *failure);
-/* The one that is named, of the environment, or the default one; NULL: none is known. */
+/* The broker that is named, that of the environment, or the default one; NULL: none is known. */
 const char *tool_broker_of(const char *broker, char address[ENDPOINT_MAX + 1]);
 /* Is the job running, and how? False also if no broker answers within a second. */
 bool tool_running_job(const char *broker, const char *job, char *ret_text, size_t size);
@@ -161,7 +161,7 @@ bool tool_job_end(const char *broker, const char *job, struct tool_end *ret_end)
 
 /* --- as_of.c --- */
 
-/* Of a dead broker's database one line before the answer: of when it is. */
+/* For a dead broker's database: prints, before the answer, a line that says how old it is. */
 void tool_print_as_of(struct tool *tool);
 bool tool_broker_is_dead(const struct tool *tool); /* which wrote this database */
 

@@ -1,7 +1,7 @@
 /* bench - `muster bench`: what a preemption costs on this machine and in this directory.
  * Real ranks of a job of their own are started by `muster run` with a broker of their own, save
- * when a notice comes, and are started again. Beside it stands what as many plain writes and reads
- * take. */
+ * when a notice comes, and are started again. For comparison it also measures as many plain writes
+ * and reads. */
 #ifndef TOOLS_BENCH_BENCH_H
 #define TOOLS_BENCH_BENCH_H
 
@@ -15,7 +15,7 @@
 #define BENCH_PLAN_ENV "MUSTER_BENCH_PLAN" /* set: this process is a rank; the plan's path */
 #define BENCH_JOB "muster-bench"
 
-/* A file that all processes of a run share in memory. Times are CLOCK_MONOTONIC in ms. */
+/* A file that all processes of a bench run map into memory. Times are CLOCK_MONOTONIC in ms. */
 struct bench_plan {
     int64_t ranks, rounds;
     int64_t size_bytes; /* of the state of each rank */

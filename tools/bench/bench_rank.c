@@ -97,7 +97,7 @@ static enum muster_status rank_open(muster_state_t *state, char *data, int64_t s
     return status == MUSTER_OK ? muster_node_open(&options, ret_node, err) : status;
 }
 
-/* Its state has its memory, as that of a program that has set up its model. */
+/* Touches the memory of the state, as a program does that has set up its model. */
 static int rank_run(struct bench_plan *plan, int64_t launch, int64_t rank, char *data)
 {
     struct muster_error err = {0};

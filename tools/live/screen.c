@@ -107,7 +107,7 @@ static int screen_drop(size_t bytes, int key)
     return key;
 }
 
-/* The first key of those bytes; a key of several bytes comes in one piece. */
+/* The first key of these bytes; all bytes of one key come together. */
 static int screen_take(void)
 {
     static const struct {

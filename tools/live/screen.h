@@ -20,16 +20,16 @@ enum screen_key {
     SCREEN_ENTER /* else the byte of the key */
 };
 
-/* TOOL_DONE, or says why this is no terminal to draw on. verb: for that text. */
+/* Returns TOOL_DONE, or says why this is no terminal to draw on. verb: for that text. */
 int screen_open(const char *verb);
 void screen_close(void); /* also if it was not opened */
 void screen_size(int *ret_width, int *ret_height);
-/* Waits for a key until then at most. */
+/* Waits for a key, at most until then. */
 int screen_key(int64_t timeout_ms);
 /* Was Ctrl-C pressed? For muster_client_set_interrupted. */
 bool screen_is_over(void *unused);
-/* Draws lines of text from the first on, each cut to the width. Of more lines than fit, the last
- * one says how many are below. */
+/* Draws lines of text from the first on, each cut to the width. If there are more lines than fit,
+ * the last one says how many are below. */
 void screen_draw(const char *text, size_t first);
 
 #endif

@@ -1,5 +1,6 @@
-/* top - jobs and ranks on a terminal, as they go: asks every two seconds and takes keys meanwhile.
- * Never: changes anything; asks again before ten times the last answers' duration has passed. */
+/* top - jobs and ranks on a terminal, kept up to date: asks every two seconds and takes keys
+ * meanwhile. Never: changes anything; asks again before ten times the duration of the last answers
+ * has passed. */
 #include "tools/live/top.h"
 
 #include "tools/live/screen.h"
@@ -34,7 +35,8 @@ static int64_t top_key(const struct muster_job_row *job, enum top_jobs_order ord
     return order == TOP_BY_STEP ? job->step : job->newest_unix_ms;
 }
 
-/* Insertion keeps the order of status_ordered among equals; of many jobs few are out of place. */
+/* Insertion sort keeps the order of status_ordered among equals; few of the jobs are out of
+ * place. */
 static void top_sort(const struct muster_job_row **jobs, size_t count, enum top_jobs_order order)
 {
     for (size_t i = 1; order != TOP_BY_STATE && i < count; i++) {

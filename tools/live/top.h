@@ -28,7 +28,7 @@ struct top {
     char said[MUSTER_ERROR_TEXT_MAX * 2]; /* why the newest question failed, "" = it did not */
 };
 
-/* The row of top->job; NULL: it is not there any more. */
+/* The row of top->job; NULL: the job is no longer there. */
 const struct muster_job_row *top_job(const struct top *top);
 /* Draws all into out, for a terminal of that size. */
 void top_picture(const struct top *top, FILE *out, int width, int height);

@@ -1,10 +1,10 @@
 /* cmd_run - `muster run`: starts the local ranks, passes signals and output on, restarts them.
  * Owns: the command line, the signal mask of this process, what is said between launches and at the
- * end. Never: decides (supervise.h does); talks to the broker but for the newest checkpoint's step,
- * and whether the job runs already; does what belongs to one launch (supervise_launch.h). Works as
- * pid 1: it reaps orphans, and its signals are blocked and read from a descriptor. Else the kernel
- * would drop them, as it drops those that pid 1 has no handler for. Every wait has a bound: orders
- * have deadlines, queries a timeout, the end's flushes a limit. */
+ * end. Never: decides (supervise.h does); asks the broker for anything but the newest checkpoint's
+ * step and whether the job runs already; does what belongs to one launch (supervise_launch.h).
+ * Works as pid 1: it reaps orphans, and its signals are blocked and read from a descriptor. Else
+ * the kernel would drop them, as it drops those that pid 1 has no handler for. Every wait has a
+ * bound: orders have deadlines, queries a timeout, the end's flushes a limit. */
 #include "node/clock.h"
 #include "schema/wire/wire.h"
 #include "tools/run/host_relay.h"
@@ -61,7 +61,7 @@ static bool run_places_make(struct run *run, int count)
     return true;
 }
 
-/* Which rank we are, and how many there are, is the launcher's own to say. */
+/* The launcher says which rank we are, and how many ranks there are. */
 static bool run_launcher_plan(struct run *run, const struct run_options *o)
 {
     if (!run_places_make(run, 1))
@@ -250,7 +250,7 @@ static void run_close(struct run *run)
 
 /* ---- between launches, and the end ---- */
 
-/* False: told to end meanwhile. */
+/* False: we were told to end meanwhile. */
 static bool run_restart_wait(struct run *run, int64_t delay_ms)
 {
     int64_t end_ms = clock_ms(CLOCK_BOOTTIME) + delay_ms;
@@ -278,13 +278,14 @@ static void run_counts_text(const struct run *run, char *text, size_t size)
              run_plural(sup->preemption_count), sup->failure_count, run_plural(sup->failure_count));
 }
 
-/* A save that failed is told before where the job resumes: one rank's word is all ranks'. */
+/* A failed save is printed first, and then where the job resumes. All ranks say the same, so one
+ * rank's word is enough. */
 static bool run_is_bad_news(const char *text)
 {
     return strncmp(text, "NOT saved", strlen("NOT saved")) == 0 || strstr(text, " failed") != NULL;
 }
 
-/* The causes that the ranks left word of. False: nothing. */
+/* Prints the causes that the ranks left in their files. False: there are none. */
 static bool run_saves_say(struct run *run)
 {
     char text[1200], said[1200] = "";
@@ -463,7 +464,7 @@ static int run_loop(struct run *run)
     return code;
 }
 
-/* For those who restart whom a signal ended, and look at the wait status to know. */
+/* For supervisors that restart a process which a signal ended, and that look at the wait status. */
 static void run_die_of(int signo)
 {
     sigset_t one;

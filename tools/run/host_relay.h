@@ -1,7 +1,7 @@
 /* host_relay - the relay of `muster run --relay`: one connection of this host to the broker.
  * Owns: the process `musterd --relay` and the folder of its socket. Never: starts it again, or
- * stands between a rank and the broker. What always holds: the ranks have the broker's address
- * behind the relay's, so they go past a relay that is gone. */
+ * stands between a rank and the broker. What always holds: the ranks' addresses are the relay's and
+ * then the broker's, so they go to the broker when the relay is gone. */
 #ifndef TOOLS_RUN_HOST_RELAY_H
 #define TOOLS_RUN_HOST_RELAY_H
 

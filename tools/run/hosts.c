@@ -117,7 +117,8 @@ static void hosts_place_tell(struct speaker *s, int64_t launch)
     hosts_speaker_tell(s, &message);
 }
 
-/* Others wait for which the launch has room: it saves now, and all begin again together. */
+/* Other hosts wait, and the launch has room for them: it saves now, and all begin again
+ * together. */
 static void hosts_grow(struct speaker *s, const char *why)
 {
     char id[64];

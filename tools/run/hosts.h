@@ -54,11 +54,13 @@ struct hosts {
 
 /* Forks the small process, which has nothing but its own link to the broker. Before any thread. */
 bool hosts_start(struct hosts *ret, const struct hosts_options *options);
-/* Does not block. HOSTS_REFUSED, too, where the process ended, and each time from then on. */
+/* Does not block. It also returns HOSTS_REFUSED once the small process has ended, and from then
+ * on. */
 enum hosts_news hosts_read(struct hosts *hosts, struct hosts_message *ret_message);
-/* The launch is over here: this host waits for the next one, or takes part no more. */
+/* The launch is over here. This host then waits for the next one, or no longer takes part. */
 void hosts_ended(struct hosts *hosts, int64_t launch, bool leave);
-/* It takes part no more: the broker is told, for a second at most. NULL-safe in all its parts. */
+/* This host no longer takes part: tells the broker, and waits for a second at most. NULL-safe in
+ * all its parts. */
 void hosts_stop(struct hosts *hosts);
 
 #endif

@@ -102,7 +102,8 @@ int run_hosts_await(struct run *run)
     return code == 0 ? -1 : code;
 }
 
-/* A notice is muster's own if it makes room for hosts, or if a rank made it of our SIGTERM. */
+/* A notice is muster's own if it makes room for hosts, or if a rank gave it because of our
+ * SIGTERM. */
 static bool hosts_is_of_this_host(const struct run *run, const struct muster_notice_row *notice)
 {
     int first = run->ranks[0].rank;

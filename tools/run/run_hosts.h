@@ -5,11 +5,13 @@
 
 #include "tools/run/supervise_launch.h"
 
-/* Blocks until this host is in a launch behind the last one; for JOIN_TIMEOUT_MS at most. -1: it
- * is. Else the exit code of `muster run`, whose reason was said. Without --nodes -1 at once. */
+/* Blocks until this host is in a launch after the last one, for JOIN_TIMEOUT_MS at most. -1: it is.
+ * Else the exit code of `muster run`; the reason was printed. Without --nodes it returns -1 at
+ * once. */
 int run_hosts_await(struct run *run);
 
-/* A launch was preempted: was this host told to end, and not another one? Then it was said. */
+/* After a preempted launch: was this host told to end, and not another one? If so, that was
+ * printed. */
 bool run_hosts_is_taken(struct run *run);
 
 #endif

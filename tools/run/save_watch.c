@@ -188,8 +188,8 @@ void save_watch_start(struct save_watch *ret, const char *broker, const char *jo
         save_watch_stop(ret);
 }
 
-/* It may hang in a file system that does not answer: then it is left to the kernel. One that ended
- * by itself may have been reaped, and its number may be another's. */
+/* The small process may hang in a file system that does not answer: then it is left to the kernel.
+ * If it ended by itself it may have been reaped, and its number may be another process's. */
 void save_watch_stop(struct save_watch *watch)
 {
     int64_t end_ms = clock_ms(CLOCK_MONOTONIC) + WATCH_STOP_MS;

@@ -1,5 +1,5 @@
-/* save_watch - how far a long save is, for those who watch `muster run`. A small process asks the
- * broker and looks at the files, so that the supervisor never waits for either.
+/* save_watch - how far a long save has come, for people who watch `muster run`. A small process
+ * asks the broker and looks at the files, so that the supervisor never waits for either.
  * Never: changes a launch, which goes on the same when the process fails or hangs. */
 #ifndef TOOLS_SAVE_WATCH_H
 #define TOOLS_SAVE_WATCH_H
@@ -31,7 +31,7 @@ struct save_watch {
 /* broker NULL: MUSTER_BROKER, else the default one. A failure leaves it without news. */
 void save_watch_start(struct save_watch *ret, const char *broker, const char *job);
 void save_watch_stop(struct save_watch *watch); /* a zeroed one is fine */
-/* Is a save told now? It lasts for long, and was not told a moment ago. */
+/* Is it time to print a save's progress? Only of a save that lasts long, and not again at once. */
 bool save_watch_due(struct save_watch *watch, bool bar);
 /* Takes the newest news. False: there are none. */
 bool save_watch_read(struct save_watch *watch);

@@ -237,8 +237,8 @@ static bool supervise_within(int count, int max)
     return max < 0 || count <= max;
 }
 
-/* Is there a newer checkpoint than at the last verdict? The step may also go down: an operator
- * chose an older one, and what is newer than that counts again. */
+/* Is there a newer checkpoint than at the last verdict? The step may also go down, if an operator
+ * chose an older checkpoint. Then what is newer than that counts again. */
 static bool supervise_progressed(struct supervise *sup, const int64_t *latest_step, int64_t now_ms)
 {
     bool newer;
@@ -305,7 +305,7 @@ static struct supervise_verdict supervise_end_told(const struct supervise *sup)
     return supervise_stop(SUPERVISE_BY_SIGNAL, supervise_code_of(&now->cause));
 }
 
-/* A scheduler's SIGUSR1 shortly before the restart code: the notice was this machine's. */
+/* A scheduler's SIGUSR1 came shortly before the restart code: the notice was for this machine. */
 static bool supervise_hinted(const struct supervise *sup, int64_t now_ms)
 {
     return sup->hint_signo != 0 && sup->hint_ms >= sup->now.started_ms &&
@@ -427,7 +427,7 @@ static void supervise_describe_preemption(const struct supervise *sup, char *tex
                  sup->policy.restart_code, count, ranks);
 }
 
-/* The limit that was reached, to follow what happened. */
+/* The limit that was reached, as a text that follows what happened. */
 static void supervise_describe_limit(const struct supervise *sup, enum supervise_reason reason,
                                      char *text, size_t size)
 {

@@ -133,16 +133,16 @@ void supervise_begin(struct supervise *sup, int64_t now_ms);
 /* One rank ended. */
 void supervise_exited(struct supervise *sup, const struct supervise_exit *exit, int64_t now_ms);
 
-/* The cause is the restart code, and no rank that runs has begun a step: nothing of theirs is to be
- * saved. They are ended at once; where they were told to end already, after grace_ms. */
+/* The cause is the restart code, and no rank that still runs has begun a step, so they have nothing
+ * to save. They are ended at once, or after grace_ms if they were told to end already. */
 void supervise_none_started(struct supervise *sup, int64_t now_ms);
 
 /* Another rank's failure came before the first exit: that one is the cause. Ignored unless both are
  * failures: a launch stays a preemption or a failure, as its first exit said. */
 void supervise_blame(struct supervise *sup, const struct supervise_exit *exit);
 
-/* The cause ended with this status, by which the same start would fail again: no restart follows.
- * Borrows the name until the verdict is described. */
+/* The cause ended with a status which says that the same start would fail again: no restart
+ * follows. Borrows the name until the verdict is described. */
 void supervise_incurable(struct supervise *sup, const char *status);
 
 /* `muster run` itself received signo. True: send it to every rank that runs. SIGTERM, SIGINT and
@@ -150,9 +150,9 @@ void supervise_incurable(struct supervise *sup, const char *status);
  * SIGUSR2 each time. A second SIGINT half a second or more after the first orders SIGKILL. */
 bool supervise_signal(struct supervise *sup, int signo, int64_t now_ms);
 
-/* A rank's process ended; what it had started may live on, as a shell's program does that was not
- * exec'ed. The signal that the process was sent and they were not; 0 = none, or it settled its own
- * affairs: it finished, or asked to be restarted or not to be. */
+/* A rank's process ended. Processes that it started may live on, such as a shell's program that was
+ * not exec'ed. Returns the signal that was sent to the process and that they did not get. 0 = none,
+ * or the rank finished, or asked to be restarted or not to be. */
 int supervise_inherited(const struct supervise *sup, const struct supervise_exit *exit);
 
 /* The order that is due now, each one once. */

@@ -175,7 +175,8 @@ static void box_say_tail(struct output *output, const struct box *box)
     }
 }
 
-/* Launch after launch left with the restart code and saved nothing: who or what told it to. */
+/* Several launches in a row left with the restart code and saved nothing: says who or what told
+ * them to. */
 static void box_say_taken_away(struct output *output, const struct box *box)
 {
     char text[1200];

@@ -89,7 +89,8 @@ void files_close(struct files *files, int first_rank, int rank_count)
     files->own[0] = '\0';
 }
 
-/* Whole, at most max bytes; a NUL follows. NULL: not there, not a file, too long. Owned. */
+/* The whole file, at most max bytes; a NUL follows. NULL: it is not there, not a file, or too long.
+ * Owned. */
 static char *supervise_files_small_file(int fd, size_t max, size_t *ret_size)
 {
     struct stat info;
@@ -219,7 +220,8 @@ static bool supervise_files_lock_is_free(int fd)
     return fcntl(fd, F_GETLK, &lock) == 0 && lock.l_type == F_UNLCK;
 }
 
-/* The text of the file that no living process holds; owned. NULL: nothing, or it lives. */
+/* The text of a life file whose process is gone; owned. NULL: there is none, or the process
+ * lives. */
 static char *supervise_files_life_bytes(const struct files *files, int rank)
 {
     char path[FILES_PATH_MAX];

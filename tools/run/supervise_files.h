@@ -26,7 +26,7 @@ void files_close(struct files *files, int first_rank, int rank_count); /* a zero
 void files_error_path(const struct files *files, int rank, char ret_path[FILES_PATH_MAX]);
 void files_life_path(const struct files *files, int rank, char ret_path[FILES_PATH_MAX]);
 
-/* Before a launch: what the last one left there is not this one's. */
+/* Before a launch: removes what the last launch left there. */
 void files_forget(const struct files *files, int rank);
 
 /* Why the rank's process ended, in its own words. Texts have no control characters. */
@@ -43,10 +43,10 @@ struct files_error {
 /* False: it left none that can be read. */
 bool files_error_read(const struct files *files, int rank, struct files_error *ret);
 
-/* The words that a node left with: why it was to end. One line. False: there are none. */
+/* The reason that a node gave when it left, in one line. False: there is none. */
 bool files_left_read(const struct files *files, int rank, char *ret_text, size_t size);
 
-/* Its node left as finished, whatever ended its process then. */
+/* Did its node leave as finished, whatever ended its process afterwards? */
 bool files_finished(const struct files *files, int rank);
 
 /* The node that lived in the rank's process. */

@@ -17,12 +17,12 @@ struct guard {
 /* Forks the guard. To be called before any rank is started. False: there is none. */
 bool guard_start(struct guard *ret);
 
-/* Tells it of a group, or that the group's leader is about to be reaped (its number may then be
- * given to another). */
+/* Tells the guard of a group, or that the group's leader is about to be reaped (its number may then
+ * be given to another process). */
 void guard_add(const struct guard *guard, pid_t group);
 void guard_remove(const struct guard *guard, pid_t group);
 
-/* Lets it go and waits for its exit, which follows at once. */
+/* Releases the guard and waits for its exit, which follows at once. */
 void guard_stop(struct guard *guard);
 
 #endif

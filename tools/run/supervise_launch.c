@@ -98,8 +98,8 @@ bool run_signals_read(struct run *run)
     return child;
 }
 
-/* A rank ended without leaving the job: the broker is told, so that the other ranks need not wait
- * until the silence is long enough. */
+/* A rank ended without leaving the job: tells the broker, so that the other ranks need not wait
+ * until the broker notices the silence. */
 static void launch_deaths_tell(struct run *run)
 {
     for (int i = 0; i < run->rank_count; i++) {
@@ -125,7 +125,7 @@ static void launch_tellers_await(struct run *run)
     }
 }
 
-/* A shell that is told to end leaves its program behind, which has heard nothing and has to save */
+/* If a shell is told to end, its program stays. It has not got the signal, and has to save */
 static void launch_heirs_tell(struct run *run, struct rank_process *rank,
                               const struct supervise_exit *exit)
 {
@@ -174,7 +174,7 @@ static void launch_heirs_end(struct run *run)
     }
 }
 
-/* " 1 3 8", " ..." behind what does not fit. */
+/* " 1 3 8", and " ..." after as many as fit. */
 static void launch_ranks_left(const struct run *run, char *text, size_t size)
 {
     size_t used = 0;
@@ -194,8 +194,8 @@ static void launch_ranks_left(const struct run *run, char *text, size_t size)
     }
 }
 
-/* Their launch is over, and nobody waits for ranks that have not begun a step. Only a launch of
- * nodes tells which have. */
+/* The launch is over, and nobody waits for ranks that have not begun a step. Only ranks with a node
+ * tell whether they have. */
 static void launch_unstarted_end(struct run *run)
 {
     const struct supervise_launch *now = &run->sup.now;
@@ -230,7 +230,7 @@ static void launch_finished_believe(struct run *run, const struct rank_process *
     exit->signo = exit->code = 0;
 }
 
-/* A launcher's own code tells little: torchrun says 1 of a preemption. */
+/* A launcher's own exit code tells little: torchrun exits with 1 after a preemption. */
 static void launch_launcher_believe(struct run *run, struct supervise_exit *exit)
 {
     launcher_ended(&run->launcher, run->sup.told_signo, exit);
@@ -275,8 +275,8 @@ static void launch_exits_read(struct run *run)
     run_orphans_reap(run, false);
 }
 
-/* A host of this launch is gone. Where ranks took steps the broker ends the launch; where none did,
- * nobody waits until the others give up. */
+/* A host of this launch is gone. If ranks took steps, the broker ends the launch. If none did, the
+ * ranks here are ended at once, because the others would only give up later. */
 static void launch_hosts_look(struct run *run)
 {
     struct hosts_message message;
@@ -412,7 +412,7 @@ static int64_t launch_wait_say_ms(const struct run *run, int64_t wait_ms)
     return next_ms > now_ms ? next_ms - now_ms : 0;
 }
 
-/* One of all that run this job's ranks tells of its saves. */
+/* Only one of the `muster run`s of this job prints its saves. */
 static bool launch_saves_are_ours(const struct run *run)
 {
     if (run->output.quiet)

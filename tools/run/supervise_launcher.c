@@ -35,7 +35,7 @@ static bool launcher_joined(const struct launcher *launcher)
            launcher->last.opened_unix_ms >= launcher->since_unix_ms;
 }
 
-/* Launchers die of a signal, or say 1 of it, whatever their ranks do. */
+/* After a signal, launchers die of it or exit with 1, whatever their ranks do. */
 static bool launcher_was_told(int told_signo, const struct supervise_exit *exit)
 {
     return told_signo != 0 || exit->signo == SIGTERM || exit->signo == SIGINT ||

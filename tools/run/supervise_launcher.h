@@ -19,7 +19,7 @@ struct launcher {
     struct tool_end last; /* if it did */
 };
 
-/* A launch begins: what has ended by now is not its. */
+/* A launch begins: a generation that has ended by now does not belong to it. */
 void launcher_begin(struct launcher *launcher);
 
 /* The launcher's process has ended. Waits, at most 10 s, until the end of its ranks' generation is

@@ -54,7 +54,7 @@ static void output_sink_put(struct output_sink *sink, const char *data, size_t l
     sink->length += length;
 }
 
-/* A reader that went away knows; a disk that is full says nothing by itself. */
+/* A reader that went away knows that it did, but nobody notices a full disk unless it is said. */
 static void output_sink_lost(struct output_sink *sink, int code)
 {
     char line[160];

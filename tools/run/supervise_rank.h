@@ -57,8 +57,9 @@ struct rank_process {
  * pipes, torchrun's RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR and MASTER_PORT
  * where they are not set and all ranks are ours, and MUSTER_JOB, MUSTER_RANK, MUSTER_WORLD_SIZE,
  * MUSTER_LOCAL_RANK, MUSTER_LOCAL_SIZE, MUSTER_RESTART_COUNT, MUSTER_RESTART_CODE, MUSTER_BROKER,
- * MUSTER_ERROR_FILE and MUSTER_LIFE_FILE in its environment. It dies with us (PR_SET_PDEATHSIG). A
- * program that cannot be executed shows at its end, not here. The two descriptors are the caller's.
+ * MUSTER_ERROR_FILE and MUSTER_LIFE_FILE in its environment. It dies with us (PR_SET_PDEATHSIG).
+ * Whether the program can be executed shows only when the rank ends. The caller owns the two
+ * descriptors.
  */
 enum muster_status rank_start(struct rank_process *rank, const struct rank_command *command,
                               int *ret_out_fd, int *ret_err_fd, struct muster_error *err);
@@ -70,8 +71,9 @@ int rank_free_port(in_addr_t address);
 /* True once, when the rank has ended; fills *ret_exit. Does not block, does not reap. */
 bool rank_ended(struct rank_process *rank, struct supervise_exit *ret_exit);
 
-/* The rank has just ended: finds its heirs, which by now are our children, in its process group.
- * Returns how many. Their end is the rank's if a signal ended it. */
+/* The rank has just ended: finds its heirs, which are the processes of its group that are our
+ * children by now. Returns how many. If a signal ended the rank's process, the rank ends with
+ * them. */
 int rank_heirs_find(struct rank_process *rank, const struct supervise_exit *exit);
 
 /* Reaps the heirs that ended, and returns how many are left. Where they speak for the rank, the end

@@ -1,5 +1,6 @@
-/* cmd_doctor - what a job of this host and environment would find, a line each, and what mends it.
- * Never: changes anything; a file that it writes to try a directory is gone when it ends. */
+/* cmd_doctor - checks what a job would find on this host with this environment; one line per check,
+ * and how to mend it. Never: changes anything; a file that it writes to try a directory is gone
+ * when it ends. */
 #include "tools/setup/doctor.h"
 
 #include "tools/render.h"
@@ -61,7 +62,7 @@ static void doctor_clock(struct doctor *doctor, const muster_rows_t *facts, int6
         doctor_say(doctor, "clock", "", "as the broker's");
 }
 
-/* "tcp://HOST:PORT" in two; false: it is of another kind. */
+/* Splits "tcp://HOST:PORT" in two; false: the address is of another kind. */
 static bool doctor_split(const char *address, char host[256], char port[16])
 {
     const char *colon = strrchr(address, ':');
@@ -211,7 +212,7 @@ static void doctor_jobs(struct doctor *doctor)
 
 /* --- notices ---------------------------------------------------------------------------------- */
 
-/* The cloud that this machine is of; "" = none that is known. */
+/* The cloud that this machine is in; "" = none that is known. */
 static const char *doctor_cloud(void)
 {
     static const char *const vendors[][2] = {{"Amazon EC2", "EC2"},

@@ -30,7 +30,7 @@ static void init_path(const struct init *init, const char *name, char ret_path[P
     snprintf(ret_path, PATH_MAX, "%s/%s", init->dir, name);
 }
 
-/* A new file to write to; NULL: said why there is none. */
+/* Opens a new file to write to; NULL: it was printed why there is none. */
 static FILE *init_open(const struct init *init, const char *name, int mode)
 {
     char path[PATH_MAX];

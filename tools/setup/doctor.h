@@ -19,7 +19,7 @@ void doctor_say(struct doctor *doctor, const char *what, const char *mend, const
 /* Where checkpoints go: is it there, can this user write, do other hosts see it? several_hosts: the
  * job has ranks elsewhere. */
 void doctor_directory(struct doctor *doctor, const char *directory, bool several_hosts);
-/* Does somebody take connections there? False: *ret_why is the reason. */
+/* Does a process take connections there? False: *ret_why is the reason. */
 bool doctor_reaches(const char *host, const char *port, const char **ret_why);
 
 #endif

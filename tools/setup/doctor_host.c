@@ -18,7 +18,8 @@
 
 #define DOCTOR_CONNECT_MS 2000
 
-/* As a checkpoint comes to be: a new directory, a synced file, its final name. An errno, 0 = well.
+/* Does what a save does: a new directory, a synced file, its final name. Returns an errno, 0 = it
+ * worked.
  */
 static int doctor_try_writing(const char *place)
 {

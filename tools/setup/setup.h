@@ -1,4 +1,4 @@
-/* setup - what the verbs share that begin something on this machine: init, demo, bench. */
+/* setup - shared by the verbs that begin something on this machine: init, demo, bench. */
 #ifndef TOOLS_SETUP_H
 #define TOOLS_SETUP_H
 
@@ -14,12 +14,13 @@ bool setup_find(const char *name, char ret_path[PATH_MAX]);
 
 /* --- trial.c: a broker and a job of one's own --- */
 
-/* The trial's identity comes from its own words, not from around us: unsets each MUSTER_*. */
+/* Unsets each MUSTER_* variable: the trial's identity comes from its own options only. */
 void trial_clear_environment(void);
-/* MUSTERD, and no other then; else as setup_find. An exit code; says what is missing. */
+/* Finds musterd: the variable MUSTERD alone if it is set, else as setup_find. Returns an exit code;
+ * prints what is missing. */
 int trial_find_broker(char ret_musterd[PATH_MAX]);
-/* words[0] with its words, until it ends or this process does. log: the file that its outputs go
- * to; NULL: our own. -1: could not be. */
+/* Starts words[0] with its words; it ends at the latest with this process. log: the file for its
+ * output; NULL: our own output. -1: it could not be started. */
 pid_t trial_start(const char *log, const char *const *words);
 /* With its database in `dir`. It outlives Ctrl-C, so that the ranks end first. */
 pid_t trial_start_broker(const char *log, const char *musterd, const char *address,
@@ -34,7 +35,7 @@ int demo_rank(void);
 #define DEMO_RANKS 4
 #define DEMO_STEPS 300
 #define DEMO_WEIGHTS 8
-/* The model behind so many steps, computed without a stop. */
+/* The model after this many steps, computed without interruption. */
 void demo_train(double weights[DEMO_WEIGHTS], int from, int to);
 
 #endif

@@ -41,7 +41,7 @@ int trial_find_broker(char ret_musterd[PATH_MAX])
     return TOOL_DONE;
 }
 
-/* apart: a terminal's Ctrl-C does not reach it. */
+/* apart: a terminal's Ctrl-C does not reach the process. */
 static pid_t trial_fork(const char *log, const char *const *words, bool apart)
 {
     pid_t pid;

@@ -1,4 +1,4 @@
-/* cmd_broker - what the broker tells of itself, in a few lines. */
+/* cmd_broker - what the broker reports about itself, in a few lines. */
 #include "tools/render.h"
 #include "tools/tool.h"
 

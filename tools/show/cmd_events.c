@@ -60,7 +60,7 @@ static int events_print(struct tool *tool, const muster_rows_t *rows)
     return ok ? TOOL_DONE : tool_fail(TOOL_NO, "no memory for the answer");
 }
 
-/* The number behind which to begin. */
+/* The number after which to begin. */
 static int events_first_seq(struct tool *tool, int64_t *ret_seq)
 {
     muster_rows_t *rows = NULL;
@@ -96,7 +96,7 @@ static int events_next(struct tool *tool, int64_t *seq)
     return code == TOOL_DONE ? tool_flush(tool) : code;
 }
 
-/* Whoever follows may be there before the job: of one that is named it is waited for. */
+/* --follow may be started before the job: if a job is named, it is waited for. */
 static int events_await_job(struct tool *tool, const struct timespec *pause)
 {
     const char *name = tool->values[OPTION_JOB];

@@ -41,7 +41,8 @@ static json_t *show_sources_of(const char *text)
     return sources != NULL ? sources : json_array();
 }
 
-/* "signal, ec2 degraded (well 40 s ago)": those that are asked, and what is wrong with which. */
+/* "signal, ec2 degraded (well 40 s ago)": the sources that are asked, and what is wrong with
+ * each. */
 static void show_say_sources(const char *text, int64_t now_unix_ms, char *ret_line, size_t size)
 {
     json_t *sources = show_sources_of(text), *source;
@@ -212,7 +213,7 @@ static void show_print_rounds(struct tool *tool, const muster_rows_t *rows)
     table_print(&table, tool->out, tool->width);
 }
 
-/* A verb that lists rows of the job: all behind one, as a table or as JSON. */
+/* A verb that lists rows of the job: all after a number, as a table or as JSON. */
 typedef enum muster_status fetch_fn(muster_client_t *client, const char *job, int64_t after,
                                     muster_rows_t **ret_rows, struct muster_error *ret_error);
 
@@ -237,7 +238,7 @@ static int show_rows(struct tool *tool, const char *name, fetch_fn *fetch, int64
     return TOOL_DONE;
 }
 
-/* The number behind which to begin. A job may have 100,000 rounds. */
+/* The number after which to begin. A job may have 100,000 rounds. */
 static int show_rounds_after(struct tool *tool, int64_t *ret_after)
 {
     muster_rows_t *newest = NULL;
@@ -521,7 +522,7 @@ static bool show_finished_without(struct tool *tool, int *ret_code)
     return finished;
 }
 
-/* None is on record; a launch that could not restore says that there are others. */
+/* No checkpoint is on record; a launch that could not restore says that there are others. */
 static int show_no_latest(struct tool *tool)
 {
     muster_rows_t *rows = NULL;
@@ -559,7 +560,7 @@ static int show_unfinished(const struct latest *latest)
                      newest->checkpoint, newest->step, newest->path);
 }
 
-/* On stderr: scripts read step and path of the other line. */
+/* Printed on stderr, because scripts read step and path from stdout. */
 static void show_say_written(const struct muster_checkpoint_row *row)
 {
     struct written written;

@@ -317,7 +317,7 @@ static void status_print_missing(FILE *out, const struct muster_job_row *job,
         fputc('\n', out);
 }
 
-/* Of a launch that ends: whoever has not left yet. */
+/* For a launch that ends: the ranks that have not left yet. */
 static void status_print_staying(FILE *out, const muster_rows_t *nodes)
 {
     const struct muster_node_row *node = muster_rows_nodes(nodes);
@@ -356,7 +356,7 @@ static void status_print_beside(FILE *out, const muster_rows_t *nodes)
     fputc('\n', out);
 }
 
-/* Whoever hangs, as long as it does: the longest first. */
+/* The ranks that are stuck now, the longest first. */
 static void status_print_stuck(FILE *out, const muster_rows_t *nodes)
 {
     struct stuck stuck;
@@ -540,7 +540,7 @@ static void status_print_job(struct tool *tool, const struct muster_job_row *job
         fprintf(out, "  end           %s\n", render_line(job->end_text).text);
 }
 
-/* Of a job without tasks there is nothing to say; of many queues `muster tasks` tells. */
+/* For a job without tasks this prints nothing; many queues are left to `muster tasks`. */
 static void status_print_task_queues(FILE *out, const muster_rows_t *rows)
 {
     const struct muster_task_queue_row *queue = muster_rows_task_queues(rows);

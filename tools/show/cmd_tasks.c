@@ -1,4 +1,4 @@
-/* cmd_tasks - queues of tasks, tasks and workers; and why a task stands where it does. */
+/* cmd_tasks - queues of tasks, tasks and workers; and why a task is in its state. */
 #include "tools/render.h"
 #include "tools/tool.h"
 

@@ -14,8 +14,8 @@ struct latest {
     char path[FS_PATH_MAX];                     /* where that is */
 };
 
-/* Waits 2 s at most for the newest one to get its name: who was to give it may have left. Fills
- * *ret in any case. */
+/* Waits at most 2 s until the newest one gets its name: the process that was to give it may have
+ * left. Fills *ret in any case. */
 enum muster_status latest_find(muster_client_t *client, const char *job, struct latest *ret,
                                struct muster_error *err);
 

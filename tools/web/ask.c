@@ -47,7 +47,7 @@ static void ask_unref(struct web_answer *answer)
     free(answer);
 }
 
-/* Releases come from any thread, and from inside no question: one lock for the counts. */
+/* Any thread may release an answer, but never during a question: one lock guards the counts. */
 static pthread_mutex_t ask_counts = PTHREAD_MUTEX_INITIALIZER;
 
 void web_release(struct web_answer *answer)

@@ -98,7 +98,7 @@ static struct heat_place *heat_order(const struct web_world *world)
     return places;
 }
 
-/* It changes when a rank is elsewhere than before: the page then asks for all. */
+/* A number that changes when a rank moved to another host: the page then asks for everything. */
 static uint64_t heat_layout(const struct web_world *world)
 {
     uint64_t hash = world->count;

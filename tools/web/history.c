@@ -119,8 +119,8 @@ static enum muster_status history_launches(struct web_job_history *history, stru
     return status;
 }
 
-/* The one that was not asked about for longest: no more are asked about at once than there is room
- * for. It counts from its rows again if it comes back. */
+/* The job that was not asked about for longest: its place is given to another. If it comes back, it
+ * counts from its rows again. */
 static struct web_job_history *history_oldest(struct web_history *history)
 {
     struct web_job_history *oldest = history->jobs[0];

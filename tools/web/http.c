@@ -52,7 +52,7 @@ static enum MHD_Result http_queue(struct MHD_Connection *connection, unsigned st
     return result;
 }
 
-/* The error as whoever asked reads it: JSON, or a page. */
+/* The error in the form that the client reads: JSON, or a page. */
 static enum MHD_Result http_refuse(struct MHD_Connection *connection, unsigned status, bool api,
                                    const char *text)
 {
@@ -266,7 +266,7 @@ static enum MHD_Result http_send_constant(struct MHD_Connection *connection, con
     return http_queue(connection, MHD_HTTP_OK, response);
 }
 
-/* No answer is a fact too, which alert rules look for. */
+/* That there is no answer is a metric too, which alert rules look for. */
 static enum MHD_Result http_send_down(struct MHD_Connection *connection, bool open)
 {
     static const char down[] = "# TYPE muster_up gauge\n"

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #define JOB_WORST 8 /* ranks in the table beside the grid */
-/* Of a larger world the story and the table of ranks come behind the rest of the page. */
+/* In a larger job the story and the table of ranks come after the rest of the page. */
 #define JOB_AT_ONCE 1024
 
 /* The contents of the page; rows owned. */
@@ -192,7 +192,7 @@ static json_t *job_load_story(struct tool *tool, int64_t round)
     return story;
 }
 
-/* A sentence of the story; what stands between two ` is to be typed. */
+/* A sentence of the story; text between two ` is a command to type. */
 static void job_put_line(FILE *out, const char *class, const char *line)
 {
     bool code = false;

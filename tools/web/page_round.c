@@ -26,7 +26,7 @@ static int64_t round_stage(const struct muster_participant_row *member, int stag
     return ms[stage];
 }
 
-/* How far it came; those that never reported are the slowest of all. */
+/* How far a rank came; ranks that never reported are the slowest of all. */
 static int64_t round_end_ms(const struct muster_participant_row *member)
 {
     if (member->reported_ms < 0)
@@ -61,7 +61,7 @@ static const struct muster_participant_row **round_ordered(const muster_rows_t *
     return members;
 }
 
-/* Until when the picture goes. */
+/* The time at which the picture ends. */
 static int64_t round_span_ms(const struct muster_round_row *round, const muster_rows_t *rows,
                              int64_t now_unix_ms)
 {

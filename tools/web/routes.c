@@ -13,7 +13,7 @@ static int routes_verb(struct tool *tool, int (*verb)(struct tool *tool))
     return verb(tool);
 }
 
-/* One whose argument is a number, behind `word` if that is not NULL. */
+/* A verb whose argument is a number, after `word` if that is not NULL. */
 static int routes_numbered(struct tool *tool, const struct web_request *request, const char *word,
                            int (*verb)(struct tool *tool))
 {

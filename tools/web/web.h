@@ -90,7 +90,8 @@ struct web {
 
 /* --- ask.c: questions, one at a time */
 
-/* The answer under this key: kept, or made now. Never NULL but without memory. web_release it. */
+/* The answer under this key: one that was kept, or a new one. NULL only without memory. Release it
+ * with web_release. */
 struct web_answer *web_ask(struct web *web, const char *key, web_make_fn *make,
                            const struct web_request *request);
 /* The same for an order: each one is carried out, and no answer is kept. */
@@ -113,7 +114,7 @@ struct MHD_Response *web_stream(struct web *web, const struct web_request *reque
 #define WEB_SECRET "X-Muster-Orders" /* the header with the secret */
 /* Makes the secret. TOOL_DONE, or says why there can be no orders. */
 int web_orders_begin(struct web *web);
-/* NULL: whoever sent this may give orders. Else why not. */
+/* NULL: the sender may give orders. Else the reason why not. */
 const char *web_orders_wrong(const struct web *web, struct MHD_Connection *connection);
 
 /* --- html.c: every %s is escaped; there is no other conversion */
@@ -144,7 +145,7 @@ web_make_fn web_make_heat, web_make_frame, web_make_tick, web_make_metrics, web_
 
 /* Is it the error of a question, so that the rest is not worth asking? Says so. */
 int web_failed(enum muster_status status, const struct muster_error *err);
-/* The records of a dead broker are of its time: a line that says so. */
+/* For the records of a dead broker: a line that says how old they are. */
 void web_put_as_of(struct tool *tool);
 /* As `muster why`: of that round, 0 = the newest. later: the page asks for it when it is there. */
 void web_put_story(struct web *web, struct tool *tool, int64_t round, bool later);

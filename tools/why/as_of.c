@@ -1,4 +1,4 @@
-/* as_of - what a database says whose musterd is dead is of the time when that died. */
+/* as_of - if a database's musterd is dead, its records are as old as that death; this says so. */
 #include "tools/render.h"
 #include "tools/tool.h"
 
@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Is a pid of this space one of ours? Not known counts as yes. */
+/* Is a pid of this pid namespace one of ours? If that is not known, the answer is yes. */
 static bool as_of_is_our_space(const char *space)
 {
     char ours[64] = "";

@@ -121,8 +121,8 @@ static bool why_covers(const struct muster_round_row *round, const struct muster
            event->unix_ms <= round->ended_unix_ms;
 }
 
-/* A rank that was stuck and came out of it is none; nor is one in a launch that came to a good end.
- * The nodes are those of a launch that runs. */
+/* A rank that was stuck and went on does not count, nor does one in a launch that ended well. The
+ * nodes are those of a launch that runs. */
 static bool why_is_failure(const struct muster_event_row *event, const muster_rows_t *nodes,
                            const struct muster_generation_row *generation)
 {
@@ -186,7 +186,7 @@ static enum muster_status why_find_failure(struct tool *tool, const struct muste
     return status;
 }
 
-/* Was the notice's wish fulfilled by that round before it came? */
+/* Had that round already saved what the notice asked for before the notice came? */
 static bool why_is_served_by(const struct muster_notice_row *notice,
                              const struct muster_round_row *round)
 {
@@ -195,7 +195,7 @@ static bool why_is_served_by(const struct muster_notice_row *notice,
            round->ended_unix_ms <= notice->received_unix_ms;
 }
 
-/* One for which nobody leaves is a story only if there is no other. NULL: there is none. */
+/* A notice for which nobody leaves is told only if there is no other story. NULL: there is none. */
 static const struct muster_notice_row *why_newest_notice(const muster_rows_t *rows, bool any)
 {
     const struct muster_notice_row *notice = muster_rows_notices(rows);

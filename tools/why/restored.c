@@ -5,7 +5,8 @@
 
 #include <string.h>
 
-/* It ended before its first step, since a rank could not restore the announced checkpoint. */
+/* The launch ended before its first step, because a rank could not restore the announced
+ * checkpoint. */
 static bool restored_failed(const struct muster_generation_row *generation)
 {
     return generation->end_status == MUSTER_E_RESTORE && generation->started_unix_ms == 0;

@@ -1,4 +1,4 @@
-/* story - the frame of a story: what asked for it, what befell meanwhile, what it costs. */
+/* story - the frame of a story: what asked for the save, what happened meanwhile, what it cost. */
 #include "tools/why/story_internal.h"
 
 #include "schema/limits.h"
@@ -288,7 +288,7 @@ static const char *story_shown_kind(const struct muster_event_row *event)
     return strcmp(event->kind, "peer error") == 0 ? "a step failed" : event->kind;
 }
 
-/* Of the broker itself: it is in no journal, since it befalls all jobs. */
+/* An incident of the broker itself: it is in no job's journal, because it affects all jobs. */
 static bool story_is_of_broker(const struct muster_event_row *event)
 {
     return strncmp(event->kind, "broker ", 7) == 0;

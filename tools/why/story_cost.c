@@ -1,4 +1,4 @@
-/* story_cost - the end of a story: from where the job goes on, and which steps that costs. */
+/* story_cost - the end of a story: where the job resumes, and which steps that costs. */
 #include "tools/why/restored.h"
 #include "tools/why/story_internal.h"
 
