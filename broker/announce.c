@@ -9,8 +9,8 @@
 #define LINES_MAX 64
 #define TEXT_BYTES 1024
 
-/* "at step 40", as the job's program counts. Until a checkpoint's name tells that, "after 41 steps"
- * is as true. */
+/* "at step 40", as the job's program counts. While no checkpoint's name tells how it counts, "after
+ * 41 steps", which is also true. */
 struct step_words {
     char text[40];
 };
@@ -61,7 +61,7 @@ static void announce_round_text(const struct wire_event *event, const char *at, 
                  event->round, cause, event->text);
 }
 
-/* Events that an operator may have to act on, or has lost by. */
+/* Events on which an operator may have to act, or which mean a loss. */
 static enum log_level announce_event_level(const struct wire_event *event)
 {
     switch (event->kind) {
@@ -81,7 +81,7 @@ static enum log_level announce_event_level(const struct wire_event *event)
     }
 }
 
-/* False: nothing that belongs into the log. */
+/* False: it does not belong in the log. */
 static bool announce_event_text(const struct record_event *row, const char *at, char *text,
                                 size_t size)
 {
@@ -123,7 +123,7 @@ static bool announce_event_text(const struct record_event *row, const char *at, 
     }
 }
 
-/* The job that the row is of. NULL: it is no line of the log. */
+/* The job of the row. NULL: the row is not logged. */
 static const char *announce_row_text(const struct core *core, const struct record *row, char *text,
                                      size_t size)
 {

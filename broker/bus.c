@@ -75,7 +75,7 @@ struct bus {
 
 /* --- open and close --------------------------------------------------------------------------- */
 
-/* what: for the message, so that it names the address that the user gave. */
+/* what: the address that the user gave, for the error text. */
 static enum muster_status bus_bind_one(void *socket, const char *endpoint, const char *what,
                                        char *ret_endpoint, struct muster_error *err)
 {
@@ -113,7 +113,8 @@ static void bus_note_file(struct socket_file *file, const char *endpoint)
         .path = endpoint + strlen("ipc://"), .device = info.st_dev, .inode = info.st_ino};
 }
 
-/* Before the socket is closed: what another musterd binds there afterwards is not ours. */
+/* Called before the socket is closed: a file that another musterd binds there afterwards is not
+ * ours. */
 static void bus_remove_file(const struct socket_file *file)
 {
     struct stat info;
@@ -280,7 +281,7 @@ const struct bus_counters *bus_counters(const struct bus *bus)
 
 /* --- receive ---------------------------------------------------------------------------------- */
 
-/* The key of the connection that this came over. NULL: none that is on the list now. */
+/* The key of the connection over which this came. NULL: that key is not on the list now. */
 static const struct key_grant *bus_grant_of(const struct bus *bus, zmq_msg_t *message)
 {
     const char *user = zmq_msg_gets(message, "User-Id");
@@ -288,7 +289,7 @@ static const struct key_grant *bus_grant_of(const struct bus *bus, zmq_msg_t *me
     return user == NULL || user[0] == '\0' ? NULL : bus_keys_public(bus->keys, user);
 }
 
-/* Of a connection with a key: what it holds, and whose it is. */
+/* For a connection with a key: counts what it holds, and whose it is. */
 static void bus_note_part(const struct bus *bus, uint64_t route, zmq_msg_t *part)
 {
     if (bus->zap != NULL)
@@ -340,8 +341,8 @@ static void bus_drain_subscriptions(struct bus *bus)
     zmq_msg_close(&message);
 }
 
-/* A descriptor tells of what came since its socket was last touched; what is there already, only
- * the socket. */
+/* The descriptor shows only what came since its socket was last touched; for what is there already,
+ * ask the socket. */
 static bool bus_has_message(void *socket)
 {
     int events = 0;
@@ -350,7 +351,7 @@ static bool bus_has_message(void *socket)
     return zmq_getsockopt(socket, ZMQ_EVENTS, &events, &size) == 0 && (events & ZMQ_POLLIN) != 0;
 }
 
-/* poll and not zmq_poll, which asks both sockets for their state twice a call. */
+/* This calls poll and not zmq_poll, which asks both sockets for their state twice per call. */
 bool bus_wait(struct bus *bus, int fd, int64_t timeout_ms)
 {
     struct pollfd items[] = {
@@ -413,7 +414,7 @@ static bool bus_key_may_ask(const struct bus *bus, zmq_msg_t *message)
     return grant != NULL && key_trouble(grant, bus->now_unix_ms) == NULL;
 }
 
-/* A relay asks who is here. */
+/* Answers a relay that asks whether a broker is here. */
 static void bus_answer_hello(struct bus *bus, const struct bundle_entry *entry)
 {
     uint8_t bytes[BUNDLE_HELLO_MAX];
@@ -427,7 +428,7 @@ static void bus_answer_hello(struct bus *bus, const struct bundle_entry *entry)
                          bundle_hello_write(&bus->self, bytes));
 }
 
-/* The sockets take a little more, for what is around the frames of a bundle. */
+/* The sockets take a little more than a bundle's frames, for the bytes around them. */
 static enum bus_received bus_frame_fits(struct bus *bus, const struct bus_frame *frame)
 {
     if (frame->size <= WIRE_FRAME_MAX)
@@ -442,8 +443,8 @@ void bus_refused_key(struct bus *bus, uint64_t route)
     bus_peers_refused(bus_route_to((uint32_t)route, BUNDLE_SELF), clock_ms(CLOCK_BOOTTIME));
 }
 
-/* The next of a bundle that came. Its sender's key is looked up for each: between two passes the
- * list may have changed. */
+/* The next frame of a bundle that came. The sender's key is looked up for each frame: between two
+ * passes the list may have changed. */
 static enum bus_received bus_next_of_bundle(struct bus *bus, struct bus_frame *ret_frame)
 {
     struct bundle_entry entry;

@@ -76,7 +76,8 @@ bool bus_wait(struct bus *bus, int fd, int64_t timeout_ms);
 void bus_sender(struct bus *bus, const struct bus_frame *frame, char *ret_text, size_t size);
 /* The rights of that key now. NULL: it is not on the list. Borrowed for this pass. */
 const struct key_grant *bus_grant(const struct bus *bus, const char *public_key);
-/* A message by that route was refused, for its key was revoked or has expired: see bus_peers.h. */
+/* A message by that route was refused, because its key was revoked or has expired: see
+ * bus_peers.h. */
 void bus_refused_key(struct bus *bus, uint64_t route);
 
 enum bus_received { BUS_NOTHING, BUS_FRAME, BUS_DROPPED };
@@ -89,10 +90,10 @@ bool bus_send(struct bus *bus, uint64_t route, const uint8_t *frame, size_t size
 void bus_flush(struct bus *bus);
 void bus_publish(struct bus *bus, const char *job, const uint8_t *frame, size_t size);
 
-/* From now on a relay's hello is answered as by a relay: sender is that relay's number, depth 0
- * says that it reaches no broker, and answers nobody. */
+/* From now on this process answers hellos as a relay. sender is its number. With depth 0 it reaches
+ * no broker, and answers nobody. */
 void bus_is_relay(struct bus *bus, uint64_t sender, uint32_t depth);
-/* A hello with that number came: the relay is connected to itself. */
+/* True if a hello with that number came: the relay is connected to itself. */
 bool bus_met_itself(const struct bus *bus);
 
 const struct bus_counters *bus_counters(const struct bus *bus);

@@ -119,8 +119,9 @@ void bus_endpoint_of_events(const char *listen, char ret_endpoint[ENDPOINT_MAX +
                  bus_endpoint_port(colon + 1) + 1);
 }
 
-/* libzmq unlinks what is at an ipc path. The state lock says that no musterd with our database
- * lives; a process with another one, or no musterd at all, would lose its socket without a word. */
+/* libzmq unlinks whatever is at an ipc path. The state lock shows that no musterd with our database
+ * lives. But a musterd with another database, or any other program, would silently lose its
+ * socket. */
 static enum muster_status endpoint_ipc_path_is_free(const char *path, struct muster_error *err)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};

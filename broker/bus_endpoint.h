@@ -1,5 +1,5 @@
-/* bus_endpoint - the addresses that a bus listens at: what may be one, and that nobody else has it.
- * Never: binds one. */
+/* bus_endpoint - the addresses at which a bus listens: checks that one is allowed, and that nobody
+ * else uses it. Never: binds one. */
 #ifndef BROKER_BUS_ENDPOINT_H
 #define BROKER_BUS_ENDPOINT_H
 
@@ -20,8 +20,8 @@ long bus_endpoint_port(const char *text);
 /* Where events are published, before wildcards are resolved. */
 void bus_endpoint_of_events(const char *listen, char ret_endpoint[ENDPOINT_MAX + 1]);
 
-/* Makes the directory of a socket, which has to be ours. MUSTER_E_BUSY: something else is there,
- * or somebody listens. */
+/* Makes the directory of a socket; the directory has to be ours. MUSTER_E_BUSY: something else is
+ * at the path, or another process listens there. */
 enum muster_status bus_endpoint_take_path(const char *path, struct muster_error *err);
 
 #endif

@@ -104,7 +104,8 @@ static bool guard_topic_ok(struct bus_guard_stream *stream)
     return stream->size <= GUARD_TOPIC_BYTES + name && ++stream->topics <= GUARD_TOPICS_MAX;
 }
 
-/* Returns the bytes taken; ret_ok: as bus_guard_stream_take. Two bytes of a body matter. */
+/* Returns how many bytes it took; ret_ok: as bus_guard_stream_take. Only the first two bytes of a
+ * body matter. */
 static size_t guard_body_take(struct bus_guard_stream *stream, const uint8_t *bytes, size_t size,
                               bool *ret_ok)
 {
@@ -224,7 +225,8 @@ bool bus_guard_sees_names(void)
     return guard.streams == NULL || atomic_load(&guard.initiates) > 0;
 }
 
-/* Its peer asks again; not to take it would be asked for ever, at once. */
+/* Takes the connection and closes it: its peer asks again later. If it were not taken, poll would
+ * report it for ever. */
 static int bus_guard_turn_away(int connection)
 {
     close(connection);

@@ -1,5 +1,5 @@
 /* bus_guard - what a connection may send, judged before libzmq takes memory for it.
- * Owns: one small state a connection, by descriptor; the counters of what it closed.
+ * Owns: a small state for each connection, by descriptor; the counters of what it closed.
  * Never: keeps or changes a byte, waits, logs.
  *
  * libzmq 4.3.4 bounds a frame (ZMQ_MAXMSGSIZE) and counts whole messages (ZMQ_RCVHWM). No option of
@@ -45,14 +45,16 @@ struct bus_guard_stream { /* all zero but `accepted`: a new connection */
     uint64_t begun; /* what the frames cost that have begun, see bus_peers.h; for who takes it */
 };
 
-/* The next bytes of a connection. False: no peer of ours sends that; close the connection. */
+/* Judges the next bytes of a connection. False: no peer of ours sends that, so close the
+ * connection. */
 bool bus_guard_stream_take(struct bus_guard_stream *stream, const uint8_t *bytes, size_t size);
 
 /* From now on connections are judged. files: the process's limit of open files; some are left for
  * the rest of the program. False: no memory. */
 bool bus_guard_start(size_t files);
 
-/* As the calls of their names. Before bus_guard_start they do no more than these. */
+/* These replace the system calls of the same names. Before bus_guard_start they do only what those
+ * do. */
 ssize_t bus_guard_recv(int fd, void *data, size_t size, int flags);
 /* crypto_box_open for libzmq. A client that names itself is refused (-1). It could take the name of
  * a connection that ended, and hear what is said to it. And libzmq 4.3 aborts when it gives a name

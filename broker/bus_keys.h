@@ -27,10 +27,10 @@ enum muster_status bus_keys_read_sign(struct bus_keys *keys, struct muster_error
 /* Borrowed until close; NULL: bus_keys_read_sign was not called. */
 const struct sign_key *bus_keys_sign(const struct bus_keys *keys);
 
-/* Is the list's file another one than was read? One system call. */
+/* Has the list's file changed since it was read? It takes one system call. */
 bool bus_keys_changed(const struct bus_keys *keys);
-/* Reads the list again if the file has changed. *ret_lost: a key that was good is not any more, or
- * a key does something else. A list that cannot be read lets nobody in until it can. */
+/* Reads the list again if the file has changed. *ret_lost: a key is no longer valid, or has other
+ * rights. While the list cannot be read, nobody is let in. */
 enum muster_status bus_keys_look(struct bus_keys *keys, int64_t now_unix_ms, bool *ret_lost,
                                  struct muster_error *err);
 

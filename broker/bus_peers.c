@@ -135,7 +135,7 @@ static int peers_port_of_listener(int listener)
     return own.ss_family == AF_INET ? ntohs(((const struct sockaddr_in *)&own)->sin_port) : 0;
 }
 
-/* As many as are still free: so the last one is never one's own. */
+/* A peer may hold as many as are still free, so it can never take the last one. */
 static bool peers_share_ok(uint32_t held)
 {
     return held <= peers.size - peers.open;
@@ -284,7 +284,7 @@ static void peers_slot_cut_off(int fd)
     pthread_mutex_unlock(&peers.mutex);
 }
 
-/* A key may count again in between: then its next refusals begin a time of their own. */
+/* A key may become valid again in between: its next refusals then begin a time of their own. */
 void bus_peers_refused(uint64_t route, int64_t now_boot_ms)
 {
     struct slot *slot;

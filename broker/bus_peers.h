@@ -1,12 +1,12 @@
 /* bus_peers - what each connection of a broker with keys holds, and the end of those that hold too
- * much: connections, messages that the broker has not read, bytes that the peer has not read.
- * Owns: one slot a descriptor; the counters of what it ended.
+ * much: connections, messages that the broker has not read, bytes that the peer has not read. Owns:
+ * one slot for each descriptor; the counters of what it ended.
  * Never: reads a byte of a message, waits, logs.
  *
  * The rule is one for all: an address, a key and a connection may hold as much as is still free, or
- * a share of it. So one that takes all it can leaves half to the others, and nobody has to say how
- * many nodes a job has.
- * libzmq's I/O threads call what is marked so; everything else is the loop's. */
+ * a share of it. So a peer that takes all it can leaves half to the others, and nobody has to
+ * configure how many nodes a job has.
+ * libzmq's I/O threads call the functions that are marked so; the loop calls all others. */
 #ifndef BROKER_BUS_PEERS_H
 #define BROKER_BUS_PEERS_H
 
@@ -43,10 +43,11 @@ bool bus_peers_listens(int fd); /* it is a listener's: it may say topics, and no
 void bus_peers_took(uint64_t route, int fd, size_t size, const char *key);
 /* Before a message is sent to that route. False: its peer does not read, and is cut off. */
 bool bus_peers_queue(uint64_t route, size_t size);
-/* A message of a key that does not count any more came by that route. Its peer is told so for
+/* A message came by that route with a key that is no longer valid. Its peer is told so for
  * PEERS_REFUSED_MS, and then cut off. */
 void bus_peers_refused(uint64_t route, int64_t now_boot_ms);
-/* It could not be sent. full: for its peer has as many messages unread as may be; it is cut off. */
+/* It could not be sent. full: because the peer has as many unread messages as it may; the peer is
+ * cut off. */
 void bus_peers_unqueue(uint64_t route, size_t size, bool full);
 /* With all messages read: ends the connections that never said anything. */
 void bus_peers_sweep(int64_t now_boot_ms);

@@ -152,8 +152,9 @@ static void up_say_topic(struct bus_up *up, struct up_topic *topic)
     up->topics_said += topic->said;
 }
 
-/* Another connection, which says only what is wanted now, the oldest first. Events that are
- * published meanwhile are lost, as any event may be: nodes ask for what they lack. */
+/* Makes a new connection, which subscribes only to what is wanted now, the oldest topic first.
+ * Events that are published meanwhile are lost, as any event may be: nodes ask for what they
+ * lack. */
 static enum muster_status up_listen_again(struct bus_up *up, struct muster_error *err)
 {
     size_t kept = 0;

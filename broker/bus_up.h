@@ -22,7 +22,8 @@ enum muster_status bus_up_open(const struct brokers *brokers, const char *key_fi
                                int64_t now_ms, struct bus_up **ret_up, struct muster_error *err);
 void bus_up_close(struct bus_up **up); /* NULL-safe */
 
-/* Readable when there may be something. Only bus_up_is_ready tells of what is there already. */
+/* It becomes readable when something new comes. Only bus_up_is_ready shows what is there
+ * already. */
 int bus_up_fd(const struct bus_up *up);
 bool bus_up_is_ready(const struct bus_up *up);
 
@@ -33,8 +34,9 @@ bool bus_up_is_reached(const struct bus_up *up);
 enum muster_status bus_up_heard(struct bus_up *up, const char *events, int64_t now_ms,
                                 struct muster_error *err);
 /* If nothing was heard for too long, the broker counts as not reached, and the next address is
- * tried. The connection to a single address is kept; with a key file it is made again, for that may
- * hold another key. True: it was too long. A try that failed is repeated after the same time. */
+ * tried. The connection to a single address is kept; with a key file it is made again, because the
+ * file may hold another key now. True: it was too long. A try that failed is repeated after the
+ * same time. */
 bool bus_up_tick(struct bus_up *up, int64_t now_ms, struct muster_error *err);
 
 /* The topic of a job is listened to from now on, or need not be. False: there are too many, and it

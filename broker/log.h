@@ -14,7 +14,7 @@ enum log_level { LOG_LEVEL_ERROR, LOG_LEVEL_WARNING, LOG_LEVEL_INFO, LOG_LEVEL_D
 void broker_log_format(enum log_format format);
 /* Lines above this level are not written. LOG_LEVEL_INFO at first. */
 void broker_log_least(enum log_level level);
-/* "warning". False: there is no such level. */
+/* Reads a level such as "warning". False: there is no such level. */
 bool broker_log_level_named(const char *name, enum log_level *ret_level);
 
 /* From now on a pipe, terminal or socket that is full costs lines, not time. They are dropped and

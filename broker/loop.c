@@ -2,10 +2,10 @@
  *
  * When a batch cannot be written (disk full): it is kept with all its outputs and tried again after
  * 100 ms, doubling to 2 s. Until then the core sees only inputs that write nothing but progress,
- * and no ticks; what else comes is answered MUSTER_E_STORAGE, and its sender sends it again.
- * Messages that go out meanwhile say nothing of the unwritten batch: heads carry the last committed
- * event, events come from the file, snapshots wait. Progress of that time is dropped; nodes tell it
- * again each second. */
+ * and no ticks. All other messages are answered with MUSTER_E_STORAGE, and their senders send them
+ * again. Messages that go out meanwhile say nothing of the unwritten batch: heads carry the last
+ * committed event, events come from the file, snapshots wait. Progress of that time is dropped;
+ * nodes tell it again each second. */
 #include "broker/loop_internal.h"
 
 #include "broker/announce.h"
@@ -65,7 +65,8 @@ static void loop_block(struct loop *loop, const struct muster_error *why)
     loop->retry_boot_ms = loop->now_boot_ms + loop->retry_ms;
 }
 
-/* Another broker may be active. Until that is known, this one acts as if it could not write. */
+/* Another broker may be active. Until it is known whether one is, this one acts as if it could not
+ * write. */
 static void loop_doubt(struct loop *loop, const struct muster_error *why)
 {
     if (!loop->blocked)
@@ -163,8 +164,8 @@ static void loop_hint_unwritten(struct loop *loop, const struct wire_msg *messag
     loop_publish_message(loop, message->up.job, &hint);
 }
 
-/* Messages that coordinators and workers repeat each second: so they know why nothing else is
- * answered. */
+/* Coordinators and workers repeat these messages each second. They are answered, so that their
+ * senders know why nothing else is. */
 static bool loop_is_of_tasks(enum wire_type type)
 {
     return type == WIRE_QUEUE_OPEN || type == WIRE_QUEUE_BEAT || type == WIRE_WORK_HELLO;
@@ -181,7 +182,7 @@ static void loop_refuse_for_storage(struct loop *loop, uint64_t route,
         loop_refuse(loop, route, message, MUSTER_E_STORAGE, loop->blocked_by.text);
 }
 
-/* A member whose key does not count any more says HELLO again, and is refused there. */
+/* A member whose key is no longer valid says HELLO again, and is refused then. */
 static void loop_refuse_key(struct loop *loop, const struct bus_frame *frame,
                             const struct wire_msg *message, const struct muster_error *why)
 {
@@ -196,7 +197,7 @@ static void loop_refuse_key(struct loop *loop, const struct bus_frame *frame,
                 member ? "" : why->text);
 }
 
-/* For a key that is not for all jobs; who has no key is the broker's own user. */
+/* This holds for a key that is not for all jobs; a peer without a key is the broker's own user. */
 static bool loop_has_room(struct loop *loop, const struct bus_frame *frame)
 {
     const struct key_grant *grant = frame->grant;
@@ -349,7 +350,7 @@ static void loop_tick(struct loop *loop, bool drained)
     failpoint_pass(FAILPOINT_TICK_AFTER);
 }
 
-/* Those whom the journal could not serve are given to the core, whose answers are a batch again. */
+/* Nodes that the journal could not serve are given to the core; its answers are another batch. */
 static enum muster_status loop_serve_lacking(struct loop *loop, struct muster_error *err)
 {
     size_t count = loop->lacking_count;

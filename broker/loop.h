@@ -25,10 +25,10 @@ struct loop_counters {
 };
 
 /* Borrows all three until loop_destroy. signal_fd: a signalfd of the signals that mean "stop", or
- * -1. NULL when memory is out. */
+ * -1. Returns NULL without memory. */
 struct loop *loop_create(struct store *store, struct bus *bus, struct core *core, int signal_fd);
 void loop_destroy(struct loop **loop);
-/* It writes these from now on, when they are due. Borrows them until loop_destroy. */
+/* From now on the loop writes these metrics when they are due. Borrows them until loop_destroy. */
 struct metrics;
 void loop_feeds(struct loop *loop, struct metrics *metrics);
 

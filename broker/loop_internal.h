@@ -56,19 +56,20 @@ struct loop {
 
 /* --- loop_send.c --- */
 
-/* The head of an answer: while a batch is kept it tells nothing of that. */
+/* The head of an answer: while a batch is kept, the head tells nothing of that batch. */
 struct wire_msg loop_answer_to(struct loop *loop, const char *job, enum wire_type type);
 /* Takes out of a head what is not in the database yet. */
 void loop_lower_head(struct loop *loop, struct wire_down *head);
 void loop_publish_message(struct loop *loop, const char *job, const struct wire_msg *message);
 void loop_send_message(struct loop *loop, uint64_t route, const struct wire_msg *message);
-/* If somebody waits for them. */
+/* Writes the metrics if somebody waits for them. */
 void loop_write_metrics(struct loop *loop);
 /* Messages that were held back for another to the same peer, and are due. */
 void loop_send_held(struct loop *loop, int64_t until_boot_ms);
-/* Of the batch, before its commit. */
+/* Sends the batch's hints, before its commit. */
 void loop_publish_hints(struct loop *loop);
-/* The outputs of the committed batch. Only what the process cannot go on with is returned. */
+/* Sends the outputs of the committed batch. It returns only errors after which the process cannot
+ * go on. */
 enum muster_status loop_send_all(struct loop *loop, struct muster_error *err);
 /* While a batch is kept: the outputs that tell nothing of it. */
 enum muster_status loop_send_free_outputs(struct loop *loop, struct muster_error *err);

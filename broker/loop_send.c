@@ -19,7 +19,7 @@ static size_t send_encode(struct loop *loop, const struct wire_msg *message)
     return size;
 }
 
-/* Behind what is held for that peer. */
+/* Sends it after what is held for that peer. */
 static void loop_send_frame(struct loop *loop, uint64_t route, size_t size)
 {
     const struct outbox_frame *held;
@@ -47,7 +47,7 @@ void loop_send_message(struct loop *loop, uint64_t route, const struct wire_msg 
     failpoint_message(FAILPOINT_SEND_AFTER, message);
 }
 
-/* With the next message to that peer, or soon. */
+/* Sends it with the next message to that peer, or soon. */
 static void send_later(struct loop *loop, uint64_t route, const struct wire_msg *message)
 {
     size_t size = send_encode(loop, message);
@@ -107,7 +107,7 @@ static void send_event(void *arg, const struct wire_event *event)
     loop_send_message(sink->loop, sink->route, &sink->message);
 }
 
-/* Only what the process cannot go on with is returned. */
+/* It returns only errors after which the process cannot go on. */
 static enum muster_status send_events(struct loop *loop, const struct action *action,
                                       struct muster_error *err)
 {

@@ -148,7 +148,7 @@ static enum muster_status main_take_files(struct muster_error *err)
     return MUSTER_OK;
 }
 
-/* Complete before it has its name: who sees the file sees both lines. */
+/* The file is complete before it gets its name: whoever sees the file sees both lines. */
 static enum muster_status main_write_port_file(const char *path, const struct bus *bus,
                                                struct muster_error *err)
 {
@@ -235,7 +235,7 @@ static void main_say_standby(const struct shared *shared, enum muster_status sta
         broker_log(LOG_LEVEL_WARNING, "standby, not active: %s; trying again", err->text);
 }
 
-/* It is what it is to be, also if its take-over takes longer than a service has to start. */
+/* A standby counts as started, even if its take-over takes longer than a service has to start. */
 static void main_is_standby(struct program *program)
 {
     if (!program->said_ready)
@@ -244,7 +244,8 @@ static void main_is_standby(struct program *program)
     service_alive(clock_ms(CLOCK_BOOTTIME));
 }
 
-/* Once a step of a take-over, which may take minutes. Its work is no loss, so it ends at once. */
+/* Called at each step of a take-over, which may take minutes. Nothing is lost if it ends in the
+ * middle, so a signal ends it at once. */
 static void main_is_alive(void *arg)
 {
     struct program *program = arg;
@@ -347,7 +348,7 @@ static enum muster_status main_start(struct program *program, bool *ret_stop,
     return status;
 }
 
-/* Its jobs' names and steps are nobody's secret on this host; elsewhere somebody may mind. */
+/* The names and steps of jobs are no secret on this host; on other hosts they may be. */
 static void main_say_metrics(const struct metrics *metrics)
 {
     broker_log(LOG_LEVEL_INFO, "metrics at http://%s/metrics", metrics_address(metrics));
@@ -358,7 +359,7 @@ static void main_say_metrics(const struct metrics *metrics)
                    metrics_address(metrics));
 }
 
-/* The options that count, for a configuration that is good. */
+/* Prints the options in effect, if the configuration is good. */
 static int main_config_told(const struct config *config, enum muster_status status,
                             const struct muster_error *err)
 {
@@ -402,7 +403,7 @@ static int main_check_config(const struct config *config)
     return main_config_told(config, status, &err);
 }
 
-/* refused: nobody heard of this start, so it leaves no file behind that was not there before. */
+/* refused: nobody heard of this start, so it removes the files that it made. */
 static void main_stop(struct program *program, bool refused)
 {
     metrics_close(&program->metrics);
@@ -419,8 +420,8 @@ static void main_stop(struct program *program, bool refused)
     config_free(&program->config);
 }
 
-/* A broker of several is a standby again: as one that was just started, for all that it knew may be
- * of the past. */
+/* One of several brokers becomes a standby again. It then acts as if it was just started, because
+ * all that it knew may be out of date. */
 static void main_begin_again(struct program *program)
 {
     char id[64];
@@ -498,7 +499,7 @@ static int main_run(struct program *program)
 
 /* --- a migration ------------------------------------------------------------------------------ */
 
-/* A lease that nobody renews ends within this, and a server that is far away has answered. */
+/* Within this time a lease that nobody renews ends, and a server that is far away answers. */
 static enum muster_status main_migrate_take(struct program *program, const char *path,
                                             struct muster_error *err)
 {
@@ -569,8 +570,8 @@ static enum muster_status main_migrate_file(struct program *program, struct must
 }
 
 /* Does with the database what each start does, and nothing else. It is for a role that may make
- * tables, and for a try before the brokers are started. A signal ends it at once, for it may be
- * killed at any time. */
+ * tables, and for a trial before the brokers are started. A signal ends it at once, because it may
+ * be killed at any time. */
 static int main_migrate(struct program *program)
 {
     struct muster_error err;

@@ -121,8 +121,8 @@ static void metrics_answer(struct metrics_connection *connection, const char *st
     connection->phase = METRICS_WRITES;
 }
 
-/* The newest text, if it is new enough, or nothing newer comes and it is not stale: a loop that
- * stands still is not to look alive. */
+/* The newest text, if it is new enough, or if no newer one comes and it is not too old: a loop that
+ * hangs must not look alive. */
 static void metrics_try_answer(struct metrics *metrics, struct metrics_connection *connection,
                                int64_t now_ms)
 {
@@ -244,7 +244,7 @@ static void metrics_turn(struct metrics *metrics, struct metrics_connection *con
         metrics_drop(connection);
 }
 
-/* How long nothing has to be done. */
+/* How long the thread may sleep. */
 static int metrics_wait_ms(const struct metrics *metrics, int64_t now_ms)
 {
     int64_t until_ms = now_ms + 60000;

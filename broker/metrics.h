@@ -1,7 +1,7 @@
-/* metrics - a broker's figures for Prometheus, at an address of their own (--metrics).
+/* metrics - a broker's metrics for Prometheus, at an address of their own (--metrics).
  * Owns: a listening socket, a thread that answers there, and the newest text.
  * Never: lets a scraper wait for the loop or the loop for a scraper. The loop writes a text when
- * one was asked for and a second has passed; who asks in between gets the one that there is.
+ * one was asked for and a second has passed; a scraper that asks in between gets the last one.
  * Always: METRICS_CONNECTIONS_MAX connections, of which each is over after METRICS_PATIENCE_MS. */
 #ifndef BROKER_METRICS_H
 #define BROKER_METRICS_H

@@ -1,7 +1,7 @@
 /* outbox - frames that may wait some milliseconds for company: the next frame to the same peer
- * takes them along, and the peer wakes once for both. Owns: their copies. Never: sends, lets a
- * frame be overtaken by a later one to its peer (whoever sends takes out what is held for that peer
- * first). */
+ * takes them along, and the peer wakes once for both. Owns: their copies. Never: sends, or lets a
+ * later frame to the same peer overtake an earlier one (a sender first takes out what is held for
+ * that peer). */
 #ifndef BROKER_OUTBOX_H
 #define BROKER_OUTBOX_H
 

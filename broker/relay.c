@@ -56,8 +56,8 @@ static bool relay_send(struct relay *relay, const struct bundle *bundle)
     return true;
 }
 
-/* Sends the bundle that is held. One that no broker took in HEARTBEAT_MS is dropped: it would only
- * be old, and its senders repeat it. */
+/* Sends the bundle that is held. If no broker took it within HEARTBEAT_MS it is dropped: it would
+ * be out of date, and its senders repeat it. */
 static void relay_release(struct relay *relay)
 {
     const struct bundle *waits = &relay->bundles[1 - relay->filling];
@@ -288,7 +288,7 @@ static void relay_say_away(struct relay *relay, const struct muster_error *why)
         bus_up_address(relay->up), why->text[0] != '\0' ? ": " : "", why->text);
 }
 
-/* A broker that was there and is silent, or one that never answered. */
+/* Logs a broker that was there and is silent now, or one that never answered. */
 static void relay_tick(struct relay *relay)
 {
     const bool reached = bus_up_is_reached(relay->up);
@@ -315,7 +315,7 @@ static int64_t relay_time_to_wait(const struct relay *relay, int64_t timeout_ms)
     return most < timeout_ms ? most : timeout_ms;
 }
 
-/* Does not wait for those below: nobody may read them now. */
+/* Does not wait for the peers below: nobody may be reading there now. */
 static void relay_wait_for_room(const struct relay *relay)
 {
     struct timespec pause = {.tv_nsec = WAIT_HELD_MS * 1000000L};

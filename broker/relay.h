@@ -1,6 +1,6 @@
 /* relay - one connection for all ranks of a host: they speak to it as to a broker, and it bundles
  * what they say. `musterd --relay`.
- * Owns: the numbers of those below, at most two bundles on their way up, the counters.
+ * Owns: the numbers of the peers below, at most two bundles on their way up, the counters.
  * Never: decides, stores, answers for the broker, looks into a frame but for a WELCOME's endpoint
  * and a refused version. It may end at any moment: those below connect again and say HELLO.
  * What always holds: what goes up over the relay's connection has the relay's key and no other.
@@ -32,7 +32,7 @@ struct relay_counters {
     uint64_t topics;  /* refused: too many jobs at once */
 };
 
-/* May a relay of these brokers listen there? Opens nothing. */
+/* May a relay to these brokers listen at that address? Opens nothing. */
 enum muster_status relay_check(const char *listen, const struct brokers *brokers,
                                struct muster_error *err);
 

@@ -16,7 +16,7 @@ static void peer_forget(struct relay_peers *peers, size_t place)
     *at = peers->peers[place].next;
 }
 
-/* A free place, or that of whoever has been silent for the longest. */
+/* A free place, or the place of the peer that has been silent for the longest. */
 static size_t peer_place(struct relay_peers *peers)
 {
     size_t oldest = 0;

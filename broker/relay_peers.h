@@ -1,4 +1,4 @@
-/* relay_peers - the numbers that a relay gives to whoever speaks to it.
+/* relay_peers - the numbers that a relay gives to its peers.
  * Owns: one number upward for each route of the bus below, until its place is needed.
  * What always holds: a number stands for one route in the relay's life until its place was taken
  * RELAY_TURNS times. A peer that lost its place gets another number, under which the broker does
@@ -31,9 +31,9 @@ struct relay_peers { /* all zero: none */
     uint64_t words;
 };
 
-/* The number of whoever said something by this route; never 0 or 1. */
+/* The number of the peer that speaks by this route; never 0 or 1. */
 uint32_t relay_peers_number(struct relay_peers *peers, uint64_t route);
-/* The owner of that number. False: nobody's, or not any more. */
+/* The owner of that number. False: it has none, or no longer has one. */
 bool relay_peers_route(const struct relay_peers *peers, uint32_t number, uint64_t *ret_route);
 
 #endif

@@ -1,5 +1,5 @@
-/* report - what the broker threw away, and connections that it closed, as lines of the log.
- * Owns: what was said already. At most a line for each in ten seconds. */
+/* report - logs what the broker threw away, and which connections it closed. Owns: what was logged
+ * already. Always: at most one line for each kind in ten seconds. */
 #ifndef BROKER_REPORT_H
 #define BROKER_REPORT_H
 

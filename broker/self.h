@@ -1,4 +1,4 @@
-/* self - what the broker tells of itself: the answer to the query "broker".
+/* self - what the broker reports about itself: the answer to the query "broker".
  * Owns: the names of the facts, which `muster broker --json` and a monitor read; names are only
  * added. Never: SQLite, a socket. */
 #ifndef BROKER_SELF_H
@@ -17,7 +17,8 @@ struct self {
     int64_t now_unix_ms;
 };
 
-/* Each fact, in the order in which they are to be shown. text "": it is the number. */
+/* Gives each fact, in the order in which they are to be shown. If text is "", the fact is the
+ * number. */
 typedef void self_take_fn(void *arg, const char *name, int64_t number, const char *text);
 void self_facts(const struct self *self, self_take_fn *take, void *arg);
 

@@ -9,8 +9,8 @@
 void service_ready(void);
 void service_stopping(void);
 
-/* Once a pass of the loop, or a step of a take-over: says that it goes on, twice in each
- * WATCHDOG_USEC. */
+/* Called once per pass of the loop, or per step of a take-over: tells the service manager twice in
+ * each WATCHDOG_USEC that this process runs. */
 void service_alive(int64_t now_boot_ms);
 
 #endif

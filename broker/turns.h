@@ -1,8 +1,8 @@
 /* turns - how much of a pass each key gets, when there are keys.
- * Owns: copies of the messages that came and whose key has had its turn in this pass. They are
- * taken in later passes, in their order. So a key that asks without an end delays itself alone: of
- * each pass it gets as much as any other. Questions have a lane of their own: a dashboard that asks
- * too often delays no heartbeat. And how much of the disk each key has had today. Never: looks at
+ * Owns: copies of messages whose key has already had its turn in this pass. They are taken in later
+ * passes, in their order. So a key that asks without an end delays only itself: in each pass it
+ * gets as much as any other. Questions have a lane of their own: a dashboard that asks too often
+ * delays no heartbeat. It also owns how much of the disk each key has used today. Never: looks at
  * more of a message than its type and size. One thread. */
 #ifndef BROKER_TURNS_H
 #define BROKER_TURNS_H
@@ -28,12 +28,13 @@ void turns_begin(struct turns *turns); /* a pass */
 /* True: it is to be taken now. False: it was kept for later, or dropped. */
 bool turns_take(struct turns *turns, const struct bus_frame *frame);
 
-/* The next that was kept and whose turn it is now. Its grant is NULL, since the list of keys may
- * have changed: ret_key names its key. Borrowed until the next call. False: none. */
+/* The next message that was kept and whose turn it is now. Its grant is NULL, because the list of
+ * keys may have changed: ret_key names its key. Borrowed until the next call. False: none. */
 bool turns_next(struct turns *turns, struct bus_frame *ret_frame, const char **ret_key);
 
-/* A message of this key is to be written. False: it had as much written today as is free now. So
- * who writes all that it can leaves half of the disk to the others, and is seen. */
+/* May a message of this key be written? False: the key has used as much of the disk today as is
+ * free now. So a key that writes all that it can leaves half of the disk to the others, and is
+ * noticed. */
 bool turns_write(struct turns *turns, const char *public_key, size_t size, int64_t free_bytes,
                  int64_t now_unix_ms);
 

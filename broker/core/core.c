@@ -100,9 +100,9 @@ void job_tick(struct core *core, struct job *job)
     }
 }
 
-/* How much of the time since the last pass is nobody's. A loop that is away again and again does
- * not stand still: it hears and tells between. Were all that time nobody's, no bound would ever
- * end. */
+/* How much of the time since the last pass no bound counts. A loop that is away again and again
+ * does not stand still: it receives and sends in between. If none of that time counted, no bound
+ * would ever end. */
 static int64_t core_time_away(struct core *core, int64_t gap_ms)
 {
     if (gap_ms <= LOOP_GAP_MS) {

@@ -1,6 +1,6 @@
-/* dispatch - the one table of what processes tell the broker: which message, who may say it, what
- * takes it. The sender is the process that joined on that route. The message's own fields never
- * tell it. Never: a rule of any subject. The handlers of the subjects hold those. */
+/* dispatch - the one table of what processes tell the broker: which message, who may send it, and
+ * which function handles it. The sender is the process that joined on that route; fields of the
+ * message never name it. Never: a rule of any subject. The handlers of the subjects hold those. */
 #include "broker/core/dispatch.h"
 
 #include "broker/core/state/orders.h"
@@ -160,7 +160,7 @@ static struct answer dispatch_host(struct core *core, const struct said *s)
     return dispatched;
 }
 
-/* A large one is answered behind its last file: see import_tick. */
+/* A large one is answered after its last file: see import_tick. */
 static struct answer dispatch_import(struct core *core, const struct said *s)
 {
     struct answer answer;

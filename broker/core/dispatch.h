@@ -1,4 +1,5 @@
-/* dispatch - what takes each kind of input; see dispatch.c for the table of messages. */
+/* dispatch - which function handles each kind of input; see dispatch.c for the table of
+ * messages. */
 #ifndef BROKER_CORE_DISPATCH_H
 #define BROKER_CORE_DISPATCH_H
 

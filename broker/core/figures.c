@@ -1,4 +1,4 @@
-/* figures - what metrics tell of each job, as a question. */
+/* figures - answers what metrics show of each job. */
 #include "broker/core/dispatch.h"
 
 static void figures_ranks(const struct core *core, const struct job *job, struct core_job *figures)

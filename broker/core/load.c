@@ -196,7 +196,8 @@ static void load_round(struct core *core, const struct record_round *row)
     }
 }
 
-/* A rank's report, or its being at S, may be newer than the progress that is kept now and then. */
+/* A rank's report, or its arrival at S, may be newer than the progress, which is only written now
+ * and then. */
 static void load_stands_at(struct peer *peer, int64_t begun, int64_t done)
 {
     if (peer == NULL || peer->done >= done)

@@ -117,7 +117,7 @@ static void shared_is_alive(const struct shared *shared)
         shared->alive_fn(shared->alive_arg);
 }
 
-/* Behind each step of a take-over. */
+/* After each step of a take-over. */
 static enum muster_status shared_progress(struct shared *shared, struct muster_error *err)
 {
     shared_is_alive(shared);
@@ -586,7 +586,7 @@ static enum muster_status shared_snapshot_part(struct shared *shared, struct mus
     return status;
 }
 
-/* The last word before each COMMIT: a change that the log would not get is taken back. */
+/* The last check before each COMMIT: a change that the log would not get is rolled back. */
 static int shared_is_unwatched(void *arg)
 {
     const struct shared *shared = arg;

@@ -45,13 +45,13 @@ void shared_close(struct shared **shared);
  * holds other records, and stays as it is; or the address is wrong. */
 enum muster_status shared_take(struct shared *shared, struct muster_error *err);
 
-/* Behind MUSTER_OK of it: nobody has written records there yet. */
+/* After it returned MUSTER_OK: nobody has written records there yet. */
 bool shared_is_empty(const struct shared *shared);
 
 /* MUSTER_E_ARGUMENT: what is at path is a copy of a shared database. */
 enum muster_status shared_refuse_copy(const char *path, struct muster_error *err);
 
-/* Behind MUSTER_E_LOCKED of it: the records there are newer than this musterd knows. */
+/* After it returned MUSTER_E_LOCKED: the records there are newer than this musterd knows. */
 bool shared_is_older(const struct shared *shared);
 
 /* Within alive_fn: gives back the lease, for a process that ends now. Another broker need not wait,

@@ -1,7 +1,8 @@
-/* store_forget - all rows of a job go. They may be millions, and nobody is served while they are
- * deleted: at most a slice of each table goes at once. The rest is named in job_garbage and goes
- * between the batches, each slice in a transaction of its own. A job that begins again under the
- * name waits for the rest, and so does a start. Nothing on disk but the database is touched. */
+/* store_forget - deletes all rows of a job. They may be millions, and nobody is served while they
+ * are deleted, so at most a slice of each table is deleted at once. The rest is named in
+ * job_garbage and is deleted between the batches, each slice in a transaction of its own. A job
+ * that begins again under the name waits for the rest, and so does a start. Nothing on disk but the
+ * database is touched. */
 #include "broker/store/store_internal.h"
 
 #include <stdio.h>

@@ -188,7 +188,7 @@ enum muster_status store_forget_slice(struct store *store, struct muster_error *
 /* The rest of a job that was forgotten, or ("") of all. */
 enum muster_status store_forget_rest(struct store *store, const char *job,
                                      struct muster_error *err);
-/* At a start: half a job fits no rule of store_check_rows. */
+/* Called at a start: a job that is deleted by half breaks the rules of store_check_rows. */
 enum muster_status store_forget_begun(struct store *store, struct muster_error *err);
 
 /* --- store_tasks.c --- */

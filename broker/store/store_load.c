@@ -99,7 +99,7 @@ static enum muster_status load_job(struct store *store, const char *job, uint64_
     return status;
 }
 
-/* Ended jobs but the newest sleep: nobody is told of them but who asks. */
+/* Ended jobs, except the newest, sleep: only a question brings them back. */
 #define AWAKE                                                                                     \
     "(state NOT IN ('ended', '') OR job IN (SELECT job FROM pin WHERE until_unix_ms > 0) OR job " \
     "IN"                                                                                          \

@@ -1,6 +1,6 @@
-/* store_past - what befell the broker itself: its starts, and the times in which it could write
- * nothing. A row goes with the next batch, in its transaction: what is told of a blocked disk is on
- * it when the batch is that had waited. */
+/* store_past - what happened to the broker itself: its starts, and the times in which it could not
+ * write. A row is written with the next batch, in its transaction. So a blocked disk is on record
+ * as soon as the batch that waited for it is. */
 #include "broker/store/store_internal.h"
 
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* store_tidy - rows of tasks that nobody reads any more: a queue that was begun again, results that
  * were released. They may be gigabytes, and nobody is served while they are deleted. So at most a
- * slice of them goes at once. The rest is named in task_garbage and goes between the batches, each
- * slice in a transaction of its own. */
+ * slice of them is deleted at once. The rest is named in task_garbage and is deleted between the
+ * batches, each slice in a transaction of its own. */
 #include "broker/store/store_internal.h"
 
 #define SLICE_ROWS 8192

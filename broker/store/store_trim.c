@@ -1,6 +1,6 @@
-/* store_trim - rounds that ended long ago go, with the rows of their ranks and of checkpoints that
- * are gone from the disk. Without it a job of 1,000 ranks adds 1,000 rows a save, without limit. As
- * in store_tidy.c, at most a slice goes at once, between the batches. */
+/* store_trim - deletes rounds that ended long ago, with the rows of their ranks and of checkpoints
+ * that are gone from the disk. Without it a job of 1,000 ranks adds 1,000 rows a save, without
+ * limit. As in store_tidy.c, at most a slice goes at once, between the batches. */
 #include "broker/store/store_internal.h"
 
 #include <stdio.h>

@@ -1,4 +1,5 @@
-/* checkpoints - which are there, which a launch resumes from, which go, and those found on disk. */
+/* checkpoints - which checkpoints exist, which one a launch resumes from, which are deleted, and
+ * which were found on disk. */
 #ifndef BROKER_CORE_CHECKPOINTS_H
 #define BROKER_CORE_CHECKPOINTS_H
 
@@ -42,8 +43,7 @@ void registry_add(struct job *job, const struct record_checkpoint *row);
 /* A committed one, whether it counts or not. True: it counts. */
 bool registry_take(struct job *job, const struct record_checkpoint *row);
 void registry_load_launch(struct job *job, const struct record_launch *row);
-/* That launch takes steps, from there on or from before: what counts no more for that goes out of
- * the list. */
+/* That launch takes steps: checkpoints that therefore no longer count leave the list. */
 void registry_launched(struct core *core, struct job *job, uint64_t generation, int64_t began_step);
 /* given_up.c: what does not count is to be deleted some time. */
 void given_up_add(struct job *job, const struct record_checkpoint *row); /* copies it */

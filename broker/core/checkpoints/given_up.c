@@ -1,7 +1,7 @@
 /* given_up - checkpoints of a branch that a launch left: it went back to an earlier one (a
- * fallback, or a restore of a given step) and trained on from there. They count for nothing: no
- * list has them and no policy keeps them. They are kept for a while, since a person may still find
- * out that going back was wrong. */
+ * fallback, or a restore of a given step) and trained on from there. They no longer count: no list
+ * has them and no policy keeps them. They stay for a while, because a person may still find out
+ * that going back was wrong. */
 #include "broker/core/checkpoints/keep.h"
 
 #include "schema/room.h"
@@ -40,7 +40,7 @@ void given_up_add(struct job *job, const struct record_checkpoint *row)
     one->row.trash = "";
 }
 
-/* A later launch has saved as far, or is done: what it made stands for the job. */
+/* A later launch has saved as far, or is done: its checkpoints replace these. */
 static bool given_up_is_made_up_for(const struct job *job, const struct record_checkpoint *row,
                                     bool closing)
 {

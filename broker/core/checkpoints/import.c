@@ -1,10 +1,9 @@
-/* import - checkpoints that were found on disk become rows again: of a database that was lost, the
- * manifests are what is left. A tool sends one after another, each in parts.
- *
- * Only a job that is not running takes them, and only numbers that are no other round's here: a job
- * that went on without its past has rounds of its own. Rows that are here stay as they are, with
- * one exception. If a round was aborted, because this database was restored or the import was cut
- * short, it gets the row of one that was found on disk.
+/* import - checkpoints that were found on disk become rows again. When a database was lost, the
+ * manifests are what is left of it. A tool sends one after another, each in parts. Only a job that
+ * is not running takes them. A manifest whose number belongs to another round here is refused: a
+ * job that went on without its past has rounds of its own. Rows that are here stay as they are,
+ * with one exception. If a round was aborted, because this database was restored or the import was
+ * cut short, it gets the row of one that was found on disk.
  *
  * A checkpoint may have 131,072 files, and other jobs are not to wait for them. So they are read
  * part by part, and beyond IMPORT_SLICE files they become rows pass by pass. Until the last of them
@@ -93,8 +92,9 @@ static struct record *import_persist(struct core *core, enum record_kind kind)
     return &action->record;
 }
 
-/* Where it was written: its writer died before it could give it its name. The launch that resumes
- * from it does. NULL: it has one, in a directory of whatever name. */
+/* The place where it was written, if its writer died before it could give the checkpoint its final
+ * name. The launch that resumes from it then gives the name. NULL: it has one, in a directory of
+ * any name. */
 static const char *import_unnamed(const struct manifest *m, const char *path)
 {
     const char *under_way = paths_under_way(path);
@@ -352,7 +352,7 @@ static bool import_is_taken(struct job *job, const struct manifest *m)
     return here.state != ROUND_ABORTED || here.generation != m->generation || here.step != m->step;
 }
 
-/* Such a launch took no step, so it decided nothing. Its rank 0 may be the one that imports. */
+/* Such a launch took no step, so nothing depends on it. Its rank 0 may be the one that imports. */
 static bool import_ends_unstarted(const struct job *job)
 {
     return job->gen.state == GENERATION_ENDING && job->gen.started_unix_ms == 0;

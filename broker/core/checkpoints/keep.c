@@ -1,4 +1,4 @@
-/* keep - which checkpoints go, and the chief's hand that removes them; see keep.h.
+/* keep - which checkpoints are deleted, and the orders to the chief to delete them; see keep.h.
  * Invariant (I11): a checkpoint that is pinned, being restored or the newest is not deleted. The
  * newest may go when the chief said that the job is done with it. The newest that is whole
  * (manifest and final name) stays until a newer one is whole. */
@@ -114,7 +114,7 @@ bool keep_is_being_restored(const struct job *job, uint64_t checkpoint)
     return false;
 }
 
-/* NULL: it may be deleted; else why not. */
+/* Why the checkpoint may not be deleted. NULL: it may be. */
 static const char *keep_held_by(const struct job *job, const struct checkpoint *checkpoint,
                                 bool newest_too)
 {
@@ -168,7 +168,8 @@ void keep_delete(struct core *core, struct job *job, const struct record_checkpo
     job_timer(job, core->now);
 }
 
-/* A job that ended goes on here: the last manifest comes after the save that ended it. */
+/* Work for a job goes on here after its end: the last manifest comes after the save that ended
+ * it. */
 static bool keep_has_started(const struct job *job)
 {
     return job->gen.state == GENERATION_RUNNING ||
@@ -255,7 +256,7 @@ void keep_settle(struct core *core, struct job *job)
     job->keep.changed = false;
 }
 
-/* Another process may be able to, or the end has come. */
+/* Another process may be able to delete it, or the launch ends. */
 static void keep_try_again(struct core *core, struct job *job)
 {
     for (size_t i = 0; i < job->keep.deletions_count; i++)

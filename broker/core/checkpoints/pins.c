@@ -1,6 +1,6 @@
-/* pins - who holds on to a checkpoint: an operator until it is taken back, a reader for a lease
- * that it prolongs. A lease counts in boot time while the broker runs; over its starts by the wall
- * clock, and never for longer than was left. */
+/* pins - who holds a checkpoint: an operator until the pin is removed, or a reader for a lease that
+ * it renews. While the broker runs, a lease counts in boot time. Over a restart it counts by the
+ * wall clock, and never for longer than was left. */
 #include "broker/core/checkpoints/keep.h"
 
 #include "schema/room.h"

@@ -10,7 +10,7 @@
 #define VIEWER (1U << KEY_VIEWER)
 #define ALL (NODE | OPERATOR | VIEWER)
 
-/* Nobody with a key may say a message that is not in the table. */
+/* A client with a key may not send a message that is not in the table. */
 static const uint8_t may[] = {
     /* of a rank */
     [WIRE_HELLO] = NODE,

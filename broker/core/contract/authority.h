@@ -1,7 +1,7 @@
-/* authority - who may say what: one table of messages and the roles of keys.
- * A client's key decides, and the job that the message is about. Nothing else in the message does.
- * A client without a key is the broker's own user, on a socket that only this user reaches, and
- * may say everything. */
+/* authority - who may send which message: one table of messages and the roles of keys.
+ * Only a client's key and the job that the message is about decide. Nothing else in the message
+ * counts. A client without a key is the broker's own user, on a socket that only this user reaches,
+ * and may say everything. */
 #ifndef BROKER_CORE_AUTHORITY_H
 #define BROKER_CORE_AUTHORITY_H
 

@@ -13,7 +13,7 @@
 
 /* --- going to sleep --------------------------------------------------------------------------- */
 
-/* Nobody lives in it, a ps and an evaluator included. */
+/* No process of it lives, not even a ps or an evaluator. */
 static bool asleep_is_over(const struct core *core, const struct job *job)
 {
     if (job_runs(job))
@@ -36,7 +36,7 @@ static bool asleep_is_idle(const struct core *core, const struct job *job)
     return asleep_is_over(core, job);
 }
 
-/* Where some are to be forgotten all sleep, so that the choice is among all. */
+/* If some are to be forgotten, all are put to sleep, so that the choice is among all. */
 static size_t asleep_held_max(const struct core *core, size_t idle)
 {
     size_t asleep = core->asleep != NULL ? core->asleep->count : 0;

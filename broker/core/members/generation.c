@@ -44,7 +44,8 @@ static void generation_set_facts(struct core *core, struct job *job, uint64_t nu
     job_timer(job, gen->join_until_boot_ms);
 }
 
-/* Rounds of the past cannot commit any more: their writers belong to a generation that is over. */
+/* Rounds of earlier generations can no longer commit: their writers belong to a generation that is
+ * over. */
 static void generation_close_old_rounds(struct core *core, struct job *job)
 {
     for (size_t i = 0; i < ROUNDS_ACTIVE_MAX; i++)

@@ -1,8 +1,8 @@
-/* gone - a supervisor says that a node's process ended without leaving. It is right as a rule: it
- * saw the kernel take the process's lock away. But the broker does not take a stranger's word for a
- * death: who was said to be gone is pinged, and any answer disproves it. So the others learn of a
- * killed rank in a tenth of a second instead of LOST_MS, and a lie costs one ping. The last words
- * of the process may still be on their way. They are let in first, and are no answer. */
+/* gone - a supervisor says that a node's process ended without leaving. Usually it is right: it saw
+ * the kernel release the process's lock. But the broker does not rely on that word alone: it pings
+ * the process, and any answer disproves the death. So the others learn of a killed rank in a tenth
+ * of a second instead of LOST_MS, and a lie costs one ping. The last words of the process may still
+ * be on their way. They are let in first, and are no answer. */
 #include "broker/core/members/members.h"
 #include "broker/core/state/orders.h"
 

@@ -1,5 +1,5 @@
-/* hello - who comes: HELLO, its refusals, WELCOME and the snapshot that stands for the journal.
- * A rank has one live holder. */
+/* hello - processes that join: HELLO, its refusals, WELCOME and the snapshot that replaces the
+ * journal. A rank has one live holder. */
 #include "broker/core/members/members.h"
 
 #include <stdio.h>
@@ -424,7 +424,7 @@ static bool hello_rank_speaks(const struct job *job)
     return false;
 }
 
-/* It opens no generation: its peers have left, and it would wait for them in vain. */
+/* This process opens no generation: its peers have left, and it would wait for them in vain. */
 static void hello_refuse_late(struct core *core, const struct input *in, const struct job *job)
 {
     const struct generation *gen = &job->gen;

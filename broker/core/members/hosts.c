@@ -47,7 +47,7 @@ static size_t hosts_waiting(const struct hosts *hosts)
     return count;
 }
 
-/* For how long the hosts that are there wait for one more. */
+/* How long the hosts that are there wait for one more. */
 static int64_t hosts_wait_ms(const struct hosts *hosts)
 {
     int64_t wait_ms = 0;
@@ -164,7 +164,7 @@ static void hosts_persist(struct core *core, struct job *job, const struct host 
 
 /* --- forming a launch ------------------------------------------------------------------------- */
 
-/* Those who had a place first, in that order, then as they came. */
+/* Hosts that had a place come first, in that order, then the others as they came. */
 static int hosts_order(const void *a, const void *b)
 {
     const struct host *left = *(struct host *const *)a, *right = *(struct host *const *)b;

@@ -1,5 +1,5 @@
-/* members - who comes, restores, trains and goes; a launch from its opening to its end; what
- * follows from it all. */
+/* members - processes that join, restore, train and leave; a launch from its opening to its end;
+ * what follows from all that. */
 #ifndef BROKER_CORE_MEMBERS_H
 #define BROKER_CORE_MEMBERS_H
 
@@ -18,7 +18,7 @@ void roster_lost(struct core *core, struct peer *peer, const char *why);
 void roster_heartbeat(struct core *core, struct peer *peer, const struct wire_heartbeat *beat);
 void roster_tick(struct core *core, struct job *job);
 
-/* gone.c: value 1, the death is being looked into; 0, nobody such lives. */
+/* gone.c. The value is 1 if the death is being looked into, and 0 if no such process lives. */
 struct answer gone_take(struct core *core, struct job *job, const struct input *in);
 void gone_heard(struct peer *peer); /* any message of it */
 void gone_tick(struct core *core, struct peer *peer);
@@ -42,7 +42,7 @@ struct answer hosts_refusal(struct core *core, const struct input *in, const str
 /* A host that has ranks for the job's next launch, or is in the one that hosts formed last. */
 struct answer hosts_take(struct core *core, struct job *job, const struct input *in);
 void hosts_load(struct core *core, const struct record_host *row);
-/* Behind a start each of its rows counts as heard. */
+/* After a start each of its rows counts as heard. */
 void hosts_take_for_heard(struct core *core, struct job *job);
 void hosts_tick(struct core *core, struct job *job);
 

@@ -1,4 +1,4 @@
-/* roster - who is there: heartbeats, LEAVE, errors, loss.
+/* roster - which processes are there: heartbeats, LEAVE, errors, loss.
  * Silence is judged only here, in a tick, after the messages of the same pass were taken. */
 #include "broker/core/members/members.h"
 #include "broker/core/tasks/queues.h"
@@ -181,7 +181,7 @@ static void roster_tell_error(struct core *core, const struct peer *peer, struct
     event_emit(core, job, event, 0);
 }
 
-/* Without it the others cannot go on together, and nobody told them yet. */
+/* Without this rank the others cannot go on together, and they were not told yet. */
 static void roster_left_early(struct core *core, struct peer *peer, bool failed)
 {
     struct wire_error error = {.code = peer->exit_code, .step = peer->done};

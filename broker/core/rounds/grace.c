@@ -32,9 +32,9 @@ static bool grace_has_told(const struct peer *peer)
     return peer != NULL && peer->state == NODE_RESTORED && peer->told_boot_ms > 0;
 }
 
-/* Steps between the first and the last rank. Heartbeats are not of one moment: who told its count
- * before the first one did is taken to have gone on at its own pace until then. (A rank that begins
- * a step just after its heartbeat is not a step behind.) */
+/* Steps between the first and the last rank. Heartbeats do not come at the same moment: a rank that
+ * told its count before the first one did is assumed to have gone on at its own pace until then. (A
+ * rank that begins a step just after its heartbeat is not a step behind.) */
 static int64_t grace_lag_now(const struct job *job)
 {
     const struct peer *first = NULL;

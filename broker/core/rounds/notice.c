@@ -1,5 +1,5 @@
-/* notice - who will be terminated, and until when. Facts of one generation; the earliest deadline
- * of the active ones is the plan's. */
+/* notice - which processes will be terminated, and when. These are facts of one generation; the
+ * plan uses the earliest deadline of the active notices. */
 #include "broker/core/rounds/rounds.h"
 
 #include <stdio.h>
@@ -34,7 +34,7 @@ int64_t notice_deadline(const struct job *job)
     return deadline;
 }
 
-/* The end that comes first; of those whose time is not known, any. */
+/* The end that comes first; if only ends without a known time are left, any of them. */
 static const struct notice *notice_first_of(const struct job *job)
 {
     const struct notice *first = NULL;

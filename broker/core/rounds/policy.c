@@ -1,5 +1,5 @@
 /* policy - saves at a step that all ranks compute alike: they need no freeze. The first SAVE_AT
- * creates the round already decided; one that cannot be made is skipped, and said so. */
+ * creates the round already decided; a save that cannot be made is skipped, with an event. */
 #include "broker/core/rounds/rounds.h"
 
 #include <stdio.h>

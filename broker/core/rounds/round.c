@@ -1,5 +1,5 @@
-/* round - one agreement on one save step, from its cause to the decision.
- * Owns: which save is wanted, the freeze, the reports, S. save.c has what follows the decision. Its
+/* round - one agreement on one save step, from its cause to the decision. Owns: which save is
+ * wanted, the freeze, the reports, the save step S. save.c has what follows the decision. Its
  * states are in moves.c; a policy save enters at DECIDED. One round is open (FREEZING, DECIDED) at
  * a time. */
 #include "broker/core/rounds/rounds.h"

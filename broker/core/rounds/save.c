@@ -1,4 +1,4 @@
-/* save - from the decision to the commit: who arrived, who saved, who is needed still.
+/* save - from the decision to the commit: which ranks arrived, which saved, which are still needed.
  *
  * The commit rule: a checkpoint is committed if and only if every required shard came from the
  * decided incarnations of this round at this S. Both halves are tested here and nowhere else:

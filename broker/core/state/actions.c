@@ -1,4 +1,4 @@
-/* actions - the list of what a batch of inputs wants done. */
+/* actions - the list of actions that a batch of inputs asks for. */
 #include "broker/core/state/state.h"
 
 void actions_init(struct actions *actions)

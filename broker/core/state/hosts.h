@@ -9,8 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* One that is heard; behind a start all that its rows name, until they are silent. It waits for the
- * next launch, or is in the newest one: hosts_waits. */
+/* A host that is heard; after a start every host that the rows name, until it is silent. It waits
+ * for the next launch, or is in the newest one: hosts_waits. */
 struct host {
     uint64_t id; /* of that life of `muster run` */
     char name[HOST_MAX + 1];

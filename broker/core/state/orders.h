@@ -12,8 +12,8 @@
  * none, as the lease that a program takes while it reads. */
 bool order_words(const struct job *job, const struct wire_msg *order, char ret[ORDER_WORDS_MAX]);
 
-/* Behind it: the event, if the step has changed rows since there were `actions`. round: the one
- * that it was answered with, 0 = none. */
+/* After the order: journals the event, if the step has changed rows since there were `actions`
+ * actions. round: the round that the answer named, 0 = none. */
 void order_journal(struct core *core, struct job *job, const char *by, const char *words,
                    uint64_t round, size_t actions);
 

@@ -1,4 +1,4 @@
-/* outcomes - how the newest rounds ended: a ring, for nodes that return and ask. */
+/* outcomes - how the newest rounds ended, in a ring, for nodes that reconnect and ask. */
 #include "broker/core/state/state.h"
 
 static void outcomes_remember(struct job *job, const struct outcome *outcome)

@@ -1,5 +1,5 @@
-/* tasks_give - who gets what: leases, what is sent again, what is taken back when time or a worker
- * is lost.
+/* tasks_give - which worker gets which task: leases, what is sent again, and what is taken back
+ * after a time-out or a loss.
  *
  * Work is given by credit: a worker says how many tasks it takes (its slots and what it fetches
  * ahead). A lease stands against that until its end was taken. First every worker that has a free

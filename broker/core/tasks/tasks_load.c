@@ -1,5 +1,6 @@
 /* tasks_load - queues, workers and leases as the database has them, and what a start makes of them.
- * A lease stands until its worker comes back and says what it has, or ENDING_MS passed. */
+ * A lease stays until its worker comes back and says what it has, or until ENDING_MS have
+ * passed. */
 #include "broker/core/tasks/tasks.h"
 
 #include <stdio.h>

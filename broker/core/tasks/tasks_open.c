@@ -1,5 +1,5 @@
-/* tasks_open - a coordinator takes hold of a queue: a new one, or what a former one left; and what
- * makes room for new ones. See tasks.h. */
+/* tasks_open - a coordinator takes a queue over: a new one, or one that a former coordinator left;
+ * and how room is made for new ones. See tasks.h. */
 #include "broker/core/tasks/tasks.h"
 
 #include "schema/keys/keys.h"
@@ -64,7 +64,7 @@ static uint64_t tasks_open_new_id(struct core *core)
     return tasks->queue_id;
 }
 
-/* Nothing is to be done in it, and nobody holds it. */
+/* The queue has no work left, and nobody holds it. */
 static bool tasks_open_is_over(const struct core *core, const struct task_queue *queue)
 {
     return queue->live == 0 && queue->leases == 0 &&

@@ -1,4 +1,4 @@
-/* tasks_queue - what coordinators say: add, cancel, raise, and what they hear of it. See tasks.h */
+/* tasks_queue - what coordinators say: add, cancel, raise, and what they are told. See tasks.h */
 #include "broker/core/tasks/tasks.h"
 
 #include "schema/keys/keys.h"
