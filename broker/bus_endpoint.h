@@ -14,7 +14,7 @@ enum muster_status bus_check_listen(const char *listen, const char *db, struct m
 
 bool bus_endpoint_is_ipc(const char *endpoint);
 
-/* Of the text behind the last colon. -1 = any free port, -2 = not a port that can be used. */
+/* The port after the last colon. -1 = any free port, -2 = not a port that can be used. */
 long bus_endpoint_port(const char *text);
 
 /* Where events are published, before wildcards are resolved. */

@@ -225,8 +225,8 @@ bool bus_guard_sees_names(void)
     return guard.streams == NULL || atomic_load(&guard.initiates) > 0;
 }
 
-/* Takes the connection and closes it: its peer asks again later. If it were not taken, poll would
- * report it for ever. */
+/* Closes a connection that was just accepted: its peer tries again later. A connection that is not
+ * accepted would be reported again at once, for ever. */
 static int bus_guard_turn_away(int connection)
 {
     close(connection);

@@ -23,7 +23,7 @@
 #define PEERS_UNSENT_BYTES (4 << 20)
 #define PEERS_LEAST_BYTES (256 << 10) /* and may always have this much */
 #define PEERS_SILENT_MS 10000         /* a node says HELLO at once, a listener its topic */
-#define PEERS_REFUSED_MS 10000        /* for so long all behind a connection are told why */
+#define PEERS_REFUSED_MS 10000        /* for this long all peers of a connection are told why */
 #define PEERS_FRAME_BYTES 1024        /* what libzmq takes for a frame, however short */
 
 /* connections: descriptors of these are below it. False: no memory. */

@@ -238,7 +238,7 @@ static void link_next(struct link *link)
     memcpy(link->dealer.endpoint, link->brokers.address[link->at], sizeof link->dealer.endpoint);
 }
 
-/* A process that did not run has not listened: what came meanwhile is heard first. */
+/* A process that did not run has not listened, so it first reads what came meanwhile. */
 static void link_half_mend(struct link *link, struct half *half)
 {
     if (!half->wanted)

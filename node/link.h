@@ -39,7 +39,7 @@ enum muster_status link_subscribe(struct link *link, const char *endpoint,
 /* Is a broker connected, as far as was heard in link_wait? */
 bool link_is_up(const struct link *link);
 
-/* How many connections to a broker there were: it knows nobody on one that is new. */
+/* How many connections to a broker there were: on a new one the broker does not know this node. */
 uint64_t link_connections(const struct link *link);
 
 /* The broker there is the right one: the link stays with it. */

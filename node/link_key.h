@@ -19,8 +19,8 @@ enum muster_status link_key_read(const char *path, struct key_file *ret_file,
 /* The value of MUSTER_KEY_FILE; NULL: none. Borrowed from the environment. */
 const char *link_key_path(void);
 
-/* By whom that file says that manifests have to be signed; "": there is no such line, or no file.
- * Statuses of link_key_read. */
+/* The signer that manifests must have according to that file; "": there is no such line, or no
+ * file. Statuses of link_key_read. */
 enum muster_status link_key_signer(char ret_signer[SIGNER_MAX + 1], struct muster_error *err);
 
 /* Before connecting: a tcp endpoint is connected with the key in this file, and never without it.

@@ -1,7 +1,7 @@
 /* link_socket - ZeroMQ's calls, repeated while a signal breaks them off. All of them, also those
  * that never wait, first look for commands of the I/O thread, and return EINTR if a signal comes
  * then. Nothing has been done by then, so the call may be made again. A user's thread has signals.
- * It is a header because the library that only asks has no node. */
+ * It is a header because libmuster-query is linked without node. */
 #ifndef NODE_LINK_SOCKET_H
 #define NODE_LINK_SOCKET_H
 

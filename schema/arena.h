@@ -12,7 +12,7 @@ struct arena {
     size_t limit_bytes;         /* 0 = none */
 };
 
-/* Nothing is allocated before the first arena_alloc. */
+/* It allocates nothing before the first arena_alloc. */
 void arena_init(struct arena *arena, size_t limit_bytes);
 /* Aligned for any object, zeroed. NULL when the limit is reached or memory is out. */
 void *arena_alloc(struct arena *arena, size_t size);

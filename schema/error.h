@@ -17,8 +17,8 @@ enum muster_status error_set(struct muster_error *err, enum muster_status status
 enum muster_status error_set_code(struct muster_error *err, enum muster_status status, int code,
                                   const char *format, ...) __attribute__((format(printf, 4, 5)));
 
-/* Control bytes come from elsewhere, and would command the terminal that shows the text: '?' in
- * their place. */
+/* Replaces control bytes by '?': they come from outside, and would command the terminal that shows
+ * the text. */
 void error_clean(char *text);
 
 #ifdef __clang_analyzer__ /* which cannot see into a variadic function that it returns `status` */
@@ -27,7 +27,8 @@ void error_clean(char *text);
     ((error_set_code)(err, status, code, __VA_ARGS__), (status))
 #endif
 
-/* For calls whose parts may fail without failing them: `to` (NULL-safe) stays untouched on success.
+/* For a call whose parts may fail while the call succeeds: `to` (NULL-safe) stays untouched on
+ * success.
  */
 static inline enum muster_status error_pass(struct muster_error *to, enum muster_status status,
                                             const struct muster_error *from)
@@ -45,7 +46,7 @@ bool error_names_rank(const char *text, int64_t rank);
 #define ERROR_SAYS_DAMAGED "`muster verify` names every damaged file"
 #define ERROR_SAYS_NONE_OLDER "no older checkpoint is left to fall back to"
 
-/* How the reason of an abort begins when the notice left less than a freeze may take. */
+/* The reason of an abort begins so if the notice left less time than a freeze may take. */
 #define ERROR_SAYS_NOTICE_LEFT "the notice left "
 
 #endif

@@ -108,15 +108,15 @@
 /* The pace: heartbeats, progress rows, what is repeated until it is answered (its doubling ends
  * here), and how long a process that leaves waits for the broker's word. */
 #define HEARTBEAT_MS 1000
-/* Nothing moves: a step, a save or a task that shows no progress for so long is named, or given up.
- * Where steps or saves take longer, it is three or ten times what they take. A try that failed
- * again and again is repeated once in this time. */
+/* Without progress for this long, a step, a save or a task is named as stuck, or given up. Where
+ * steps or saves take longer, it is three or ten times what they take. A try that failed again and
+ * again is repeated once in this time. */
 #define STUCK_MS 60000
-/* The broker has started again: for so long nobody is lost by silence alone. A manager's close
- * waits so long for a broker that is away. */
+/* After a start of the broker, no process is lost by silence alone for this long. A manager's close
+ * waits this long for a broker that is away. */
 #define START_GRACE_MS 30000
-/* For so long the active broker keeps its nodes without the database. The next broker waits for
- * those nodes for START_GRACE_MS from the end of the lease. */
+/* How long the active broker keeps its nodes without the database. The next broker waits for those
+ * nodes for START_GRACE_MS from the end of the lease. */
 #define SHARED_DOUBT_MS (START_GRACE_MS - LOST_MS)
 #define FREEZE_MS 2000          /* broker: for all reports; node: for what follows an aborted one */
 #define THAW_MS (2 * FREEZE_MS) /* node: closing without a decision */

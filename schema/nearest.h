@@ -1,4 +1,4 @@
-/* nearest - the word that was probably meant. */
+/* nearest - finds the known word that a misspelt word probably means. */
 #ifndef SCHEMA_NEAREST_H
 #define SCHEMA_NEAREST_H
 

@@ -1,4 +1,5 @@
-/* paths - where things are when nobody says where. Pure: the caller reads the environment. */
+/* paths - the default places of sockets, databases and directories. Pure: the caller reads the
+ * environment. */
 #ifndef SCHEMA_PATHS_H
 #define SCHEMA_PATHS_H
 

@@ -1,4 +1,4 @@
-/* room - an array that grows by doubling. Pure. */
+/* room - makes room in an array, which grows by doubling. Pure. */
 #ifndef SCHEMA_ROOM_H
 #define SCHEMA_ROOM_H
 

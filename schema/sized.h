@@ -1,6 +1,7 @@
-/* sized - a structure that goes to a program which may have been built with another muster.
+/* sized - copies a structure out to a program that may have been built with another version of
+ * muster.
  * Owns: the way out; client/node/options_take.h is the way in.
- * Holds: no byte behind the program's struct_size is written, and bytes beyond the library's own
+ * Holds: no byte beyond the program's struct_size is written, and bytes beyond the library's own
  * structure are 0. */
 #ifndef SCHEMA_SIZED_H
 #define SCHEMA_SIZED_H

@@ -410,7 +410,7 @@ static bool verify_is_damaged(const struct verify *v, int64_t checkpoint)
 struct choice {
     struct newest newest; /* which the job resumes from */
     bool newest_whole;    /* as far as it was read */
-    bool older; /* there is one, not known to be damaged, behind which a damaged one came */
+    bool older;           /* there is one, not known to be damaged, before a damaged one */
 };
 
 /* False: the next launch says what there is. */

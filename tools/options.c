@@ -1,4 +1,5 @@
-/* options - the words behind a verb, the place that answers, the job that is meant. */
+/* options - the words after a verb, the broker or database that answers, and the job that is
+ * meant. */
 #include "tools/tool.h"
 
 #include "client/query/query_link.h"

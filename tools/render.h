@@ -21,7 +21,7 @@ struct one_line {
 };
 struct one_line render_line(const char *text);
 struct shown render_age(int64_t unix_ms, int64_t now_unix_ms); /* "12 s ago", "-" for 0 */
-/* How a notice of this kind ends for a rank: "will be ended". */
+/* The fate that a notice of this kind means for a rank: "will be ended". */
 const char *render_fate(const char *notice_kind);
 bool render_ends(const char *notice_kind); /* or does nobody leave for it? */
 struct shown render_duration(int64_t ms);  /* "0.8 s", "-" for -1 */

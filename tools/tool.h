@@ -99,7 +99,7 @@ extern const struct tool_verb tool_verbs[]; /* ends with name NULL */
 
 /* --- options.c --- */
 
-/* Reads the words behind the verb. TOOL_DONE, or TOOL_USAGE after saying what is wrong. */
+/* Reads the words after the verb. TOOL_DONE, or TOOL_USAGE after printing what is wrong. */
 int tool_parse(struct tool *tool, const struct tool_verb *verb, int argc, char **argv);
 /* A whole number, or a number of seconds given as decimal, of an option or argument. */
 int tool_number(const char *text, const char *what, int64_t min, int64_t max, int64_t *ret_number);

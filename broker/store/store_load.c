@@ -47,8 +47,8 @@ static enum muster_status load_broker(struct store *store, store_row_fn *row_fn,
     "round IN (SELECT round FROM round WHERE job = ?1 AND state IN " \
     "('freezing', 'decided', 'writing'))"
 
-/* As COUNTS_NOT_SQL, for a whole job at once: where the launches behind each one began at least.
- * Asked of each checkpoint it would cost checkpoints times launches. */
+/* As COUNTS_NOT_SQL, for a whole job at once: the lowest step at which the launches after each one
+ * began. Asked of each checkpoint it would cost checkpoints times launches. */
 #define GIVEN_UP                                                                               \
     "(SELECT c.rowid FROM (SELECT g.generation AS generation, min(l.began_step) OVER"          \
     " (ORDER BY g.generation DESC ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS step"   \

@@ -35,7 +35,7 @@ struct training {
     struct words_model model;
     struct words_allreduce all;
     uint8_t *contexts, *targets; /* the batch */
-    float *gradient;             /* and behind it the loss, to be averaged with it */
+    float *gradient;             /* and after it the loss, to be averaged with it */
     float loss;                  /* of the last step, mean over the ranks */
     int rank, world_size;
     uint64_t step; /* done since the job's start, over all restarts */
@@ -58,7 +58,7 @@ static void report_step(struct training *t)
     fflush(stdout);
 }
 
-/* Where the next step's data begin, for the next checkpoint's record. */
+/* Tells where the next step's data begin, for the next checkpoint's record. */
 static void tell_position(const struct training *t, struct words_place place)
 {
     uint64_t per_step = (uint64_t)place.world_size * place.batch, epoch, index;
@@ -68,8 +68,8 @@ static void tell_position(const struct training *t, struct words_place place)
     muster_node_set_position(t->node, (int64_t)epoch, (int64_t)(index / per_step), (int64_t)index);
 }
 
-/* One step. It changes weights and velocity only when nothing can fail any more. So a step that
- * failed has not happened, and memory still holds the state of the step before. */
+/* One step. It changes weights and velocity only when nothing can fail any more. So a failed step
+ * changes nothing, and memory still holds the state of the step before. */
 static int train_step(void *arg)
 {
     struct training *t = arg;
@@ -196,7 +196,8 @@ static enum muster_status join_job(struct training *t, struct muster_error *erro
     return status;
 }
 
-/* Meets the other ranks of this launch; what each restored of a sharded checkpoint goes to all. */
+/* Meets the other ranks of this launch. Each rank gives the others what it restored of a sharded
+ * checkpoint. */
 static int meet_ranks(struct training *t)
 {
     const char *job = t->options.job ? t->options.job : getenv("MUSTER_JOB");
@@ -228,7 +229,7 @@ static int write_weights(const struct training *t, const char *path)
     return 0;
 }
 
-/* Says what this life of the process did; at the job's end rank 0 writes the weights. */
+/* Prints what this process did; at the job's end rank 0 writes the weights. */
 static int conclude(const struct training *t)
 {
     printf("words: rank=%d resumed_at=%" PRIu64 " computed=%" PRIu64 " step=%" PRIu64

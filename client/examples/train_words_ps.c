@@ -1,6 +1,6 @@
 /* train_words_ps - the same model as train_words, trained with a parameter server: a coordinator
- * schedules the gradients of each step, any free worker computes them, the parameter server makes
- * the step.
+ * schedules the gradients of each step, any free worker computes them, and the parameter server
+ * makes the step.
  *
  *   train_words_ps coordinator SOCKET [options]  rank 0 of the job; ends when all steps are made
  *   train_words_ps ps SOCKET [options]           has the weights; role ps of the job
@@ -124,7 +124,8 @@ static int evaluate(muster_task_t *task, void *arg)
     return muster_task_set_result(task, &loss, sizeof loss) == MUSTER_OK ? 0 : ENOMEM;
 }
 
-/* Can be read when SIGTERM (or our own SIGUSR1) came; before any other thread is there. */
+/* Makes a descriptor that can be read once SIGTERM (or our own SIGUSR1) came. Call it before there
+ * is any other thread. */
 static int stop_signal(void)
 {
     sigset_t set;
@@ -171,7 +172,7 @@ static enum muster_status schedule(struct coordination *c, const char *function,
     return muster_coordinator_schedule(c->coordinator, &call, -1, ret_value, &c->error);
 }
 
-/* Everybody has computed this step, and it was made, when it returns. */
+/* When this returns, all gradients of this step are computed, and the step is made. */
 static int one_step(void *arg)
 {
     struct coordination *c = arg;
@@ -227,7 +228,7 @@ static enum muster_status train(struct coordination *c)
     return status;
 }
 
-/* Joins the job as its only rank and restores; nobody else has steps. */
+/* Joins the job as its only rank and restores; no other process has steps. */
 static enum muster_status join_job(struct coordination *c, muster_state_t **ret_state)
 {
     struct muster_node_options options = MUSTER_NODE_OPTIONS_INIT; /* environment */
@@ -295,7 +296,7 @@ static int coordinate(struct training *t)
 
 /* --- the parameter server --------------------------------------------------------------------- */
 
-/* This launch of the job is over: its next one is another to join. */
+/* This launch of the job is over; the server joins the next one. */
 static void launch_ended(const struct muster_error *error, void *arg)
 {
     (void)error, (void)arg;

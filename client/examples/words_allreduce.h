@@ -4,7 +4,7 @@
  * Every sum is taken in rank order, so all ranks get the same bits, and a restarted job gets the
  * bits that an uninterrupted one gets. Ranks sleep in futexes while they wait; no wait is longer
  * than the timeout, and words_allreduce_abort() ends one within 20 ms. After a failed call the
- * ranks no longer agree where they are: every later call fails alike, until a new open. */
+ * ranks no longer agree where they are, so every later call fails, too, until a new open. */
 #ifndef WORDS_ALLREDUCE_H
 #define WORDS_ALLREDUCE_H
 

@@ -31,8 +31,9 @@ struct words_model {
 int words_model_open(struct words_model *model, const struct words_shape *shape, uint64_t seed);
 void words_model_close(struct words_model *model);
 
-/* The mean loss (nats a symbol) of a batch; its gradient into ret_gradient[count] unless NULL.
- * Changes nothing but scratch. contexts[batch][context], targets[batch]: symbols. */
+/* Returns the mean loss (nats per symbol) of a batch, and puts its gradient into
+ * ret_gradient[count] unless that is NULL. Changes nothing but scratch. contexts[batch][context],
+ * targets[batch]: symbols. */
 double words_model_loss(struct words_model *model, const uint8_t *contexts, const uint8_t *targets,
                         uint32_t batch, float *ret_gradient);
 

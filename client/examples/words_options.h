@@ -26,7 +26,8 @@ struct words_options {
     bool quiet;
 };
 
-/* Fills options from argv. -1: go on; else the exit code to leave with, all being said. */
+/* Fills options from argv. Returns -1: go on; else the exit code to leave with, after printing
+ * why. */
 int words_options_parse(struct words_options *options, int argc, char **argv);
 
 #endif

@@ -1,6 +1,6 @@
-/* words_ps - see words_ps.h. An exchange: a head, behind it with a push the gradient, with a set
- * weights and velocity; back comes a head, with a pull weights and velocity behind it. Numbers are
- * in the host's order: a Unix socket leads to no other. */
+/* words_ps - see words_ps.h. An exchange: the client sends a head; after the head of a push comes
+ * the gradient, after that of a set weights and velocity. The server sends a head; for a pull,
+ * weights and velocity follow. Numbers are in the host's order: a Unix socket leads to no other. */
 #include "words_ps.h"
 
 #include <errno.h>
@@ -108,7 +108,7 @@ static void make_step(struct words_ps *ps)
     ps->have = 0;
 }
 
-/* Nothing counts before all of it is here: its sender may die in the middle. */
+/* A gradient counts only once all of it is here: its sender may die in the middle. */
 static int take_push(struct words_ps *ps, int fd, const struct head *head)
 {
     size_t size = ps->model->count * sizeof(float);
@@ -190,7 +190,7 @@ int words_ps_serve(struct words_ps *ps, const char *path, int stop_fd)
 
 /* --- those who ask ---------------------------------------------------------------------------- */
 
-/* A server that is being started, or is busy with others, is waited for as long as one exchange may
+/* If the server is being started, or is busy with others, waits as long as one exchange may
  * take. */
 static int connect_to(const char *path, unsigned timeout_ms)
 {
@@ -215,8 +215,8 @@ static int connect_to(const char *path, unsigned timeout_ms)
     return fd;
 }
 
-/* The connection on which the server's answer, which is in head, was good; or a negative errno. One
- * or two arrays go with the question. */
+/* Sends a question with one or two arrays. Returns the connection if the server's answer, which is
+ * in head, was good; else a negative errno. */
 static int ask(const char *path, unsigned timeout_ms, struct head *head, const float *first,
                const float *second)
 {

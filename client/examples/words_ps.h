@@ -1,5 +1,5 @@
-/* words_ps - the parameter server of train_words_ps: it alone has the weights; workers pull them
- * and push gradients, over a Unix socket, one exchange a connection. Owns: the server's socket, and
+/* words_ps - the parameter server of train_words_ps: only it has the weights; workers pull them and
+ * push gradients, over a Unix socket, one exchange per connection. Owns: the server's socket, and
  * the gradients of the one step that is being made. Never: a thread, a signal.
  *
  * A step is `parts` gradients, each of its own part of the batch. Part p of step s counts once,
@@ -32,7 +32,8 @@ struct words_ps {
 int words_ps_open(struct words_ps *ps);
 void words_ps_close(struct words_ps *ps);
 
-/* Answers at the path until stop_fd can be read. 0 or a negative errno of the socket's making. */
+/* Answers at the path until stop_fd can be read. Returns 0, or a negative errno if the socket
+ * cannot be made. */
 int words_ps_serve(struct words_ps *ps, const char *path, int stop_fd);
 
 /* The server's weights and velocity into the model's, and how many steps they have seen; and the

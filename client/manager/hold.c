@@ -14,7 +14,7 @@
 
 #define PROLONG_WAIT_MS \
     2000 /* for the answer of a prolonging, and of the end: the lease falls without it */
-/* No thread to prolong it: so long nobody else can say that it is read no more. */
+/* Without a thread to renew the lease, the lease is this many times longer: nobody can renew it. */
 #define LEASE_ALONE_FACTOR 10
 
 struct hold {
@@ -51,7 +51,7 @@ static void hold_unpin(struct hold *hold)
     (void)query_link_order(hold->link, &order, &value, NULL); /* else the lease falls */
 }
 
-/* False: it is to stop. */
+/* False: the thread is to stop. */
 static bool hold_pause_ms(struct hold *hold, int64_t ms)
 {
     struct timespec until = thread_time_after(ms);
@@ -65,8 +65,8 @@ static bool hold_pause_ms(struct hold *hold, int64_t ms)
     return !stop;
 }
 
-/* A broker that is away, or that starts again, leaves a lease that fell meanwhile a few seconds: so
- * it is asked again soon. */
+/* While a broker is away or starts again, a lease may run out, and then has a few seconds left: so
+ * the broker is asked again soon. */
 static void *hold_prolong(void *arg)
 {
     struct hold *hold = arg;

@@ -1,5 +1,5 @@
-/* hold - a pin on one checkpoint for as long as somebody reads it. A thread prolongs its lease, so
- * that a reader that dies holds nothing for longer than the lease.
+/* hold - a pin on one checkpoint for as long as somebody reads it. A thread renews its lease, so a
+ * reader that dies holds the checkpoint no longer than the lease.
  * Owns: a connection to the broker, the thread (all signals blocked), the pin's id.
  * Never: touches the checkpoint's files. */
 #ifndef CLIENT_HOLD_H

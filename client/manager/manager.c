@@ -17,7 +17,7 @@
 
 /* --- refusals --------------------------------------------------------------------------------- */
 
-/* Also one that only reads: its connection is the parent's, and so are its pins. */
+/* This holds for a reader, too: its connection and its pins are the parent's. */
 bool manager_is_gone(const struct muster_manager *manager)
 {
     return manager == NULL ||
@@ -129,7 +129,7 @@ static enum muster_status manager_keep_text(struct muster_manager *manager, cons
     return *text != NULL ? MUSTER_OK : error_set(err, MUSTER_E_NOMEM, "no memory for a manager");
 }
 
-/* With a node it counts as failed, as after an interrupt in any other wait of its. */
+/* With a node the process counts as failed, as after an interrupt in any other wait of the node. */
 static bool manager_is_interrupted(void *arg)
 {
     const struct muster_manager *m = arg;
@@ -182,7 +182,7 @@ static enum muster_status manager_take_node(struct muster_manager *manager,
     return status;
 }
 
-/* The job that makes it may start after its reader. */
+/* The job that makes the directory may start after its reader. */
 static enum muster_status manager_await_directory(struct muster_manager *manager,
                                                   const struct muster_manager_options *options,
                                                   struct muster_error *err)
@@ -335,8 +335,8 @@ enum muster_status muster_manager_open(const struct muster_manager_options *opti
     return status;
 }
 
-/* The job is done saving: what no policy wants goes, the newest too. Returned is what cannot be
- * deleted; what the next launch has yet to do is only room on the disk. */
+/* The job is done saving: deletes what no policy wants, the newest too. Returns an error for what
+ * cannot be deleted. Work that is left for the next launch only costs disk space. */
 static enum muster_status manager_sweep_last(struct muster_manager *m, struct muster_error *err)
 {
     struct member_view view = {.mode = VIEW_OPEN};
@@ -352,7 +352,7 @@ static enum muster_status manager_sweep_last(struct muster_manager *m, struct mu
     return manager_keep_failure(m, err);
 }
 
-/* Pins fall with their lease; sooner is kinder. */
+/* Pins end with their lease, but it is better to end them now. */
 static void manager_unpin_all(struct muster_manager *m)
 {
     struct wire_msg message = {.type = WIRE_UNPIN, .u.unpin = {.id = m->pin_id}};
@@ -361,7 +361,7 @@ static void manager_unpin_all(struct muster_manager *m)
         manager_order(m, &message, NULL);
 }
 
-/* *ret_saves: how the last saves went. How the leaving went is told before that. */
+/* *ret_saves: how the last saves went. An error of leaving the job is returned before it. */
 static enum muster_status manager_leave_job(struct muster_manager *m, int code,
                                             enum muster_status *ret_saves, struct muster_error *err)
 {

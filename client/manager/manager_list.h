@@ -1,6 +1,7 @@
 /* manager_list - which checkpoints there are, as a manager's caller may see them: asked of a
  * broker, or read from the manifests of a directory. Owns: the list and its strings, the connection
- * to the broker. Never: a decision; what is not committed, or superseded, is never among the items.
+ * to the broker. Never: a decision; a checkpoint that is not committed, or is superseded, in the
+ * list.
  */
 #ifndef CLIENT_MANAGER_LIST_H
 #define CLIENT_MANAGER_LIST_H
@@ -62,7 +63,7 @@ enum muster_status manager_source_restore_failed(struct manager_source *source, 
                                                  struct muster_error *err);
 /* Opens the link for a question or an order, if it is not open. */
 enum muster_status manager_source_open(struct manager_source *source, struct muster_error *err);
-/* Is it to be broken off? For query_link_set_over; arg is the source. */
+/* Is a wait to be broken off? For query_link_set_over; arg is the source. */
 bool manager_source_is_over(const void *arg);
 /* The status that the caller gets for one that ended with this status: E_INTERRUPTED if it was
  * broken off. */

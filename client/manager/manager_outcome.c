@@ -1,5 +1,5 @@
-/* manager_outcome - how a manager's saves went. A save is pending until its end was told: a commit
- * is taken note of, a failure is returned by one call. One that is given up waiting for stays
+/* manager_outcome - how a manager's saves went. A save is pending until its end is known: a commit
+ * is noted, and a failure is returned by one call. A save that a call stops waiting for stays
  * pending. */
 #include "client/manager/manager_private.h"
 
@@ -110,7 +110,7 @@ enum muster_status manager_outcome_await(struct muster_manager *m, size_t first,
     return manager_outcome_await_all(m, first, count, &wait, &failed, err);
 }
 
-/* The first one is returned, the others are in the log. */
+/* The first failure is returned, the others are in the log. */
 static void manager_outcome_tell(struct muster_manager *m, const struct muster_error *why,
                                  enum muster_status *told, struct muster_error *err)
 {
@@ -123,7 +123,7 @@ static void manager_outcome_tell(struct muster_manager *m, const struct muster_e
         *err = *why;
 }
 
-/* A program that is done stays for a broker that is slow, or starts again, and not for one that is
+/* A program that is done waits for a broker that is slow or starts again, but not for one that is
  * gone. */
 enum muster_status manager_outcome_end(struct muster_manager *m, struct muster_error *err)
 {

@@ -54,7 +54,7 @@ static enum muster_status manager_policy_check_steps(struct rule rule, const int
     return MUSTER_OK;
 }
 
-/* The name of an option that is given and would count for nothing; NULL: none. */
+/* The name of an option that is given and would have no effect; NULL: none. */
 static const char *manager_policy_unused_by_save(const struct muster_save_policy *p)
 {
     bool numbered = p->kind == MUSTER_SAVE_EVERY_STEPS || p->kind == MUSTER_SAVE_PERIOD_MS ||

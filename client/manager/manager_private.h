@@ -68,17 +68,17 @@ struct muster_manager {
 };
 
 bool manager_is_gone(const struct muster_manager *manager); /* NULL, or a forked child's */
-/* E_ARGUMENT or E_FORKED of such a one. */
+/* Returns E_ARGUMENT or E_FORKED if the manager cannot be used. */
 enum muster_status manager_refuse(const struct muster_manager *manager, const char *call,
                                   struct muster_error *err);
 enum muster_status manager_need_node(const struct muster_manager *manager, const char *call,
                                      struct muster_error *err);
-/* Reads the list of checkpoints again; of a job that may go on alone, from the disk if there is no
- * broker. */
+/* Reads the list of checkpoints again. For a job that may go on alone it reads the disk if there is
+ * no broker. */
 enum muster_status manager_read_list(struct muster_manager *manager, struct muster_error *err);
 
-/* The same, of what stays as it is told: the newest has its final name a moment after its commit.
- * Waits for that, at most MANIFEST_WAIT_MS. */
+/* The same, but waits, at most MANIFEST_WAIT_MS, until the newest has its final name, which it gets
+ * a moment after its commit. So its path does not change afterwards. */
 enum muster_status manager_read_placed(struct muster_manager *manager, struct muster_error *err);
 
 /* Copies infos for a program whose structure has struct_size bytes. They live as the list does.
@@ -89,11 +89,10 @@ enum muster_status manager_give(struct muster_manager *manager,
                                 struct muster_error *err);
 enum muster_status manager_not_found(const struct muster_manager *manager, int64_t step,
                                      struct muster_error *err);
-/* The newest was not found for a reader. Is it worth another try? It may go for a newer one while
- * it is asked for, and that one may not have its manifest yet. Waits a moment; *tries is 0 at
- * first. */
+/* A reader did not find the newest checkpoint. Is it worth another try? It may have been deleted
+ * for a newer one, which may not have its manifest yet. Waits a moment; *tries is 0 at first. */
 bool manager_try_again(const struct muster_manager *manager, int *tries);
-/* An order of a tool's, so that no node is needed for it. */
+/* Sends an order as a tool does, so that no node is needed for it. */
 enum muster_status manager_order(struct muster_manager *manager, struct wire_msg *message,
                                  struct muster_error *err);
 
@@ -124,7 +123,7 @@ void manager_keep_tell_again(struct muster_manager *manager);
 bool manager_keep_alone_due(const struct muster_manager *manager);
 /* Alone: deletes what no policy wants; final: the newest too. With a broker and final: waits until
  * it has. */
-/* A deletion that could not be done since this was asked last; MUSTER_OK = none. */
+/* A deletion that failed since the last such call; MUSTER_OK = none. */
 enum muster_status manager_keep_failure(struct muster_manager *manager, struct muster_error *err);
 enum muster_status manager_keep_sweep(struct muster_manager *manager, bool final,
                                       struct muster_error *err);

@@ -1,5 +1,5 @@
-/* manager_read - what a manager tells of its checkpoints one by one, waiting for new ones, holding
- * on to one while it is read, and deleting one. */
+/* manager_read - what a manager tells about single checkpoints; waiting for new ones, holding one
+ * while it is read, and deleting one. */
 #include "client/manager/manager_private.h"
 
 #include "client/query/query_link.h"

@@ -71,8 +71,8 @@ static enum muster_status manager_restore_join(struct muster_manager *m, int64_t
     return node_open(&m->node_options, &wish, &m->node, err);
 }
 
-/* Told in the log. Another rank may have been the one that could not, and before this one looked
- * what is the newest: so the job's journal is asked. */
+/* Logs why all ranks went back. Another rank may have failed to restore, before this one looked
+ * which checkpoint is the newest: so this asks the job's journal. */
 static bool manager_restore_fell_back(struct muster_manager *m)
 {
     char text[MUSTER_ERROR_TEXT_MAX] = "";
@@ -218,7 +218,7 @@ static enum muster_status manager_restore_read_one(struct muster_manager *m,
 #define READ_LEASE_MS \
     60000 /* prolonged while it is read: a reader that dies holds it for a minute */
 
-/* Nobody deletes it meanwhile. One that is gone already is told by the broker. */
+/* A pin keeps it from being deleted meanwhile. If it is gone already, the broker says so. */
 static enum muster_status manager_restore_read_held(struct muster_manager *m,
                                                     const struct muster_checkpoint_info *info,
                                                     struct muster_restored *ret,

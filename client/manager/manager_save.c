@@ -1,5 +1,5 @@
-/* manager_save - the boundary behind a manager's step: whether it is saved, the save, and how it
- * went. */
+/* manager_save - the boundary after a manager's step: whether the step is saved, the save, and how
+ * it went. */
 #include "client/manager/manager_private.h"
 #include "client/node/options_take.h"
 
@@ -168,8 +168,8 @@ static enum muster_status manager_save_metrics_text(const struct muster_manager 
     return MUSTER_OK;
 }
 
-/* A round that the broker opens now: its step is the first that all ranks can still save, this one
- * or one of the next. Where it cannot open one the wish stands, and is told again. */
+/* Asks the broker to open a round now. Its step is the first that all ranks can still save: this
+ * one or one of the next. If it cannot open one, the wish stays, and is sent again. */
 static void manager_save_tell_wish(struct muster_manager *m, int64_t step)
 {
     const struct wire_msg wish = {.type = WIRE_SAVE_WISH, .u.save_wish = {.step = step + 1}};
@@ -197,7 +197,7 @@ static void manager_save_tell_wish(struct muster_manager *m, int64_t step)
                  why.text);
 }
 
-/* The chief's own functions are asked. True: this step is to be saved, by a process alone. */
+/* Calls the chief's own functions. True: this step is to be saved by a process without a broker. */
 static bool manager_save_ask_functions(struct muster_manager *m, int64_t step)
 {
     if (m->rank != 0 || m->rules.functions_count == 0)
@@ -221,7 +221,7 @@ static bool manager_save_policies_want(struct muster_manager *m, int64_t step)
            manager_keep_alone_due(m);
 }
 
-/* Step `step` has ended before: its boundary may be passed. Only a forced save has work left. */
+/* Step `step` has ended before, so its boundary may be passed. Only a forced save has work left. */
 static enum muster_status save_again(struct muster_manager *m, int64_t step, bool force,
                                      struct muster_error *err)
 {
@@ -364,7 +364,7 @@ enum muster_status muster_manager_save(muster_manager_t *manager, int64_t step,
     return error_pass(ret_error, status, &why);
 }
 
-/* The boundary behind step `step`, for a caller that saves by itself between this and
+/* The boundary after step `step`, for a caller that saves by itself between this and
  * muster_manager_save. */
 static enum muster_status manager_save_ask(struct muster_manager *manager, const char *call,
                                            int64_t step, bool force, bool *ret_saves,

@@ -1,6 +1,6 @@
-/* place - where a committed checkpoint lies, as its directory tells. It gets its final name before
- * the broker hears of that, and the process that gave it may have died between the two. Never: a
- * guess. A checkpoint without its final name is nowhere for a reader. */
+/* place - where a committed checkpoint lies, as its directory shows. A checkpoint gets its final
+ * name before the broker hears of that, and the process that gave the name may have died in
+ * between. Never: a guess. A checkpoint without its final name is nowhere for a reader. */
 #ifndef CLIENT_PLACE_H
 #define CLIENT_PLACE_H
 

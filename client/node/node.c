@@ -32,7 +32,7 @@ static enum muster_status node_forked(const char *call, struct muster_error *err
                      muster_status_advice(MUSTER_E_FORKED));
 }
 
-/* Is this call refused at once? `in_scope`: it is the one that may come inside a scope. */
+/* Is this call refused at once? `in_scope`: this call may come inside a scope. */
 static bool node_refused(const struct muster_node *node, bool in_scope)
 {
     return node == NULL || gate_forked(node->gate) || node->hold_depth > 0 ||
@@ -483,8 +483,8 @@ enum muster_status muster_node_fail(muster_node_t *node, int code, const char *t
     return MUSTER_OK;
 }
 
-/* A rank that is gone is known to be lost by then, also where the broker is slow. If nobody is, the
- * answer comes long before. */
+/* By then a rank that is gone is known to be lost, even if the broker is slow. If no rank is gone,
+ * the answer comes long before. */
 #define SUSPECT_MS (2 * LOST_MS)
 
 enum muster_status muster_node_fail_suspecting(muster_node_t *node, int code, const char *text,
@@ -590,8 +590,8 @@ static bool node_has_finished(const struct muster_node *node, int code)
     return code == 0 && !node->told && !node->scope_open && node->hold_depth == 0;
 }
 
-/* Is it to leave with the restart code? A termination for which nothing was saved does not ask a
- * program that has finished to begin again from an older checkpoint. */
+/* Is the process to leave with the restart code? If a termination ended without a save, a program
+ * that has finished need not begin again from an older checkpoint. */
 static bool node_is_preempted(const struct member_view *view, bool finished)
 {
     return view->leave_restart && !(finished && view->end.code == MUSTER_E_NOT_SAVED);
@@ -606,7 +606,7 @@ static enum wire_leave_why node_why_leaving(const struct member_view *view, bool
     return view->end.status == MUSTER_E_STEP ? LEAVE_FAILED : LEAVE_ERROR;
 }
 
-/* A job may finish with saves that failed: nobody else tells of them then. */
+/* A job may finish with saves that failed: then only this tells of them. */
 static void node_tell_supervisor(struct muster_node *node, const struct member_view *view,
                                  bool leaves)
 {
@@ -645,7 +645,7 @@ static enum muster_status node_close_with_broker(struct muster_node *node, int c
     return MUSTER_PREEMPTED;
 }
 
-/* A boundary too: with a notice it saves what is newer than the last save. */
+/* close is a boundary, too: with a notice it saves what is newer than the last save. */
 static enum muster_status node_close_alone(struct muster_node *node, int code,
                                            struct muster_error *err)
 {

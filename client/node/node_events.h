@@ -1,7 +1,7 @@
 /* node_events - what happens at nodes, in a queue that a thread of the program's reads.
  * Owns: muster_events_*; which news of a node become events.
- * Never: a wait for a reader; a call into the program, but for on_error on its own thread.
- * Holds: EVENTS_MAX events of a kind wait at most. The oldest of them makes room, and is counted.
+ * Never: a wait for a reader; a call into the program, except on_error on its own thread. Holds: at
+ * most EVENTS_MAX events of a kind wait. Beyond that the oldest is dropped, and counted.
  */
 #ifndef CLIENT_NODE_NODE_EVENTS_H
 #define CLIENT_NODE_NODE_EVENTS_H

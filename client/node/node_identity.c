@@ -1,5 +1,5 @@
-/* node_identity - who a node opened here would be: node/notice/identity.h for programs that look
- * before they open one. */
+/* node_identity - which rank a node that is opened here would be: node/notice/identity.h, for
+ * programs that ask before they open one. */
 #include "node/notice/identity.h"
 #include "schema/sized.h"
 

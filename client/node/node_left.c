@@ -1,6 +1,6 @@
-/* node_left - what a launch whose processes all died had begun to write is removed by the next
- * one's chief. Only a round of which the broker's records say that it was aborted: one that was
- * committed and has no manifest yet looks the same on disk. */
+/* node_left - the chief of a launch removes what an earlier launch, whose processes all died, had
+ * begun to write. It removes only a round that was aborted by the broker's records: a committed
+ * round without a manifest looks the same on disk. */
 #include "client/node/node_private.h"
 
 #include "client/query/query_link.h"

@@ -42,7 +42,7 @@ enum muster_status node_log_configure(struct muster_node *node, struct muster_er
                      wanted);
 }
 
-/* A reader of stderr that is gone ends no training: a SIGPIPE of ours is taken back. */
+/* If the reader of stderr is gone, training goes on: a SIGPIPE that our write caused is removed. */
 static void node_log_write_line(const char *line, size_t size)
 {
     const struct timespec now = {0};

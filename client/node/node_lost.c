@@ -1,14 +1,14 @@
 /* node_lost - a launch that begins from the start, or from an older checkpoint, in a directory with
  * newer ones of its job that the broker never heard of. The broker's database is new, was lost, or
- * was restored from an older copy. A launch that trained on would discard them without a word, so
- * rank 0 refuses. If the manifest names that database, the broker has a copy of it. Then the launch
- * ends, rank 0 imports what is there (node_import), and the next launch goes on from it.
+ * was restored from an older copy. A launch that trained on would silently discard them, so rank 0
+ * refuses. If the manifest names the broker's database, the broker has an older copy of that. Then
+ * the launch ends, rank 0 imports what is there (node_import), and the next launch goes on from it.
  *
  * A checkpoint that the broker's records decided on (committed, superseded, deleted) is no reason.
- * A round that they aborted is no decision about a whole one: a manifest is written behind a commit
- * alone, so that they forgot. Of a damaged one only its round's number is asked for. Checkpoints of
- * no more steps than the launch resumes after are looked at only if one of more steps is there, for
- * what its launch gave up. */
+ * A round that the records show as aborted may still have been committed: a manifest is written
+ * only after a commit, so an older copy may have forgotten that. Of a damaged one only its round's
+ * number is asked for. Checkpoints of no more steps than the launch resumes after are looked at
+ * only if one of more steps is there, for what its launch gave up. */
 #include "client/node/node_private.h"
 
 #include "client/query/query_link.h"
@@ -103,8 +103,8 @@ static bool node_lost_is_away(enum muster_status status)
     return status == MUSTER_E_BROKER || status == MUSTER_E_STORAGE || status == MUSTER_E_BUSY;
 }
 
-/* A broker that is away, or cannot read just now, says nothing about it. This waits as all else of
- * a launch does: as long as there is a launch. */
+/* A broker that is away, or cannot read just now, cannot answer. This waits as everything else in a
+ * launch does: as long as the launch lasts. */
 static enum muster_status node_lost_ask(struct asking *asking, const struct newest *newest,
                                         bool *ret_known, struct muster_error *err)
 {
@@ -182,7 +182,7 @@ static enum muster_status node_lost_find_newest(const struct muster_node *node,
     return status;
 }
 
-/* The command comes first: whoever cuts the text leaves it whole. */
+/* The command comes first, so that it stays whole if the text is cut. */
 static enum muster_status node_lost_refuse(const struct muster_node *node,
                                            const struct newest *newest, int64_t resume,
                                            struct muster_error *err)
@@ -205,7 +205,7 @@ static enum muster_status node_lost_refuse(const struct muster_node *node,
         resume > 0 ? "go on from there without an import" : "begin from the start");
 }
 
-/* Its manifest was made from the broker's database, which is an older copy now. */
+/* Was its manifest made from the broker's database, of which the broker now has an older copy? */
 static bool node_lost_is_of_broker(const struct muster_node *node, uint64_t database)
 {
     struct member_view view;

@@ -168,8 +168,8 @@ static bool node_open_is_moved(const struct muster_node *node, const char *path,
            strcmp(ret_path, path) != 0 && fs_is_dir(ret_path);
 }
 
-/* Whether an older checkpoint may be whole where this is not. A program that does not fit, or
- * fails, is none of the checkpoint's faults: going back would give up work for it. */
+/* May an older checkpoint be whole where this one is not? If the program does not fit or fails, the
+ * checkpoint is not at fault: going back would only lose work. */
 static bool node_open_is_damage(enum muster_status status, const char *path)
 {
     char manifest[FS_PATH_MAX];
@@ -445,8 +445,9 @@ static enum muster_status node_open_restore_alone(struct muster_node *node,
     return MUSTER_OK;
 }
 
-/* The launch is over for all ranks, whichever of them found its checkpoint gone: what each made in
- * place of the directory is in nobody's way. (They go on without an observer.) */
+/* One rank found its checkpoint gone, so the launch is over for all ranks. Each removes what it
+ * made in place of the directory, so that nothing is in the way. (If an observer found it, the
+ * others go on.) */
 static void node_open_take_back(struct muster_node *node)
 {
     if (role_is_trainer(node->role))
@@ -496,8 +497,8 @@ static void node_open_tell_ending(const struct muster_error *error, void *node)
     node_tell_error(node, error);
 }
 
-/* It may just have been let in. After an interrupt it does not wait for an answer that hardly
- * comes. */
+/* The broker may just have let it in. After an interrupt it does not wait for an answer that is not
+ * likely to come. */
 static bool node_open_says_goodbye(const struct muster_node *node, enum muster_status status)
 {
     struct member_view view;

@@ -15,7 +15,7 @@
 
 #define NODE_SIGNALS_MAX 8
 
-/* The wishes of a manager to its node, beside the options. */
+/* The wishes of a manager for its node, besides the options. */
 struct node_wish {
     struct dir_names names;
     int64_t resume_done; /* restore the checkpoint of so many steps; newer ones are given up; -1:
@@ -66,13 +66,14 @@ struct muster_node {
     int64_t epoch, step_in_epoch, data_position; /* of the restored checkpoint */
 };
 
-/* Fills node from options and environment. E_ARGUMENT, E_RANK: what is wrong with which. */
+/* Fills node from options and environment. E_ARGUMENT, E_RANK: the text says which value is wrong,
+ * and why. */
 enum muster_status node_configure(struct muster_node *node,
                                   const struct muster_node_options *options,
                                   struct muster_error *err);
 int node_options_restart_code(void); /* as the environment has it, else 42 */
 
-/* muster_node_open for a manager; wish NULL: for nobody. */
+/* muster_node_open for a manager; wish NULL: without a manager. */
 enum muster_status node_open(const struct muster_node_options *options,
                              const struct node_wish *wish, muster_node_t **ret_node,
                              struct muster_error *err);
@@ -101,13 +102,14 @@ enum muster_status node_check_lost(const struct muster_node *node, int64_t resum
  * MUSTER_OK: the next launch goes on from the newest, or tries again. E_RESTORE: the broker refused
  * the newest, and the next launch would fail in the same way. */
 enum muster_status node_import(const struct muster_node *node, struct muster_error *err);
-/* Of a node with an agent, for query_link_set_over: nobody needs the answer any more. */
+/* For query_link_set_over and a node with an agent: true if the answer is no longer needed. */
 bool node_is_over(const void *node);
 
 /* Removes in the background what dead launches left unfinished. Waits only if there is something */
 void node_clear_left(struct muster_node *node);
 
-/* Of a call's status E_INTERRUPTED: the other ranks learn that this one failed. Of others: nothing.
+/* If a call's status is E_INTERRUPTED, the other ranks learn that this one failed. For any other
+ * status it does nothing.
  */
 void node_note_interrupt(struct muster_node *node, enum muster_status status);
 
@@ -118,7 +120,7 @@ void node_leave_process(struct muster_node *node);
  * refused call, a preemption, a call in a forked child. */
 void node_tell_error(struct muster_node *node, const struct muster_error *error);
 
-/* The lines of the log that are told: by MUSTER_LOG, else all to options.log, or errors and
+/* Which lines are logged: those that MUSTER_LOG names; else all to options.log, or errors and
  * warnings to stderr. E_ARGUMENT: no such level. */
 enum muster_status node_log_configure(struct muster_node *node, struct muster_error *err);
 bool node_logs(const struct muster_node *node);              /* false: nothing of any level */

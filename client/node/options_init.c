@@ -1,5 +1,5 @@
 /* options_init - the defaults of each structure that has a struct_size, and how a caller's is read.
- * Holds: no byte behind the caller's struct_size is written or read, so a program may be older than
+ * Holds: no byte beyond the caller's struct_size is written or read, so a program may be older than
  * this library. */
 #include "client/node/options_take.h"
 
@@ -46,7 +46,7 @@ static enum muster_status options_take(const struct form *form, const void *give
     return MUSTER_OK;
 }
 
-/* LEAST is the field behind the last one that every caller has set since the first release. */
+/* LEAST is the first field that callers of the first release did not have. */
 #define DEFINE(name, defaults_, least_, call_)                                              \
     void muster_##name##_init(struct muster_##name *options, size_t struct_size)            \
     {                                                                                       \

@@ -1,6 +1,6 @@
 /* options_take - a caller's structure with a struct_size, as this library knows it.
- * Holds: no byte behind the caller's struct_size is read; what an older caller does not know has
- * its default. */
+ * Holds: no byte beyond the caller's struct_size is read; members that an older caller does not
+ * know get their defaults. */
 #ifndef CLIENT_NODE_OPTIONS_TAKE_H
 #define CLIENT_NODE_OPTIONS_TAKE_H
 

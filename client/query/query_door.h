@@ -18,7 +18,7 @@ enum query_door {
     DOOR_SHUT     /* a key is missing, or one too many */
 };
 
-/* Of a broker that did not answer: why, unless it is open. */
+/* Tells why a broker did not answer, unless it can be reached. */
 enum query_door query_door_look(const char *address, char ret_text[DOOR_TEXT_MAX]);
 
 #define DOORS_TEXT_MAX 3072 /* the rest of an error's text is for what was asked */

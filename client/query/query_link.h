@@ -10,14 +10,14 @@
 
 struct query_link;
 
-/* Connects (which never fails for lack of a broker): to each address of a list (schema/brokers.h),
- * and asks what stands. MUSTER_E_ARGUMENT: not an address, or no such list. */
+/* Connects to each address of a list (schema/brokers.h), which never fails for lack of a broker,
+ * and asks over the connection that stands. MUSTER_E_ARGUMENT: not an address, or no such list. */
 enum muster_status query_link_open(const char *address, int timeout_ms,
                                    struct query_link **ret_link, struct muster_error *err);
 /* For the questions from here on. */
 void query_link_set_timeout(struct query_link *link, int timeout_ms);
-/* A wait for an answer is broken off, with MUSTER_E_BROKER, as soon as over(arg): who asks knows
- * why. Borrows arg. */
+/* A wait for an answer is broken off, with MUSTER_E_BROKER, as soon as over(arg) is true: the
+ * caller knows why. Borrows arg. */
 void query_link_set_over(struct query_link *link, bool (*over)(const void *arg), const void *arg);
 void query_link_close(struct query_link **link); /* NULL-safe; nulls; does not wait */
 

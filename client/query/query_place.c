@@ -1,4 +1,4 @@
-/* query_place - where a question goes when nobody names a place. See query_place.h. */
+/* query_place - which broker or database answers when none is named. See query_place.h. */
 #include "client/query/query_place.h"
 
 #include "client/query/query_address.h"

@@ -1,5 +1,5 @@
-/* query_place - where a question goes when nobody names a place: one rule for the tool, the library
- * and Python. Reads the environment and looks for files. Connects to nothing. */
+/* query_place - which broker or database answers when none is named: one rule for the tool, the
+ * library and Python. Reads the environment and looks for files. Connects to nothing. */
 #ifndef CLIENT_QUERY_PLACE_H
 #define CLIENT_QUERY_PLACE_H
 

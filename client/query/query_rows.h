@@ -35,7 +35,8 @@ struct question { /* a query with its arguments; all borrowed */
     bool keyed;        /* rows above number_arg in the order of a column: pages go on by that, so */
     size_t key_column; /* that none is missed or comes twice while others are removed */
 };
-/* The question after these rows. One that is keyed does not skip over each of them again. */
+/* The question for the rows after these. If the question is keyed, it does not skip over each of
+ * these again. */
 void rows_go_on(const muster_rows_t *rows, struct question *question);
 
 #endif

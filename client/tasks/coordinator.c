@@ -102,7 +102,8 @@ static bool coordinator_has_lasted(const struct broker_trouble *trouble, int64_t
     return trouble->since_ms > 0 && until_ms >= coordinator_later_of(trouble->since_ms, from_ms);
 }
 
-/* Told since before until_ms: nothing, or why the wait is of no use. */
+/* Returns an error if the broker has been in trouble for so long that it is of no use to wait
+ * on. */
 static enum muster_status coordinator_is_in_trouble(const struct muster_coordinator *c,
                                                     enum awaited awaited, int64_t from_ms,
                                                     int64_t until_ms, const char *what,
@@ -256,7 +257,7 @@ void coordinator_ask_raise(struct muster_coordinator *c)
     task_link_ask(c->link);
 }
 
-/* The last word may be a second old, and the server back: nobody is told old news. */
+/* The last word may be a second old, and the server may be back: so this asks again. */
 static bool coordinator_is_unavailable(struct muster_coordinator *c)
 {
     const struct call_time confirm = coordinator_time(CONFIRM_MS);
@@ -394,7 +395,8 @@ static bool coordinator_is_full(const struct muster_coordinator *c)
     return c->scheduled - c->ended >= c->max_queued;
 }
 
-/* With the mutex. Only ends make room in a queue that is full: else nothing needs to be read. */
+/* With the mutex. Only ends of tasks make room in a full queue; otherwise nothing needs to be
+ * read. */
 static enum muster_status coordinator_wait_for_room(struct muster_coordinator *c,
                                                     struct call_time time, struct muster_error *err)
 {

@@ -19,7 +19,8 @@
 #define LOOK_GAP_MS \
     3000             /* turns are a second apart at most: longer, and we stood still ourselves */
 #define FRESH_MS 200 /* how old numbers may be that a time-out tells */
-/* For the broker's word: that a server is still missing; that a task has ended, or its result. */
+/* How long to wait for the broker's word that a server is still missing, that a task has ended, or
+ * for its result. */
 #define CONFIRM_MS 1000
 #define LONGEST_MS (INT64_C(1) << 40) /* of a time-out: some take INT64_MAX for `for ever` */
 #define DONE_WAIT_MS 5000             /* for what still runs when `done` has an error to return */
@@ -38,7 +39,7 @@ struct muster_per_worker {
     struct muster_per_worker *next;
 };
 
-/* A task as this coordinator knows it: as long as the user holds its value, or it has not ended. */
+/* A task as this coordinator knows it, while the user holds its value or the task has not ended. */
 struct muster_remote_value {
     uint32_t magic;
     muster_coordinator_t *coordinator; /* NULL: it is closed */
@@ -73,7 +74,8 @@ struct task_call { /* what is to be sent */
 
 enum awaited { AWAITED_ANSWER, AWAITED_ENDS }; /* of tasks: from pages, when some were not heard */
 
-/* Of one call. The broker's silence before the call began does not shorten the call's own wait. */
+/* The waits of one call. The broker's silence before the call began does not shorten the call's own
+ * wait. */
 struct call_time {
     int64_t from_ms;  /* 0 = the silence before it counts, too */
     int64_t until_ms; /* 0 = no bound but the broker's */
@@ -155,7 +157,7 @@ void values_forget(struct muster_coordinator *c, struct muster_remote_value *val
 void values_call_set(struct muster_coordinator *c, struct muster_remote_value *value,
                      struct task_call *call); /* takes it over; NULL: the broker has it */
 void values_end(struct muster_coordinator *c, const struct wire_ended_entry *entry);
-/* The broker has told of all below this number. */
+/* The broker has told what became of all tasks below this number. */
 void values_asked(struct muster_coordinator *c, uint64_t before);
 uint64_t values_released(const struct muster_coordinator *c);
 

@@ -256,7 +256,8 @@ static enum muster_status coordinator_values_result_of(struct muster_remote_valu
     return MUSTER_OK;
 }
 
-/* The bound of a broker that is not heard, for one that is heard, and cannot give it. */
+/* Returns an error once a broker that is heard could not give the result for as long as a broker
+ * may be silent. */
 static enum muster_status coordinator_values_is_unread(const struct muster_coordinator *c,
                                                        const struct muster_remote_value *value,
                                                        int64_t from_ms, int64_t for_ms,

@@ -35,7 +35,7 @@ void task_link_ask(struct task_link *link);
 /* If a turn was asked for: sees that who has the turn, or the link's thread, takes it. */
 void task_link_push(struct task_link *link);
 
-/* The next two never under the owner's lock. */
+/* Call the next two never under the owner's lock. */
 /* The same, but takes it itself if nobody has the turn. */
 void task_link_drive(struct task_link *link);
 /* Counts of what was heard or asked for so far: read under the owner's lock where the wait is
@@ -47,7 +47,7 @@ void task_link_lead(struct task_link *link, uint64_t seen, int64_t timeout_ms);
 
 /* In a turn only. Fills the head. False: dropped. */
 bool task_link_send(struct task_link *link, struct wire_msg *message);
-/* Ends the thread behind its turn; no other is in a call. NULL-safe. */
+/* Ends the thread after its turn; no other thread may be in a call. NULL-safe. */
 void task_link_close(struct task_link **link);
 
 int64_t task_now_ms(void);

@@ -310,7 +310,7 @@ static void worker_forget_all(struct muster_worker *worker, bool was_us)
     pthread_mutex_unlock(&worker->mutex);
 }
 
-/* Nobody is left who would take work that nobody runs. */
+/* From here on this worker takes no work, because no thread is left to run it. */
 static void worker_begin_failed(struct muster_worker *worker)
 {
     bool was_welcomed;

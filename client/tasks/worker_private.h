@@ -15,8 +15,8 @@
 
 enum attempt_state { ATTEMPT_WAITING, ATTEMPT_RUNNING, ATTEMPT_ENDED };
 
-/* One attempt of a task: from the broker's word that this worker has it to its word that the end
- * was taken. */
+/* One attempt at a task, from the time when the broker gave it to this worker until the broker took
+ * its end. */
 struct muster_task {
     muster_worker_t *worker;
     uint64_t queue, number, attempt;

@@ -234,7 +234,7 @@ static void worker_wire_take_welcome(struct muster_worker *worker,
     pthread_cond_broadcast(&worker->changed);
 }
 
-/* It can write nothing, which is why it lets nobody in. */
+/* The broker cannot write, so it lets nobody in. */
 static void worker_wire_take_trouble(struct muster_worker *worker, const struct wire_ack *m)
 {
     if (m->code != MUSTER_E_STORAGE || worker->welcomed)
@@ -243,7 +243,7 @@ static void worker_wire_take_trouble(struct muster_worker *worker, const struct 
     snprintf(worker->refused_text, sizeof worker->refused_text, "%s", m->text);
 }
 
-/* Those of queues that are gone, but for what an attempt may still look at. */
+/* Frees the values of queues that are gone, except those that an attempt may still use. */
 static struct worker_value *worker_wire_take_gone_values(struct muster_worker *worker)
 {
     struct worker_value *gone = NULL;
@@ -502,7 +502,7 @@ static bool worker_wire_waits_for_word(const struct muster_worker *worker)
     return worker->received > worker->said && worker->running < worker->slots;
 }
 
-/* A function that renews in each turn of a loop is heard so often as anybody can need. */
+/* A function that renews in each turn of a loop is passed on only as often as is useful. */
 static void worker_wire_say_beats(struct muster_worker *worker, int64_t now_ms, int64_t *wait_ms)
 {
     bool renewed = worker_wire_any_renewed(worker);

@@ -1,6 +1,6 @@
-/* training - back-ups in epochs and batches, on top of a manager; see training.h.
- * Owns: which step of the manager a batch is (each boundary is one), what is backed up when, the
- * position. Never: a save of its own. */
+/* training - back-ups in epochs and batches, on top of a manager; see training.h. Owns: which step
+ * of the manager a batch is (each boundary is a step), what is backed up when, the position. Never:
+ * a save of its own. */
 #include <muster/training.h>
 
 #include "client/manager/manager_private.h"
@@ -124,7 +124,7 @@ enum muster_status muster_training_state_open(const struct muster_training_state
     return status;
 }
 
-/* A back-up that another rank than the chief wrote is nobody's any more. Best effort: leftovers
+/* A back-up that a rank other than the chief wrote is not used any more. Best effort: leftovers
  * only cost disk space. */
 static void training_clear_write_dir(struct muster_training_state *ts)
 {

@@ -17,7 +17,8 @@
 #define CONNECT_PATIENCE_MS 50
 #define WRITER_LOOK_MS 20
 
-/* Mutex free. The training thread's step does not return: nobody else can end the process. */
+/* Mutex free. The training thread's step does not return, so only this thread can end the
+ * process. */
 static void agent_exit_if_wanted(struct agent *agent)
 {
     if (!agent->exit_wanted)
@@ -44,7 +45,7 @@ static int64_t agent_sleep_ms(const struct agent *agent)
     return until > agent->now_boot_ms ? until - agent->now_boot_ms : 1;
 }
 
-/* Before the frames: they may be of that connection. */
+/* This comes before the frames, because they may be of that connection. */
 static void agent_feed_connection(struct agent *agent)
 {
     uint64_t connections = link_connections(agent->link);
@@ -316,8 +317,8 @@ static bool agent_stop_thread(struct agent *agent)
     return !agent->thread_left;
 }
 
-/* From here on what a thread that was left behind has to say is dropped: what it would say it to
- * goes. */
+/* From here on, messages of a thread that was left running are dropped, because their receiver is
+ * freed. */
 static void agent_fall_silent(struct agent *agent)
 {
     pthread_mutex_lock(&agent->mutex);

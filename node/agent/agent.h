@@ -7,7 +7,7 @@
  * Hot path of a boundary: gate_begin() is true. Everything else is agent_boundary(). "Training
  * thread" below: any one thread at a time. No call here may be made in a forked child
  * (gate_forked() tells). Every wait ends: by the core's bounds, or by a FAULT when the agent thread
- * does not come round any more. */
+ * hangs. */
 #ifndef NODE_AGENT_H
 #define NODE_AGENT_H
 
@@ -85,7 +85,7 @@ enum muster_status agent_wait_resume(struct agent *agent, uint64_t not_checkpoin
  * (*ret_started false), or the end. */
 enum muster_status agent_wait_started(struct agent *agent, uint64_t checkpoint, bool *ret_started,
                                       struct muster_error *err);
-/* hooks.interrupted says yes, or said so since the last agent_fail or agent_leave. */
+/* True if hooks.interrupted says yes, or said so since the last agent_fail or agent_leave. */
 bool agent_is_interrupted(struct agent *agent);
 /* For a wait of the caller's own that VIEW_END or agent_is_interrupted breaks off. The status that
  * every boundary returns, and what the caller does; MUSTER_OK: the launch goes on. */
@@ -139,8 +139,8 @@ struct agent_ended {
     bool committed; /* nothing was captured here, others saved this step before this rank came to it
                      */
 };
-/* The boundary behind a step, as agent_boundary with begin. With ask and saves no step is begun;
- * with committed it is. */
+/* The boundary after a step, as agent_boundary with begin. With ask, if the step is saved, no step
+ * is begun; with committed one is. */
 enum muster_status agent_end_step(struct agent *agent, const struct agent_end *end,
                                   struct agent_ended *ret_ended, struct muster_error *err);
 /* Takes back the step that the last boundary began, if nobody was told of it yet. */
@@ -195,9 +195,9 @@ enum muster_status agent_notify(struct agent *agent, enum wire_notice_kind kind,
 int64_t agent_save_step(const struct agent *agent);
 /* The greatest step of this launch whose commit or abort this rank heard; 0 = none. A load. */
 int64_t agent_outcome_step(const struct agent *agent);
-/* False: for LOST_MS nothing was heard of it. Any thread, never waits. */
+/* False: the broker was not heard for LOST_MS. Any thread, never waits. */
 bool agent_hears_broker(const struct agent *agent);
-/* For the text of a wait for a save that was in vain. */
+/* A text for a wait for a save that failed. */
 const char *agent_why_waits(const struct agent *agent);
 /* The broker's start, as it was heard of last: another number is another start. Any thread, never
  * waits. */

@@ -1,4 +1,4 @@
-/* agent_boundary - the training thread's side: it obeys the view. */
+/* agent_boundary - the training thread's side of a boundary: it obeys the view. */
 #include "node/agent/agent_state.h"
 
 #include "node/clock.h"
@@ -41,7 +41,7 @@ static bool boundary_save_is_due(const struct agent *agent)
 
 /* --- the slow path ---------------------------------------------------------------------------- */
 
-/* A policy's save at an open gate: from here on this thread waits for what comes of it. */
+/* A policy's save at an open gate: from here on this thread waits for the outcome. */
 static enum muster_status boundary_ask_for_save(struct agent *agent, struct muster_error *err)
 {
     gate_close(agent->gate);
@@ -70,7 +70,7 @@ static bool boundary_is_save_step(const struct agent *agent, const struct visit 
            (view->mode == VIEW_CAPTURE && agent->captured_round != view->round);
 }
 
-/* At a closed gate: what the view asks of who stands there. */
+/* At a closed gate: does what the view asks of the thread that stands there. */
 static enum muster_status boundary_stand(struct agent *agent, struct visit *visit,
                                          struct muster_error *err)
 {

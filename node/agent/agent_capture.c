@@ -86,8 +86,8 @@ static void capture_writing_ended(struct agent *agent, const struct save_order *
     agent_discard(agent, order->generation, order->round);
 }
 
-/* A save that comes too late is still told: the core drops it. One that nobody was told of
- * would keep the core at its save step, and the others until the broker's bound. */
+/* A save that comes too late is still reported; the core drops it. If it were not, the core would
+ * stay at its save step, and the other ranks would wait until the broker's bound. */
 static void capture_tell_result(struct agent *agent, const struct behind_result *result)
 {
     if (!post_put_patiently(agent, capture_result_post, result) && !agent->over)
@@ -135,8 +135,8 @@ static enum muster_status capture_save_now(struct agent *agent, struct save_orde
     return agent_wait_fed(agent, err); /* after a fault the view says it */
 }
 
-/* A program that counts from 0 again, its snapshot and then its save, has come further all the
- * same. */
+/* A program may count its bytes from 0 again, for its snapshot and then for its save. That is
+ * progress, too. */
 void agent_set_save_progress(struct agent *agent, uint64_t bytes)
 {
     uint64_t before = atomic_exchange(&agent->told_bytes, bytes);
@@ -404,7 +404,8 @@ void agent_end_behind(struct agent *agent)
 
 /* --- asked from outside ----------------------------------------------------------------------- */
 
-/* Mutex held. On every rank, whoever writes: captured, and neither committed nor aborted yet. */
+/* Mutex held. True on every rank, whether it writes or not, if its save is captured and neither
+ * committed nor aborted yet. */
 static bool capture_is_saving(struct agent *agent)
 {
     if (agent->behind != NULL && behind_is_busy(agent->behind))

@@ -1,6 +1,6 @@
-/* agent_keep - what the program asks the broker for beside its steps: policies, pins, deletions.
- * Also what its next save tells of the state, and the checkpoints that this node's writer deletes
- * for the broker. */
+/* agent_keep - what the program asks the broker for besides its steps: policies, pins, deletions.
+ * It also holds the facts of the state for the next save, and the checkpoints that this node's
+ * writer deletes for the broker. */
 #ifndef NODE_AGENT_KEEP_H
 #define NODE_AGENT_KEEP_H
 
@@ -25,8 +25,8 @@ enum muster_status agent_ask(struct agent *agent, const struct wire_msg *message
 enum muster_status agent_sweep(struct agent *agent, bool final, int64_t timeout_ms,
                                struct muster_error *err);
 
-/* A deletion that could not be done since this was asked last, and was not done meanwhile;
- * MUSTER_OK = there is none. */
+/* A deletion that failed since the last such call, and was not done meanwhile; MUSTER_OK = there is
+ * none. */
 enum muster_status agent_deletion_failed(struct agent *agent, struct muster_error *err);
 struct writer_result;
 void agent_note_deletion(struct agent *agent,

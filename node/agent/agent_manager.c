@@ -1,6 +1,6 @@
-/* agent_manager - what a checkpoint manager asks of its node beside the plain boundary. The manager
- * says where a step ends and that a save is wanted here. It asks for an answer before the save, and
- * what became of it. */
+/* agent_manager - what a checkpoint manager asks of its node besides the plain boundary. The
+ * manager says where a step ends, and that a save is wanted here. It asks before a save whether
+ * there will be one, and afterwards how it ended. */
 #include "node/agent/agent_state.h"
 
 #include "node/clock.h"

@@ -1,5 +1,5 @@
-/* agent_post - how other threads reach the core: inputs in a bounded queue, and waiting for what
- * comes of them. Mutex held in every function here but agent_writer_done. */
+/* agent_post - how other threads reach the core: inputs in a bounded queue, and the wait for their
+ * results. Mutex held in every function here but agent_writer_done. */
 #include "node/agent/agent_state.h"
 
 #include "node/clock.h"
@@ -150,7 +150,7 @@ bool agent_is_interrupted(struct agent *agent)
     return interrupted;
 }
 
-/* Asked behind a wait, so that no change between the question and the wait is slept through. */
+/* Asked after a wait, so that no change between the question and the wait is missed. */
 static enum muster_status post_look_for_interrupt(struct agent *agent,
                                                   struct agent_patience *patience,
                                                   struct muster_error *err)

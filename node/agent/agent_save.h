@@ -1,6 +1,6 @@
 /* agent_save - one rank's save, from round directory to durable, summed-up files.
- * Owns: nothing between calls. Runs on the training thread, or for what is written behind it on
- * that thread's (behind.h), with no lock held; blocks for the disk and for the user's own save
+ * Owns: nothing between calls. Runs on the training thread, or for a save behind the training on
+ * its own thread (behind.h), with no lock held. It blocks for the disk and for the user's own save
  * function. Never: decides that a checkpoint is good; touches another rank's files. */
 #ifndef NODE_AGENT_SAVE_H
 #define NODE_AGENT_SAVE_H
@@ -30,8 +30,8 @@ struct save_order { /* one save */
 /* The user's own save into directory `dir`; 0 or a code of its own. */
 typedef int save_hook_fn(const struct save_order *order, const char *dir, void *arg);
 #define SAVE_WHY_SIZE 1024
-/* Why the hook that failed last did, in the user's words; "" if it did not say. Takes them: the
- * next call has "". */
+/* Why the last hook that failed did so, in the user's words; "" if it did not say. The text is
+ * taken: the next call returns "". */
 typedef void save_why_fn(char ret_text[SAVE_WHY_SIZE], void *arg);
 
 /* The user's own snapshot: 0 and *ret_snapshot, or a code; and its release. Training thread;

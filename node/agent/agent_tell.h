@@ -2,7 +2,7 @@
  * return stops no heartbeat.
  * Owns: a bounded queue and its thread, which is started only where there is somebody to call.
  * Never: a lock held during a callback; a callback after tell_stop has returned. on_error comes
- * before every line of the log that waits; lines that find the queue full are lost. */
+ * before every line of the log that waits; when the queue is full, further lines are lost. */
 #ifndef NODE_AGENT_TELL_H
 #define NODE_AGENT_TELL_H
 

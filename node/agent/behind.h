@@ -1,4 +1,5 @@
-/* behind - the thread that writes one rank's snapshot while its training thread goes on.
+/* behind - the thread of a save behind the training: it writes one rank's snapshot while the
+ * training thread goes on.
  * Owns: the snapshot (the user's until it is released, else a copy of the state), the thread, which
  * starts with the first save; one save at a time.
  * Never: a decision about the round; fork. All signals are blocked in it. */

@@ -150,7 +150,7 @@ static json_t *supervised_error_json(const struct supervised_facts *facts,
                      "extraInfo", "py_callstack", text, "timestamp", seconds);
 }
 
-/* Whole or not at all. `replace` false: a file that is there stays as it is. */
+/* Writes the file whole or not at all. `replace` false: an existing file stays as it is. */
 static void supervised_put(const char *path, const char *text, size_t size, bool replace)
 {
     char temporary[FS_PATH_MAX];

@@ -23,7 +23,7 @@
 
 #include <stdatomic.h>
 
-/* Who speaks. Strings are borrowed for the call. */
+/* The node that speaks. Strings are borrowed for the call. */
 struct supervised_facts {
     const char *job;
     const char *role;
@@ -51,7 +51,7 @@ struct supervised {
 /* Reads the three variables. Before the node's threads start: getenv is not safe beside setenv. */
 void supervised_init(struct supervised *supervised);
 
-/* The node begins to speak to the broker. One node a process is told of: the first. */
+/* The node begins to speak to the broker. Only the first node of a process is recorded. */
 void supervised_joins(struct supervised *supervised, const struct supervised_facts *facts);
 
 /* Its first step may begin. Agent thread, before `leaves`; the first call writes, later ones do
@@ -65,8 +65,8 @@ void supervised_says(struct supervised *supervised, const char *why);
 /* It left as finished: a signal that ends the process from here on changes nothing. */
 void supervised_finished(struct supervised *supervised);
 
-/* It goes on without a broker: its death is nobody's loss, and its last words are for the
- * supervisor alone. */
+/* The node goes on without a broker: no other rank has to hear of its death, and its last words are
+ * only for the supervisor. */
 void supervised_alone(struct supervised *supervised);
 
 /* It left, or will never be a member. NULL-safe, also before init's. */

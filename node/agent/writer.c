@@ -50,8 +50,7 @@ static struct job *writer_take_first(struct writer *writer)
 
 static void writer_work(struct writer *writer, const struct job *job);
 
-/* A deletion of many files goes on for long, and whatever else comes meanwhile is not to wait for
- * it. */
+/* A deletion of many files takes long, and other work must not wait for it. */
 static void writer_work_between(void *arg)
 {
     struct writer *writer = arg;

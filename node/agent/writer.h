@@ -1,8 +1,8 @@
 /* writer - the thread that writes manifests, removes aborted rounds and deletes checkpoints, beside
- * the agent's. Manifests go before deletions, also between the files of one that has begun;
- * deletions are dropped when the writer is destroyed: who decided on them asks again. Owns: its
- * queue and its thread, which starts with the first job: most nodes never need it. Never: a shard's
- * content; the decision to write or remove. All signals are blocked in it. */
+ * the agent's. Manifests go before deletions, even between the files of a deletion that has begun.
+ * Deletions are dropped when the writer is destroyed: the broker, which decided on them, asks
+ * again. Owns: its queue and its thread, which starts with the first job: most nodes never need it.
+ * Never: a shard's content; the decision to write or remove. All signals are blocked in it. */
 #ifndef NODE_WRITER_H
 #define NODE_WRITER_H
 
@@ -31,7 +31,7 @@ enum muster_status writer_create(const char *root, const char *job, writer_done_
                                  struct writer **ret_writer, struct muster_error *err);
 /* How checkpoints are called from here on; before the first manifest. Copies. */
 void writer_set_names(struct writer *writer, const struct dir_names *names);
-/* No further deletion begins: who decided on it asks again. */
+/* From here on no further deletion begins: the broker asks again. */
 void writer_end_deletions(struct writer *writer);
 /* Waits at most limit_ms until all that was queued is done, but for deletions that have not begun.
  * False: it is not; the thread is left behind with all that it uses, also what `done` is called

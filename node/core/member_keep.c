@@ -33,7 +33,7 @@ void ask_answered(struct member *m, const struct wire_ack *ack)
         keep_answer(m, (unsigned)ack->code, ack->text, ack->value);
 }
 
-/* It was taken before the connection broke: what it was answered is not known. */
+/* The broker took it before the connection broke, so the answer is not known. */
 void ask_lost(struct member *m)
 {
     if (m->ask_request > 0 && !request_waits(m, m->ask_request))

@@ -208,8 +208,8 @@ static void link_joined(struct member *m)
     policy_again(m);
 }
 
-/* Its HELLO was repeated, and the launch that the first answer let it into is over: it is one of
- * the next. */
+/* Its HELLO was repeated, and the launch that the first answer let it into is over: this node now
+ * belongs to the next one. */
 static bool link_let_in_anew(const struct member *m, const struct wire_welcome *welcome)
 {
     return (m->link == LINK_SNAPSHOT || m->link == LINK_JOINED) && m->nonce - welcome->nonce <= 1 &&
@@ -326,7 +326,7 @@ static void link_ask_events(struct member *m)
     m->gap_asked_at = m->now;
 }
 
-/* Whatever is said before then carries it. */
+/* Any message before then carries it, too. */
 static void link_ack_soon(struct member *m)
 {
     if (m->ack_at == NEVER)

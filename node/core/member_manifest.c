@@ -35,7 +35,7 @@ static void manifest_start(struct member *m, uint64_t checkpoint)
     manifest_ask(m);
 }
 
-/* In this launch: nobody waits for it any more. */
+/* In this launch nobody waits for it any more. */
 static void manifest_tell_given_up(struct member *m, uint64_t checkpoint)
 {
     struct wire_msg message = message_make(WIRE_MANIFEST_DONE);

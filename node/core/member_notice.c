@@ -1,5 +1,5 @@
-/* member_notice - this process's own notices: kept until they are withdrawn, said as soon as there
- * is room. */
+/* member_notice - this process's own notices: kept until they are withdrawn, and sent as soon as
+ * there is room. */
 #include "node/core/member_state.h"
 #include "schema/rules/plan.h"
 

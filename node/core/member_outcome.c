@@ -1,6 +1,6 @@
-/* member_outcome - what became of the rounds in which this node captured its state, or was to: who
- * saved wants to know it after training went on. The newest MEMBER_OUTCOMES_MAX are in the view,
- * and those that are awaited; only when all are the oldest makes room. */
+/* member_outcome - how the rounds ended in which this node captured its state, or was to: a rank
+ * that saved wants to know it after training went on. The newest MEMBER_OUTCOMES_MAX are in the
+ * view, and those that are awaited; only when all are the oldest makes room. */
 #include "node/core/member_state.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
-/* member_requests - what changes something at the broker: numbered, in order, sent again until it
- * is answered. */
+/* member_requests - messages that change something at the broker: numbered, in order, sent again
+ * until they are answered. */
 #include "node/core/member_state.h"
 
 uint64_t request_put(struct member *m, const struct wire_msg *message)

@@ -1,4 +1,4 @@
-/* member_save - what this node's own save came to: captured, saved or failed, and written behind
+/* member_save - the state of this node's own save: captured, saved or failed, and written behind
  * the training thread. One round at a time is written behind; the thread that captures the next
  * waits for it (that is the driver's), so that `behind_round` is one number. Whoever trains on
  * beyond S may say SAVED for S nevertheless: the snapshot is of S. */

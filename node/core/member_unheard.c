@@ -1,5 +1,5 @@
-/* member_unheard - what a person is told when no broker is heard: what this rank does, and what
- * needs the broker. */
+/* member_unheard - what the log says when no broker is heard: what this rank does, and what needs
+ * the broker. */
 #include "node/core/member_state.h"
 
 #include <stdio.h>
@@ -106,7 +106,7 @@ static bool unheard_end_waits(const struct member *m)
     return m->view.mode != VIEW_END && m->part != PART_COMMITTED && (kept || !m->closing);
 }
 
-/* Facts for a person who looks at a process that should be gone. Once a silence. */
+/* Facts for a person who looks at a process that should be gone. Told once per silence. */
 static void unheard_say_told_to_end(struct member *m)
 {
     int64_t deadline = notice_own_deadline(m);

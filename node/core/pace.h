@@ -1,6 +1,6 @@
 /* pace - how long a node's steps take, from looks at the gate's count: no clock on the hot path. A
- * look sees several steps or a part of one; the mean between two looks is what it can know. Owns:
- * the newest PACE_LOOKS_MAX looks that saw a step end. Never: a clock, memory. Pure. */
+ * look sees several steps or a part of one, so only the mean between two looks is known. Owns: the
+ * newest PACE_LOOKS_MAX looks that saw a step end. Never: a clock, memory. Pure. */
 #ifndef NODE_CORE_PACE_H
 #define NODE_CORE_PACE_H
 

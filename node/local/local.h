@@ -62,7 +62,7 @@ void local_give_state(struct local *local, const struct muster_state *state);
 /* As agent_set_facts, but of all saves from here on. */
 enum muster_status local_set_facts(struct local *local, const char *metrics, const char *custom,
                                    struct muster_error *err);
-/* A manager's boundary behind the step that makes it `done` steps, as agent_end_step. */
+/* A manager's boundary after the step that makes it `done` steps, as agent_end_step. */
 struct local_end {
     int64_t done;
     bool want, ask;

@@ -1,6 +1,6 @@
 /* local_left - what a process without a broker leaves in its directory when it is killed in the
- * middle of a save: the file <root>/.muster/LONE names the round that is being written. Whoever
- * holds its lock is the one such process there is, so what the file names then was left by one that
+ * middle of a save: the file <root>/.muster/LONE names the round that is being written. Only one
+ * such process can hold the file's lock, so whatever the file names then was left by a process that
  * is dead. Owns: that file and its lock. Never: a round that the file does not name, nor one of
  * another life (its nonce). */
 #ifndef NODE_LOCAL_LEFT_H

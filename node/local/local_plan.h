@@ -1,7 +1,7 @@
 /* local_plan - what one process without a broker knows of its notices, and when it saves for them:
  * the broker's arithmetic (schema/rules/plan.h) with this process's own steps and saves. Owns: the
- * notices that stand, the measured times, the words for people. Never: a clock, memory, a file, a
- * lock. Pure: the caller says what time it is. */
+ * active notices, the measured times, the texts for people. Never: a clock, memory, a file, a lock.
+ * Pure: the caller says what time it is. */
 #ifndef NODE_LOCAL_PLAN_H
 #define NODE_LOCAL_PLAN_H
 

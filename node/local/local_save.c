@@ -29,8 +29,9 @@ static enum muster_status local_save_list_root(const struct local *local, struct
                                         : status;
 }
 
-/* All of its files were durable before its manifest was written, which is behind a commit alone;
- * only its name is missing. Whoever committed it may be at that just now. */
+/* All of its files were durable before its manifest was written, and a manifest is written only
+ * after a commit; so only its name is missing. The process that committed it may be giving the name
+ * just now. */
 static enum muster_status local_save_give_name(const struct local *local, const char *dir,
                                                char ret_path[FS_PATH_MAX], struct muster_error *err)
 {
@@ -101,8 +102,8 @@ static bool local_save_is_newer(const struct dir_list *list, size_t a, size_t b)
     return list->items[a].round >= list->items[b].round;
 }
 
-/* Where a damaged one would be the newest, by its name, that is what is to be restored, and fails:
- * nobody goes back unasked. */
+/* If a damaged checkpoint would be the newest, by its name, then it is chosen and its restore
+ * fails: nobody goes back to an older one unasked. */
 static void local_save_take_damaged(const struct local *local, const struct dir_list *list,
                                     int64_t below, const char **ret_path, int64_t *ret_step)
 {

@@ -23,8 +23,9 @@ bool callback_take(struct callback *callback);
 /* No other thread may be in callback_take. Waits at most limit_ms for a question that is being
  * asked; false: it has not returned, and what it uses is left to it for ever. NULL-safe. */
 bool callback_stop(struct callback **callback, int64_t limit_ms);
-/* Nobody is asked from here on, but callback_take may go on: for an owner that cannot wait until
- * its own threads are gone. It keeps what it uses for ever. NULL-safe. */
+/* From here on the callback is not called, but callback_take may still be: for an owner that cannot
+ * wait until its own threads are gone. The memory that the callback uses is kept for ever.
+ * NULL-safe. */
 void callback_abandon(struct callback *callback);
 
 #endif

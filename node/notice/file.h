@@ -1,8 +1,8 @@
 /* file - a notice that is a file: the cheapest hook for a preStop, a prolog, a shim, an
- * administrator. It is there: a notice, see line.h for what it may say. It is taken away:
- * withdrawn. It may be there before, may be replaced by rename, may lie on a file system that tells
- * nobody: its directory is watched, and it is looked at each second. Runs on a thread of its own,
- * for a file server that hangs. */
+ * administrator. If the file exists, there is a notice; line.h says what the file may contain. If
+ * the file is removed, the notice is withdrawn. The file may exist from the start, may be replaced
+ * by rename, or may lie on a file system that reports no changes. So its directory is watched, and
+ * the file is looked at each second. Runs on a thread of its own, for a file server that hangs. */
 #ifndef NODE_NOTICE_FILE_H
 #define NODE_NOTICE_FILE_H
 

@@ -373,7 +373,8 @@ static int identity_csv_count(const char *text)
     return count;
 }
 
-/* Worker of a slice; several slices (MEGASCALE_*) stand one behind the other. */
+/* The worker's number in its slice; the numbers of several slices (MEGASCALE_*) follow each
+ * other. */
 static enum verdict identity_read_tpu(const struct family *family, const char *const *env,
                                       struct identity *out, char *why)
 {

@@ -10,7 +10,7 @@
 #define PROBE_TIMEOUT_MS 2000
 #define PROBE_AGAIN_MS 600000 /* nobody answered: the network may come later */
 
-/* By number, NULL behind the last: the source of that cloud. */
+/* By number, NULL after the last: the source of that cloud. */
 const char *probe_source(size_t index);
 void probe_request(size_t index, const char *endpoint, struct http_request *ret_request);
 bool probe_proves(size_t index, const struct http_reply *reply);

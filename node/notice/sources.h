@@ -20,7 +20,7 @@ struct source_list {
 enum muster_status sources_parse(const char *text, struct source_list *ret_list,
                                  struct muster_error *err);
 
-/* A source by its number (NULL: behind the last), or by its name (NULL: none). */
+/* A source by its number (NULL: after the last), or by its name (NULL: none). */
 const struct provider *sources_provider(size_t index);
 const struct provider *sources_provider_named(const char *name);
 /* Those that are no provider: NULL: none of that name. */

@@ -90,7 +90,7 @@ void dir_final_name_as(const struct dir_names *names, int64_t step, uint64_t gen
  * form. */
 bool dir_name_step(const char *name, const struct dir_names *names, int64_t *ret_step);
 
-/* A decimal number behind `before`; moves on behind it. */
+/* Reads a decimal number after `before`, and moves on to what follows it. */
 bool dir_take_number(const char **at, const char *before, uint64_t *ret_number);
 
 /* Whether a name is one that dir_round_path gives, "<g>-<r>" and nothing else. */

@@ -1,5 +1,6 @@
 /* dir_left - rounds' directories that earlier launches left in <root>/.muster.
- * Owns: the look for them. Never: their removal (dir_remove_round), nor the decision about it. */
+ * Owns: the search for them. Never: their removal (dir_remove_round), or the decision to remove
+ * them. */
 #ifndef NODE_SHARD_DIR_LEFT_H
 #define NODE_SHARD_DIR_LEFT_H
 

@@ -1,7 +1,7 @@
-/* dir_list - the checkpoints of a directory, by their manifests alone, and which of them count no
- * more. Owns: the look for them. A directory without a manifest is no checkpoint. One with a
- * damaged manifest is told apart. If one cannot be looked at just now, that is an error, since the
- * list might leave it out. */
+/* dir_list - the checkpoints of a directory, by their manifests alone, and which of them no longer
+ * count. Owns: the search for them. A directory without a manifest is no checkpoint. One with a
+ * damaged manifest is listed as damaged. If a directory cannot be read just now, that is an error,
+ * because the list might lack a checkpoint. */
 #ifndef NODE_SHARD_DIR_LIST_H
 #define NODE_SHARD_DIR_LIST_H
 
@@ -19,8 +19,8 @@ struct dir_item {
     uint64_t database; /* as the manifest tells it */
     int64_t epoch, step_in_epoch, data_position, bytes;
 };
-/* There is a manifest, and it is none that this muster reads, or may read: what step it is of, its
- * name alone may say. */
+/* There is a manifest that this muster cannot read, or may not read: only the directory's name may
+ * tell its step. */
 struct dir_damaged {
     const char *path, *name;    /* the name is the path's end */
     uint64_t generation, round; /* by its ROUND file; UINT64_MAX: that does not say it */
@@ -34,8 +34,8 @@ struct dir_list {
     size_t count, capacity, launches_capacity, damaged_count, damaged_capacity;
 };
 
-/* Those of one job; NULL: of whatever job. On success the list is the caller's: dir_list_free.
- * E_NOT_FOUND: there is no such directory. E_IO, E_NOMEM. */
+/* Lists the checkpoints of one job; NULL: of any job. On success the list is the caller's:
+ * dir_list_free. E_NOT_FOUND: there is no such directory. E_IO, E_NOMEM. */
 enum muster_status dir_list_read(const char *root, const char *job, struct arena *arena,
                                  struct dir_list *ret_list, struct muster_error *err);
 /* The same, and before them those that were committed and never got their name (.muster/<g>-<r>):

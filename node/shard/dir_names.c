@@ -1,4 +1,4 @@
-/* dir_names - how checkpoints are called, and where the one of a round is; see dir.h. */
+/* dir_names - the names of checkpoints' directories, and where the one of a round is; see dir.h. */
 #include "node/shard/dir.h"
 
 #include "schema/error.h"
@@ -95,7 +95,7 @@ static enum muster_status dir_names_is_it(const char *path, const char *job, uin
     return status;
 }
 
-/* One that cannot be looked at does not hide the others. */
+/* A directory that cannot be read does not hide the others. */
 static enum muster_status dir_scan_for(const char *root, const char *job, uint64_t generation,
                                        uint64_t round, bool *ret_found, char ret_path[FS_PATH_MAX],
                                        struct muster_error *err)

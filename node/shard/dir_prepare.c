@@ -65,7 +65,7 @@ static bool prepare_is_trash(const char *name, const char *path)
            (status == MUSTER_OK && claim.generation == generation && claim.round == round);
 }
 
-/* Clears leftovers. Best effort: what stays is in nobody's way, and the next start tries again. */
+/* Clears leftovers. Best effort: what stays does no harm, and the next start tries again. */
 static void prepare_clear_leftovers(const char *muster, int64_t now_s)
 {
     char path[FS_PATH_MAX];
@@ -89,8 +89,8 @@ static void prepare_clear_leftovers(const char *muster, int64_t now_s)
     closedir(dir);
 }
 
-/* True also of what is not there: another rank of the launch took it back. Names that begin with
- * `temp` (NULL = none) do not count. */
+/* True also if it is not there: another rank of the launch removed it. Names that begin with `temp`
+ * (NULL = none) do not count. */
 static bool prepare_has_only(const char *path, const char *name, const char *other,
                              const char *temp)
 {
@@ -200,8 +200,8 @@ static bool dir_prepare_is_same(int fd, const char *path)
            open_one.st_dev == named.st_dev && open_one.st_ino == named.st_ino;
 }
 
-/* Nobody takes the directory back while it is prepared: who does has it for itself. A descriptor,
- * or -1: it was not to be had within a second, or there are no locks here, and so nobody takes
+/* Locks the directory, so that no rank takes it back while it is prepared. Returns a descriptor.
+ * -1: the lock could not be had within a second, or there are no locks here, and then no rank takes
  * anything back. */
 static int prepare_lock_root(const char *root, int operation)
 {
@@ -225,7 +225,8 @@ static int prepare_lock_root(const char *root, int operation)
     return -1;
 }
 
-/* A directory that was made may go again at any point until it is locked: then once more. */
+/* Until it is locked, another rank may remove a directory that was made: then this tries once
+ * more. */
 static enum muster_status prepare_make_locked(const char *root, const char *muster,
                                               struct dir_made *ret_made, int *ret_lock,
                                               struct muster_error *err)

@@ -1,8 +1,9 @@
 /* direct - a large new file's bytes, written past the page cache, two pieces at a time.
- * The kernel holds back a process that leaves many written pages behind it, for seconds a GiB, and
- * the pages push what the training reads out of the cache.
+ * The kernel slows a process that has many written pages in the cache, by seconds per GiB, and
+ * these pages push the data that the training reads out of the cache.
  * Owns: two threads with a buffer each. The file, its fsync and its removal are the caller's.
- * Never: the file system's refusal is no error. Such a piece goes through the page cache. */
+ * Always: if the file system refuses a piece, that is no error; the piece goes through the page
+ * cache. */
 #ifndef NODE_SHARD_DIRECT_H
 #define NODE_SHARD_DIRECT_H
 
@@ -15,7 +16,8 @@
 
 struct direct;
 
-/* Whether the file is on a file system that is known to gain: ext4, XFS, or an overlay of them. */
+/* Is the file on a file system where this is known to be faster: ext4, XFS, or an overlay of
+ * them? */
 bool direct_gains(int fd);
 
 /* The file is empty, or has only room. watcher is copied; its calls come from both threads, at

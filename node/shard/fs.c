@@ -118,7 +118,7 @@ int fs_close(int fd)
     return code != 0 && errno == EINTR ? 0 : code;
 }
 
-/* A save that a limit stands against has failed; its program, which the signal would end, has not.
+/* If a size limit stops a save, only the save has failed; the signal would end the whole program.
  * The kernel sends it to the thread that writes. One that was pending before is its program's. */
 struct size_limit {
     sigset_t signal, mask;

@@ -87,7 +87,7 @@ enum muster_status fs_make_dirs_counted(const char *path, size_t *ret_made,
                                         struct muster_error *err);
 
 bool fs_exists(const char *path); /* of whatever kind; a link is not followed */
-/* The same where "not there" has consequences: E_IO when it cannot be told. */
+/* The same, for callers that act on "not there": E_IO if it is not known. */
 enum muster_status fs_look(const char *path, bool *ret_there, struct muster_error *err);
 bool fs_is_dir(const char *path); /* a link is not followed */
 

@@ -1,8 +1,8 @@
-/* hasher - the checksum of what is being written, taken on a second thread while the first one is
- * busy with the disk. XXH3 runs at 6 to 9 GB/s, some five times a disk. On the same thread it would
- * cost a save a tenth of its time, and twice that with the sums of the pieces. On its own it costs
- * nothing. A cryptographic one is slower than a fast disk, and the save then waits for it.
- * Owns: its thread (all signals blocked), from create to finish or destroy.
+/* hasher - computes the checksum of what is being written, on a second thread while the first one
+ * is busy with the disk. XXH3 runs at 6 to 9 GB/s, some five times a disk. On the same thread it
+ * would cost a save a tenth of its time, and twice that with the sums of the pieces. On a thread of
+ * its own it costs nothing. A cryptographic one is slower than a fast disk, and the save then waits
+ * for it. Owns: its thread (all signals blocked), from create to finish or destroy.
  * Never: the bytes: what is pushed must stay as it is until it was hashed. No thread to be had: the
  * bytes are hashed inside push, which is only slower. One thread pushes. */
 #ifndef NODE_SHARD_HASHER_H
@@ -37,7 +37,7 @@ void hasher_destroy(struct hasher **hasher);
 void hasher_push(struct hasher *hasher, const struct hasher_entry *entry);
 /* Waits until all that was pushed is hashed; more may follow. */
 void hasher_wait(struct hasher *hasher);
-/* Was it broken off? Then its checksum is none. */
+/* Was it broken off? Then it has no checksum. */
 bool hasher_gave_up(struct hasher *hasher);
 /* The checksum of all so far, after hasher_wait. */
 void hasher_text(struct hasher *hasher, char ret_text[MANIFEST_CHECKSUM_SIZE]);

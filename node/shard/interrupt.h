@@ -1,4 +1,4 @@
-/* interrupt - asks a program whether it has to go (Ctrl-C), while its thread reads or writes for
+/* interrupt - asks a program whether it has to end (Ctrl-C), while its thread reads or writes for
  * long. Never: asks on another thread than the one that calls, or more often than INTERRUPT_MS: the
  * answer may cost a wait for the host's own lock. */
 #ifndef NODE_SHARD_INTERRUPT_H

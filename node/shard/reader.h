@@ -2,8 +2,8 @@
  * way. Both threads read chunks, the second one only what is in the cache; it also hashes, in the
  * file's order. Hashing takes about as long as reading from a warm cache: so a restore is as fast
  * as a plain read, or faster. Owns: the second thread (all signals blocked) for the time of a call;
- * buffers for what is skipped. Never: more of the file than the chunks that it is told. No thread
- * to be had: the first one does it all. */
+ * buffers for what is skipped. Never: reads more of the file than the chunks that it is told. If
+ * there is no second thread, the first one does it all. */
 #ifndef NODE_SHARD_READER_H
 #define NODE_SHARD_READER_H
 

@@ -114,7 +114,8 @@ static uint64_t safetensors_piece_bytes_of(const struct safetensors_index *index
     return bytes >= SUMS_PIECE_MIN && bytes <= SUMS_PIECE_MAX ? bytes : 0;
 }
 
-/* The table if it is there and as long as the other tensors say; else NULL: of another writer. */
+/* The table, if it is there and has the length that the other tensors need; else NULL: another
+ * writer made the file. */
 static const struct safetensors_tensor *safetensors_find_table(struct safetensors_file *file)
 {
     size_t count = safetensors_index_count(file->index);
@@ -130,7 +131,7 @@ static const struct safetensors_tensor *safetensors_find_table(struct safetensor
     return last;
 }
 
-/* Of another writer there is neither the tensor nor the fact; of muster both. */
+/* A file of another writer has neither the tensor nor the fact; a file of muster has both. */
 static bool safetensors_has_a_sign_of_sums(const struct safetensors_index *index)
 {
     bool found = safetensors_index_fact(index, SUMS_FACT) != NULL;

@@ -1,11 +1,11 @@
 /* safetensors_header - the JSON that begins a safetensors file: pure, no I/O.
  * A file is: 8 bytes, the header's length N (little-endian); N bytes of JSON, padded with spaces;
- * then the tensors' bytes, without a hole and with nothing behind them.
+ * then the tensors' bytes, without a hole and with nothing after them.
  * {"__metadata__": {"key": "text", …}, "name": {"dtype": "F32", "shape": [3, 4],
  *  "data_offsets": [begin, end]}, …}, offsets counted from the end of the header.
  *
  * Written here: sorted by element size (largest first) and name, N a multiple of 8, so that every
- * tensor is aligned to its element. The table of sums (sums.h) is behind all of them. Read here:
+ * tensor is aligned to its element. The table of sums (sums.h) comes after all of them. Read here:
  * any order in the JSON, but the ranges must tile the data. Facts of muster's own in __metadata__:
  * muster_sums; muster_blobs, JSON: ["name", …]; muster_splits, JSON: {"name": [axis, begin, length
  * of the whole], …}. */

@@ -1,4 +1,4 @@
-/* shard - writing; see shard.h. Taking back is in shard_restore.c. */
+/* shard - writing a shard; see shard.h. Restoring is in shard_restore.c. */
 #include "node/shard/shard.h"
 
 #include "node/shard/checksum.h"

@@ -1,4 +1,5 @@
-/* shard - one rank's part of a checkpoint: written into a round's directory, and taken back.
+/* shard - one rank's part of a checkpoint: written into a round's directory, and restored from a
+ * checkpoint.
  * Owns: what the rank writes under its own name (rank and incarnation), until it is reported.
  * Never: another rank's files, the manifest's writing, the decision that a checkpoint is good.
  * Invariants: whatever is reported in struct shard_files is durable, with its directory; whatever

@@ -1,4 +1,4 @@
-/* shard_restore - taking one rank's part back; see shard.h. */
+/* shard_restore - restores one rank's part; see shard.h. */
 #include "node/shard/shard.h"
 
 #include "node/shard/checksum.h"
@@ -288,8 +288,8 @@ static enum muster_status restore_by_fn(const struct shard_restore *request,
     return status == MUSTER_OK ? shard_restore_show(request, manifest, path, err) : status;
 }
 
-/* Another number of ranks saved it, and restore_fn reads what it needs of all. So that each file is
- * verified once, by some rank, a rank takes every so many-th shard. */
+/* Another number of ranks saved it, and restore_fn reads what it needs from all shards. Rank r
+ * verifies every world_size-th shard, so that each file is verified once. */
 static enum muster_status restore_all_by_fn(const struct shard_restore *request,
                                             const struct manifest *manifest,
                                             struct muster_error *err)

@@ -1,8 +1,8 @@
-/* shard_tiles - is each split tensor whole in what the ranks of a round saved?
+/* shard_tiles - checks that each split tensor is whole in what the ranks of a round saved.
  * The rank that finds the shards of all ranks in the round's directory looks at their headers.
- * Every rank looks behind its own write, so the last one finds all; on a file system that hides a
- * new file for a while maybe nobody does. Never: fails for anything but parts that leave a hole,
- * overlap, or do not agree on the whole. */
+ * Every rank looks after its own write, so the last one finds all shards. On a file system that
+ * hides a new file for a while, maybe no rank does. Never: fails for anything but parts that leave
+ * a hole, overlap, or do not agree on the whole. */
 #ifndef NODE_SHARD_SHARD_TILES_H
 #define NODE_SHARD_SHARD_TILES_H
 

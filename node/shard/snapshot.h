@@ -1,4 +1,4 @@
-/* snapshot - a state's content at one moment, copied, so that it can be written while the state
+/* snapshot - a copy of a state's content at one moment, so that it can be written while the state
  * changes. Owns: the copy's memory, as large as the state; it is kept for the next one until
  * destroy; the threads that copy, which end before take returns. Never: a file, fork. */
 #ifndef NODE_SHARD_SNAPSHOT_H

@@ -1,6 +1,6 @@
 /* sums - checksums of the pieces of a shard file's tensors, kept in the file itself.
  *
- * The last tensor of a file that muster wrote is "muster.sums", U8 [n], behind all others:
+ * The last tensor of a file that muster wrote is "muster.sums", U8 [n], after all others:
  *   for each other tensor in the order of the data, for each piece of it (piece_bytes, the last one
  *   shorter; none for an empty tensor): 16 bytes, XXH3-128 in canonical form;
  *   16 bytes: the same of the file's header with its length prefix;

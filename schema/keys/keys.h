@@ -63,7 +63,8 @@ bool key_text_ok(const char *text); /* 40 characters of Z85 */
 /* Is this job among them? No job (NULL, "") is only among all, "*". */
 bool key_covers(const char *jobs, const char *job);
 
-/* Does its holder get only a share of what the broker can hold? NULL: somebody without a key. */
+/* Does the user of this key get only a share of what the broker can hold? NULL: a client without a
+ * key. */
 bool key_is_bounded(const char *jobs);
 
 /* NULL, or what is wrong with the key now, as "has expired". */

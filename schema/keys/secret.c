@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-/* A function may use all vector registers as it likes, so nobody misses what stood in them. */
+/* A function may overwrite all vector registers, so no caller relies on their contents. */
 static void secret_registers_wipe(void)
 {
 #if defined __x86_64__

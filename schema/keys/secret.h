@@ -1,4 +1,4 @@
-/* secret - memory that held a secret is given back without it.
+/* secret - wipes memory that held a secret before it is given back.
  * Owns: nothing. The C library copies by vector registers, which hold 64 bytes on some machines,
  * and the dynamic linker saves these on the stack at the first call of each function. So what was
  * only read leaves traces, too: in registers, and below the stack of whoever read it. */

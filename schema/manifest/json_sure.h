@@ -1,6 +1,6 @@
-/* json_sure - JSON of which every byte counts, in a process whose memory may be out. Where jansson
- * finds none for a buffer it leaves out what had no room there, and reads on: another text, and no
- * error. */
+/* json_sure - reads JSON without losing a byte when memory is short. If jansson gets no memory for
+ * a buffer, it leaves out what had no room there, and reads on: it then returns another text, and
+ * no error. */
 #ifndef SCHEMA_JSON_SURE_H
 #define SCHEMA_JSON_SURE_H
 

@@ -1,5 +1,5 @@
-/* manifest_rules - what a manifest must keep to, for those that write and that read it piece by
- * piece. Each returns what is wrong, as the rest of "a manifest ...", or NULL. */
+/* manifest_rules - the rules of a manifest, for code that writes it or reads it piece by piece.
+ * Each returns what is wrong, as the rest of "a manifest ...", or NULL. */
 #ifndef SCHEMA_MANIFEST_RULES_H
 #define SCHEMA_MANIFEST_RULES_H
 

@@ -199,7 +199,7 @@ static void manifest_text_add_signature(struct manifest_text *text)
     manifest_text_add(text, member);
 }
 
-/* The text behind the last file of the open shard, if one is open. */
+/* The text after the last file of the open shard, if one is open. */
 static void manifest_text_close_shard(struct manifest_text *text)
 {
     if (text->shards == 0)

@@ -1,7 +1,6 @@
-/* counts - which checkpoints count: those that no later launch went back behind. A launch that
- * started goes on from the step that it resumed, so what launches before it saved beyond that step
- * counts for nothing. The broker asks this of its rows, and a reader of a directory of its
- * manifests. Pure. */
+/* counts - which checkpoints count. A launch that started goes on from the step that it resumed. So
+ * checkpoints that earlier launches saved beyond that step no longer count. The broker asks this of
+ * its rows, and a reader of a directory of its manifests. Pure. */
 #ifndef SCHEMA_COUNTS_H
 #define SCHEMA_COUNTS_H
 
@@ -39,7 +38,7 @@ struct counts_item counts_item_of(const struct manifest *manifest);
 /* Fills in counts. A launch that saved nothing after a checkpoint gave it up neither, whatever its
  * number: numbers begin again with a database that was lost. */
 void counts_mark(struct counts_item *items, size_t count);
-/* Whether one that need not be among them counts beside them. */
+/* Does a checkpoint count that may not be among these items? */
 bool counts_beside(const struct counts_item *items, size_t count, const struct counts_item *item);
 
 #endif

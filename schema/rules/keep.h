@@ -1,7 +1,7 @@
-/* keep - which checkpoints the keep policies want. Joint any-of: one rule that wants it is enough.
- * Owns: what each rule means. Never: what is pinned, being restored or the newest, which whoever
- * deletes sees to; clock, state, I/O. The times are those of the commits, so that the answer is the
- * same whenever it is asked for. */
+/* keep - which checkpoints the keep policies want: a checkpoint that one rule wants stays. Owns:
+ * what each rule means. Never: pins, restores or the newest checkpoint, which the caller that
+ * deletes looks after; clock, state, I/O. The times are those of the commits, so that the answer is
+ * the same whenever it is asked for. */
 #ifndef SCHEMA_KEEP_H
 #define SCHEMA_KEEP_H
 

@@ -76,8 +76,9 @@ int64_t plan_least_ms(const struct plan_facts *facts);
 /* "step p95 5 ms, no save was measured yet: 24 s assumed", and whether training has begun. */
 void plan_describe_basis(const struct plan_facts *facts, char ret_text[PLAN_BASIS_TEXT]);
 
-/* The time left that counts, from what a source tells (told_ms) and the option grace_period_ms; -1
- * = neither says. usual: nobody told it, the sender of such signals usually leaves so much. */
+/* The time left to plan with, from what a source tells (told_ms) and the option grace_period_ms; -1
+ * = neither tells it. usual: no time was told, and the sender of such signals usually leaves this
+ * much. */
 struct plan_left {
     int64_t ms;     /* bounds the save; GRACE_DEFAULT_MS if nothing tells it */
     bool by_option; /* it is grace_period_ms */

@@ -85,7 +85,7 @@
  * mistake. */
 const char *query_sql(const char *name);
 
-/* For tests and lists: the queries by number, NULL behind the last. */
+/* For tests and lists: the queries by number, NULL after the last. */
 const char *query_name(size_t index);
 
 #endif

@@ -72,7 +72,7 @@ bool bundle_add(struct bundle *bundle, uint32_t peer, const uint8_t *frame, size
 
 /* --- taken ------------------------------------------------------------------------------------ */
 
-/* The entry at reader->at. False: it is none, or ends behind the end. */
+/* The entry at reader->at. False: it is no entry, or goes beyond the end. */
 static bool bundle_entry_at(struct bundle_reader *reader, struct bundle_entry *ret_entry)
 {
     const uint8_t *at = reader->data + reader->at;

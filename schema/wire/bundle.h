@@ -1,7 +1,7 @@
 /* bundle - what a relay and the broker say to each other: the frames of several peers in one
  * message. Its form is in WIRE.md ("Relays").
  * Owns: that form, its version and its limits.
- * Never: looks into a frame, allocates, reads behind `size`.
+ * Never: looks into a frame, allocates, reads beyond `size`.
  * What always holds: a bundle is checked to its end before the first frame of it is given out, so
  * one that was damaged or cut off has no effect at all. */
 #ifndef SCHEMA_WIRE_BUNDLE_H

@@ -92,7 +92,7 @@ struct scan {
 
 enum token { TOKEN_REFUSED, TOKEN_PLAIN, TOKEN_BYTES, TOKEN_ARRAY };
 
-/* The bytes behind a first byte: `extra` bytes of number, or of length for bytes and arrays (0: the
+/* The bytes after a first byte: `extra` bytes of number, or of length for bytes and arrays (0: the
  * length is in the first byte, under `mask`). */
 struct shape {
     uint8_t token;
@@ -227,7 +227,7 @@ bool wire_element(const uint8_t *frame, size_t size, size_t index, size_t *ret_a
 
 /* --- a frame's first numbers ------------------------------------------------------------------ */
 
-/* An unsigned integer in any of its five forms at *at; moves *at behind it. */
+/* An unsigned integer in any of its five forms at *at; moves *at past it. */
 static bool wire_peek_unsigned(const uint8_t *frame, size_t size, size_t *at, uint64_t *ret_value)
 {
     uint8_t first;

@@ -1,5 +1,5 @@
-/* wire_bytes - what may be asked of a frame's bytes before anything of it is unpacked or allocated.
- * Never: allocation, locale; reading behind `size`. */
+/* wire_bytes - checks a frame's bytes before anything of it is unpacked or allocated. Never:
+ * allocation, locale; reading beyond `size`. */
 #ifndef SCHEMA_WIRE_BYTES_H
 #define SCHEMA_WIRE_BYTES_H
 

@@ -13,7 +13,7 @@ enum top_jobs_order { TOP_BY_STATE, TOP_BY_STEP, TOP_BY_CHECKPOINT, TOP_JOBS_ORD
 struct top {
     struct tool *tool;
     char job[256];   /* that is shown; "" = the list of all */
-    char named[256]; /* by --job: there is no list behind it */
+    char named[256]; /* by --job: there is no list to go back to */
     bool follow;     /* show the job that changed last */
     bool paused, help;
     enum top_order order;

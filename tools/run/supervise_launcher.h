@@ -15,7 +15,7 @@ struct launcher {
     int64_t before;     /* the newest generation of earlier launches, as far as is known */
     int64_t
         since_unix_ms;    /* no broker answered then: what was opened before is not this launch's */
-    bool answered;        /* the broker, behind the newest launch */
+    bool answered;        /* the broker, after the newest launch */
     struct tool_end last; /* if it did */
 };
 

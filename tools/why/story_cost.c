@@ -97,7 +97,7 @@ static void cost_tell_next_restore(struct story *story, const struct muster_gene
     cost_tell_what_helps(story, failed);
 }
 
-/* The first launch behind the story's that began, or may yet; NULL: there is none. */
+/* The first launch after the story's that began, or may yet begin; NULL: there is none. */
 static const struct muster_generation_row *cost_next_begun(const struct story *story)
 {
     const struct muster_generation_row *generation = muster_rows_generations(story->generations);

@@ -42,7 +42,7 @@ bool story_came_out(const struct story *story, const struct muster_event_row *st
 /* The rank that was lost before this failure was told, so that it is likely to be its cause; -1:
  * none. */
 int64_t story_lost_before(const struct story *story, const struct muster_event_row *failure);
-/* Says so, behind the failure. */
+/* Says so, after the failure. */
 void story_blame(struct story *story, const struct muster_event_row *failure);
 struct who story_trains_on(const struct story *story);
 

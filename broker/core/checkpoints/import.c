@@ -276,7 +276,7 @@ static struct record_checkpoint import_row_of(const struct job *job, const struc
     return row;
 }
 
-/* False: a later launch went back behind it. */
+/* False: a later launch went back to an earlier step. */
 static bool import_add_checkpoint(struct core *core, struct job *job, const struct manifest *m,
                                   const char *path)
 {

@@ -248,7 +248,7 @@ void keep_settle(struct core *core, struct job *job)
     bool *wanted = keep_wanted_of(job);
 
     for (size_t i = job->checkpoints_count; wanted != NULL && i-- > 0;)
-        /* from the end: a decision moves what is behind it */
+        /* from the end: a decision moves what comes after it */
         if (!wanted[i] && keep_held_by(job, &job->checkpoints[i], keep_is_over(job)) == NULL)
             keep_delete(core, job, &job->checkpoints[i].row);
     free(wanted); /* without memory nothing goes now: the next commit asks again */

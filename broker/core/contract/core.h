@@ -120,7 +120,7 @@ void core_destroy(struct core **core);
  *   - the checkpoints: every one `writing` or `deleting`, the CORE_CHECKPOINTS_MAX newest committed
  *     that count (in any order), as many that do not (the oldest);
  *   - the policies, the pins, the history;
- *   - behind all jobs the queues of tasks, their resources (ascending number), the workers, the
+ *   - after all jobs the queues of tasks, their resources (ascending number), the workers, the
  *     tasks that have not ended (ascending number).
  * Older checkpoints than that are never deleted. A job that has ended may be told by
  * RECORD_JOB_ASLEEP alone; the newest are not. */

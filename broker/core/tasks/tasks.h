@@ -236,7 +236,7 @@ struct task_end {
 /* Writes its end, remembers the first error, tells the coordinator, forgets the task. Its lease is
  * freed by the caller, before. */
 void tasks_end(struct core *core, struct task *task, const struct task_end *end, uint64_t worker);
-void tasks_flush(struct core *core); /* behind each input: rows of queues, ends told together */
+void tasks_flush(struct core *core); /* after each input: rows of queues, ends told together */
 void tasks_timer(struct core *core, int64_t at_boot_ms);
 
 /* tasks_open.c */

@@ -408,7 +408,7 @@ MUSTER_API enum muster_status muster_client_shards(muster_client_t *client, cons
 MUSTER_API enum muster_status muster_client_files(muster_client_t *client, const char *job,
                                                   int64_t checkpoint, muster_rows_t **ret_rows,
                                                   struct muster_error *ret_error);
-/* The journal behind after_seq, of one kind (NULL = all). */
+/* The journal after event after_seq, of one kind (NULL = all). */
 MUSTER_API enum muster_status muster_client_events(muster_client_t *client, const char *job,
                                                    int64_t after_seq, const char *kind,
                                                    muster_rows_t **ret_rows,

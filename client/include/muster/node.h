@@ -77,7 +77,7 @@ struct muster_save_context {
     uint64_t round;
     int rank;
     int world_size;
-    void *call_arg; /* the arg of the boundary call that saves (NULL inside close, and behind) */
+    void *call_arg; /* arg of the boundary call that saves; NULL in close, and behind training */
     void *arg;      /* options.arg */
     void *snapshot; /* what snapshot_fn gave; NULL inside snapshot_fn, and without one */
 };

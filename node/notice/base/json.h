@@ -1,4 +1,4 @@
-/* json - reading a reply's JSON, with its traps closed once for all parsers. Pure. */
+/* json - reads a reply's JSON, and handles its traps once for all parsers. Pure. */
 #ifndef NODE_NOTICE_JSON_H
 #define NODE_NOTICE_JSON_H
 
@@ -6,8 +6,8 @@
 
 #include <jansson.h>
 
-/* Owned (json_decref, which takes NULL); NULL: no JSON, something behind it, a key twice. A byte
- * order mark is skipped. */
+/* Owned (json_decref, which takes NULL); NULL: no JSON, text after it, or a key twice. A byte order
+ * mark is skipped. */
 json_t *json_read(const struct http_reply *reply);
 /* The string of that key, without spaces around it. False: none, or it does not fit, or has a NUL.
  * root may be NULL. */

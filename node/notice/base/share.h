@@ -1,13 +1,13 @@
-/* share - one poller a host: who asks, and what the others learn from it.
+/* share - one poller per host: which process asks a service, and what the others learn from it.
  * Owns: for one service a lock file and a state file in the user's runtime directory.
  * Never: a wait; a lock that a forked child would keep (record locks are the process's own); a file
- * that another user made. Where there is no such directory everybody asks for himself.
+ * that another user made. If there is no such directory, every process asks for itself.
  *
  * The holder of the lock asks, and writes what it knows at least every SHARE_STAMP_MS. The others
  * try the lock as often: when the holder's process ends the kernel gives it up, and one of them
  * goes on. A holder that is stopped writes nothing: after SHARE_STALE_MS the others ask too, until
- * it writes again. So somebody asks again within SHARE_HANDOVER_MS of whatever happens to the one
- * who did, and what the processor makes him wait. */
+ * it writes again. So whatever happens to the process that asks, another asks within
+ * SHARE_HANDOVER_MS, plus the time that it waits for the processor. */
 #ifndef NODE_NOTICE_SHARE_H
 #define NODE_NOTICE_SHARE_H
 
@@ -40,8 +40,8 @@ void share_write(struct share *share, const struct share_state *state);
 bool share_read(struct share *share, int64_t now_boot_ms, struct share_state *ret_state);
 void share_close(struct share **share);
 
-/* A source's seat among those of the host: whether it asks, and what is known here, asked for or
- * read. */
+/* A source's place among those of the host: whether it asks itself, and what it knows, by asking or
+ * reading. */
 struct share_seat {
     struct share *share;
     int64_t look_boot_ms; /* when it looks around next */

@@ -96,7 +96,7 @@ struct notice_record { /* what the agent gets */
 /* --- a source that is run by the watch thread ------------------------------------------------- */
 
 struct source_config {
-    const char *argument;    /* behind the colon of "file:/path"; "" = none. Borrowed for open */
+    const char *argument;    /* after the colon of "file:/path"; "" = none. Borrowed for open */
     const char *endpoint;    /* instead of the provider's own; NULL = that one. Borrowed for open */
     const char *runtime_dir; /* where pollers of one host meet; NULL = nowhere. Borrowed for open */
     int64_t period_ms;       /* 0 = the source's own */
