@@ -1,4 +1,4 @@
-/* callback - the user's own question "is there a notice?", asked at a steady pace.
+/* callback - calls the user's function "is there a notice?" at a steady pace.
  * Owns: a thread to ask on (all signals blocked in it), so that a question that does not return
  * stops nobody else. One yes is one notice; after it the callback is not asked again.
  * Never: a thread without a question; a question once callback_stop was called; a write to wake_fd

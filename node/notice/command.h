@@ -1,7 +1,7 @@
-/* command - a command that is asked: /bin/sh -c COMMAND, each period, in a process group of its
- * own. Exit code 0 and nothing on stdout: no notice. Exit code 0 and a line: a notice, see line.h.
- * Anything else: it does not work; nothing changes. Killed with its group after COMMAND_LIMIT_MS,
- * see child.h. */
+/* command - a command that tells notices: /bin/sh -c COMMAND, each period, in a process group of
+ * its own. Exit code 0 and nothing on stdout mean no notice. Exit code 0 and a line mean a notice,
+ * see line.h. Anything else means that the command does not work, and changes nothing. It is killed
+ * with its group after COMMAND_LIMIT_MS, see child.h. */
 #ifndef NODE_NOTICE_COMMAND_H
 #define NODE_NOTICE_COMMAND_H
 

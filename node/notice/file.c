@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Not IN_CREATE: what is created is written first, and then closed. */
+/* IN_CREATE is left out: a file that is created is written first, and then closed. */
 #define CHANGES (IN_CLOSE_WRITE | IN_MOVED_TO | IN_MOVED_FROM | IN_DELETE | IN_ATTRIB)
 #define LINE_BYTES 4096
 
@@ -53,7 +53,7 @@ static enum muster_status file_open(const struct source_config *config, void **r
     return MUSTER_OK;
 }
 
-/* Again at each look: the directory may come later, or be another by now. */
+/* Called again at each look: the directory may come later, or be another one by now. */
 static void file_watch_directory(struct file *file)
 {
     char events[4096];

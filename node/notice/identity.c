@@ -144,8 +144,8 @@ static enum verdict identity_read_by_rank(const struct family *family, const cha
     return identity_read_names(family, env, out, why);
 }
 
-/* A size of several without a rank is somebody's who started them by hand: each would be a job of
- * one. */
+/* A size of several without a rank means that somebody started the processes by hand: each would be
+ * a job of one. */
 static enum verdict identity_read_plain(const struct family *family, const char *const *env,
                                         struct identity *out, char *why)
 {
@@ -454,7 +454,8 @@ static void identity_note_add(char *note, size_t note_size, const char *name, co
 
 /* ---- the job's name ---- */
 
-/* Ids of schedulers hold what they like (Flux begins with U+0192): letters, digits and ._- stay.
+/* Ids of schedulers may hold any characters (Flux begins with U+0192): only letters, digits and ._-
+ * stay.
  * A name too long keeps its head and gets a hash, so that two long names stay two names. */
 static void identity_job_set(char *job, const char *prefix, const char *value)
 {

@@ -34,7 +34,8 @@ struct identity {
 enum muster_status identity_read(const char *const *environ_like, struct identity *ret,
                                  struct muster_error *err);
 
-/* The job's name alone, of a process that is no rank, as a launcher; "" when nobody named it. */
+/* Only the job's name, for a process that is no rank, such as a launcher; "" when no variable names
+ * it. */
 enum muster_status identity_job(const char *const *environ_like, char job[IDENTITY_JOB_MAX],
                                 struct muster_error *err);
 

@@ -1,14 +1,14 @@
-/* ledger - what was told of what the sources say.
+/* ledger - which notices of the sources were told to the node.
  * Owns: every notice that is known, by source, topic and key; which records were given for it.
  * Never: a clock, memory, a lock. Pure.
  *
  * The rule: the earliest time wins. A notice is told when it is new, and again (as a further
  * record) when its time moves earlier by LEDGER_STEP_MS or becomes known; a later time says
- * nothing. One that its own source does not say any more is withdrawn if it was cancellable, with
- * all its records; else it stands. A notice that ends nothing (freeze, migrate) never takes the
- * place of one that does. If it becomes an end, it is told as one, whatever its time. An unknown
- * time may be now: no known one is sooner where there is little room. A notice that was cancelled
- * from outside is not told again while its source says the same. */
+ * nothing. A notice that its source no longer says is withdrawn, with all its records, if it was
+ * cancellable; else it stays. A notice that ends nothing (freeze, migrate) never takes the place of
+ * one that does. If it becomes an end, it is told as one, whatever its time. An unknown time may be
+ * now: no known one is sooner where there is little room. A notice that was cancelled from outside
+ * is not told again while its source says the same. */
 #ifndef NODE_NOTICE_LEDGER_H
 #define NODE_NOTICE_LEDGER_H
 
@@ -47,7 +47,7 @@ struct ledger_out {
 };
 
 void ledger_init(struct ledger *ledger);
-/* The present word of one topic of a source. Borrows source for ever. ret_out is overwritten. */
+/* Takes what one topic of a source says now. Borrows source for ever. ret_out is overwritten. */
 void ledger_say(struct ledger *ledger, const char *source, unsigned topic,
                 const struct notice_set *set, int64_t now_boot_ms, struct ledger_out *ret_out);
 /* Tells what had to wait: for its time to come nearer, for room. */

@@ -1,6 +1,6 @@
-/* probe - which cloud answers, where the machine's DMI says nothing: what is asked, and what proves
- * who answered. A metadata service that is another's, a captive proxy, an OpenStack are no answer:
- * each cloud has a proof of its own. Pure. */
+/* probe - which cloud answers, if the machine's DMI says nothing: what is asked, and what proves
+ * which cloud answered. Another cloud's metadata service, a captive proxy or OpenStack do not
+ * count: each cloud has a proof of its own. Pure. */
 #ifndef NODE_NOTICE_PROBE_H
 #define NODE_NOTICE_PROBE_H
 

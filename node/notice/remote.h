@@ -6,8 +6,8 @@
 
 #include "node/notice/providers/provider.h"
 
-/* A source of source_ops' kind; all but open are the same for all providers. E_ARGUMENT: the
- * address is no http:// one. */
+/* A source as in source_ops; all functions but open are the same for all providers. E_ARGUMENT: the
+ * address does not begin with http://. */
 enum muster_status remote_open(const struct provider *provider, const struct source_config *config,
                                void **ret_self, struct muster_error *err);
 extern const struct source_ops remote_ops; /* open is NULL: see above */

@@ -133,7 +133,7 @@ def milliseconds(name: str, seconds: float | None, unset: int = 0) -> int:
 
 
 def integer(name: str, value: int | None, unset: int = 0, bits: int = 31) -> int:
-    """A number, if C can hold it in so many bits and a sign."""
+    """A number, if C can hold it in this many bits and a sign."""
     if value is None:
         return unset
     try:

@@ -57,7 +57,7 @@ def require_version(module: str, framework: str, version: str) -> None:
 
 
 def check_version(module: str, framework: str, version: str) -> None:
-    """require_version, and a warning where nobody tested that version."""
+    """As require_version, and warns of a version that nobody tested."""
     require_version(module, framework, version)
     tested = TESTED[framework][0]
     if not is_tested(framework, version):

@@ -41,7 +41,7 @@ class Event:
     kind: "error", another rank failed: rank, code, step, text. "notice", the announced end of a
     process has changed: notice (as Announced.kind; None = none is announced any more), rank, and
     left, in seconds from then on. "commit", a checkpoint of the job is on record: step.
-    lost: so many events before this one were dropped, because nobody read them.
+    lost: how many events before this one were dropped, because nobody read them.
     """
 
     kind: str

@@ -63,7 +63,7 @@ class Announced:
 class SaveContext:
     """What a save callable is told. directory: empty, this rank's own; write only inside it.
 
-    step: so many steps are done.
+    step: the agreed save step: this many steps are done.
     """
 
     directory: pathlib.Path

@@ -98,7 +98,7 @@ def preempt(
 
     program: its words, as [sys.executable, "train.py"]. directory: empty, for the broker's files,
     the logs and the checkpoints (MUSTER_CHECKPOINT_DIR). at_step: each launch is preempted once all
-    ranks have done so many steps in it. rank: whose end is announced. times: how often that happens.
+    ranks have done this many steps in it. rank: the one whose end is announced. times: how often.
     patience: seconds for all of it. env: more of the environment.
     Raises TimeoutError when the program hangs or takes no steps; it is killed then.
     """

@@ -1,25 +1,28 @@
-/* source - what every source of termination notices is to the node that listens to it.
+/* source - the interface of every source of termination notices, as the node that listens sees it.
  *
- * HOW TO ADD A PROVIDER (a cloud's metadata service). It is one pure file, no socket, clock or
+ * HOW TO ADD A PROVIDER (a cloud's metadata service). It is one pure file, without socket, clock or
  * thread:
- *   1. node/notice/NAME.h, NAME.c: `const struct provider provider_NAME` (see provider.h: address,
- *      headers, token, one struct provider_path for each thing that is asked) and one pure function
- *      `parse_X(reply, context, set)` a path. A parser gets one answer with status 200 and writes
- *      into an empty set all that the answer announces: the whole truth about that path at this
- *      moment. A notice that stood there and is missing in a later set is withdrawn, if it was
- * cancellable. A time that moves later is ignored, one that moves earlier is told. Nothing of that
- * is the parser's work, nor are tokens, retries, backing off, states, 404 (an empty set):
- * provider.c. A key names the notice within its source and must not hold what changes (no times).
- *   2. one line in providers[] of node/notice/sources.c, and in auto.c how DMI tells the platform.
- *   3. tests/unit/test_notice_NAME.c: the parsers, byte by byte; tests/proc/test_notice_NAME.c:
- *      each reply and trap against tests/support/http_server.h, with notice_fixture.h.
- *   4. the name in schema/wire/wire.def's neighbours is not needed: sources are names on the wire.
+ *   1. node/notice/providers/NAME.h, NAME.c: `const struct provider provider_NAME` (see provider.h:
+ *      address, headers, token, one struct provider_path for each thing that is asked), and for
+ *      each path one pure function `parse_X(reply, context, set)`. A parser gets one answer with
+ *      status 200. It writes into an empty set all that the answer announces: the whole truth about
+ *      that path at this moment. A notice that is missing in a later set is withdrawn, if it was
+ *      cancellable. A time that moves later is ignored; one that moves earlier is told. The parser
+ *      does nothing of that, and knows no tokens, retries, backing off, states or 404 (an empty
+ *      set): provider.c does. A key names the notice within its source, and must not hold what
+ *      changes (no times).
+ *   2. One line in providers[] of node/notice/sources.c. providers/platform.c has the DMI texts of
+ *      the platform, and probe.c tells what proves it without DMI.
+ *   3. tests/unit/node/notice/test_notice_NAME.c tests the parsers, byte by byte.
+ *      tests/proc/notices/test_notice_NAME.c tests each reply and trap against
+ *      tests/support/http_server.h, with notice_fixture.h.
+ *   4. Nothing in schema/wire/: sources are names on the wire.
  * A source that is no HTTP service implements struct source_ops below (file.c is the pattern).
  *
- * HOW IT RUNS. One background thread a node (watch.c) runs all sources with `run`, which never
+ * HOW IT RUNS. One background thread of the node (watch.c) runs all sources with `run`. `run` never
  * waits: it starts work, takes what is ready, and says by `wakeup` and `fds` when it wants to run
- * again. The agent only takes records (watch_take). Several sources are active at once; ledger.c
- * turns sets into records so that a later or absent notice never postpones one that was told.
+ * again. The agent only takes records (watch_take). Several sources are active at once. ledger.c
+ * turns sets into records, so that a later or absent notice never postpones one that was told.
  *
  * Owns: types only. Pure. */
 #ifndef NODE_NOTICE_SOURCE_H
@@ -80,8 +83,8 @@ struct notice_set {
     struct notice_item items[NOTICE_SET_MAX];
     size_t count;
 };
-/* Adds a copy; of too many the least urgent is left out. Bytes of key and text that are no
- * printable ASCII become '?'. */
+/* Adds a copy; if there are too many, the least urgent is left out. Bytes of key and text that are
+ * not printable ASCII become '?'. */
 void notice_set_add(struct notice_set *set, const struct notice_item *item);
 void notice_text(char ret_text[NOTICE_TEXT_MAX + 1], const char *bytes, size_t size);
 
@@ -106,7 +109,8 @@ struct source_config {
     bool acknowledge; /* it may tell its service to go ahead, once the job is saved */
 };
 
-/* Where run() puts what the source says now. topic: 0.. within the source; each has its own set. */
+/* run() puts here what the source says now. topic: 0.. within the source; each topic has its own
+ * set. */
 struct source_out {
     void (*say)(void *arg, unsigned topic, const struct notice_set *set);
     void *arg;

@@ -11,7 +11,7 @@ bool times_rfc3339(const char *text, int64_t *ret_unix_ms);
 /* "Mon, 11 Apr 2026 22:26:58 GMT", "21 Jan 2019 09:00:43 GMT", "1 Jan ...": week day and its sense
  * optional */
 bool times_rfc1123(const char *text, int64_t *ret_unix_ms);
-/* "2018-08-18 12:05:33", in a zone that is so many seconds ahead of UTC */
+/* "2018-08-18 12:05:33", in a zone that is this many seconds ahead of UTC */
 bool times_plain(const char *text, int64_t ahead_s, int64_t *ret_unix_ms);
 
 /* A wall clock's time as time of this boot. A time that has passed becomes now; one further ahead

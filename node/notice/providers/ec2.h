@@ -1,6 +1,6 @@
 /* ec2 - notices of Amazon EC2's instance metadata service. Pure: see provider.h.
- * Spot actions, the instance's scheduled events, the auto-scaling group's wish. A recommendation to
- * rebalance is a hint: told, no end. */
+ * They are spot actions, the instance's scheduled events, and the target state of its auto-scaling
+ * group. A recommendation to rebalance is only shown; it ends nothing. */
 #ifndef NODE_NOTICE_EC2_H
 #define NODE_NOTICE_EC2_H
 

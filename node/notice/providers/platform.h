@@ -1,6 +1,5 @@
-/* platform - which platform this machine belongs to, by what it says of itself: no network, nothing
- * that waits. Owns: the table of DMI texts. The prefix of /sys is MUSTER_SYS_PREFIX, for tests and
- * chroots. */
+/* platform - which platform this machine belongs to, by its own DMI texts: no network, no waiting.
+ * Owns: the table of DMI texts. The prefix of /sys is MUSTER_SYS_PREFIX, for tests and chroots. */
 #ifndef NODE_NOTICE_PLATFORM_H
 #define NODE_NOTICE_PLATFORM_H
 

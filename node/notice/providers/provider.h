@@ -157,12 +157,13 @@ bool provider_is_acknowledging(const struct provider_run *run);
  * run's. */
 bool provider_next(struct provider_run *run, int64_t now_boot_ms, struct http_request *ret_request,
                    unsigned *ret_slot);
-/* The request could not be started: as if nobody had been asked. */
+/* The request could not be started: it is due again after PROVIDER_BACKOFF_MS, and counts as no
+ * answer. */
 void provider_not_started(struct provider_run *run, unsigned slot, int64_t now_boot_ms);
 /* True: topic says *ret_set now. */
 bool provider_take(struct provider_run *run, unsigned slot, const struct http_reply *reply,
                    const struct notice_now *now, unsigned *ret_topic, struct notice_set *ret_set);
-/* A token was given, and it is good still. */
+/* A token was given, and it is still valid. */
 bool provider_has_token(const struct provider_run *run, int64_t now_boot_ms);
 int64_t provider_wakeup_boot_ms(const struct provider_run *run);
 void provider_status(const struct provider_run *run, struct source_status *ret_status);

@@ -1,5 +1,5 @@
-/* provider_status - what a provider stands at and when it wants to ask, and what its parsers share.
- * See provider.h. */
+/* provider_status - a provider's state, when it wants to ask, and what its parsers share. See
+ * provider.h. */
 #include "node/notice/providers/provider.h"
 
 #include "node/notice/base/times.h"

@@ -1,5 +1,6 @@
 /* tencent - notices of Tencent Cloud's metadata service. Pure: see provider.h.
- * When a spot instance is released. The instance's name is asked for first: others answer 404 too.
+ * They tell when a spot instance is released. The instance's name is asked for first, because other
+ * services answer 404, too.
  */
 #ifndef NODE_NOTICE_TENCENT_H
 #define NODE_NOTICE_TENCENT_H
