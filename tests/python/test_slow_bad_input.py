@@ -24,7 +24,7 @@ def train(world, of, width):
 
 
 # By the module: does it take the state itself? Else the framework's own error has muster's note.
-OWN = {"dcp": True, "accelerate": True, "lightning": False, "orbax": False}
+OWN = {"dcp": True, "accelerate": True, "lightning": False, "orbax": True}
 
 
 @pytest.mark.parametrize("of", [*OWN, "transformers"])

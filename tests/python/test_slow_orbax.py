@@ -8,9 +8,14 @@ import signal
 import subprocess
 import time
 
+import jax
+import numpy
+import orbax.checkpoint as ocp
 import pytest
 from conftest import World, await_that, digests
 from test_node import line_with
+
+import muster.orbax
 
 PATIENCE = 240.0  # three launches that each import JAX, on two loaded cores
 STEPS = 120
@@ -135,3 +140,95 @@ def test_A8_what_two_processes_saved_resumes_on_one_and_three(world):
         assert told(launch, "restored") == saved
         saved = told(launch, "ended")
     assert committed(world) == [0, 50, 100] == written(world)
+
+
+SAVED = {
+    "w": numpy.arange(6, dtype="float32").reshape(3, 2),
+    "deep": [jax.numpy.ones(3), 5],
+    "keys": jax.random.split(jax.random.key(0), 4),
+}
+Standard, PyTree = ocp.args.StandardRestore, ocp.args.PyTreeRestore
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
+    """Where SAVED is, by whether it is the item "state" or the only one."""
+    paths = {}
+    for named in (False, True):
+        paths[named] = tmp_path_factory.mktemp("saved")
+        with ocp.CheckpointManager(paths[named]) as mngr:
+            args = ocp.args.StandardSave(SAVED)
+            assert mngr.save(0, args=ocp.args.Composite(state=args) if named else args)
+    return paths
+
+
+def restore(path, args=None, step=0):
+    options = ocp.CheckpointManagerOptions(read_only=True)
+    with muster.orbax.CheckpointManager(path, options=options) as mngr:
+        return mngr.restore(step, args=args)
+
+
+def other(**leaves):
+    return {**SAVED, **leaves}
+
+
+def abstract(tree):
+    return jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype), tree)
+
+
+def of_shape(*shape, dtype="float32"):
+    return other(w=numpy.zeros(shape, dtype))
+
+
+@pytest.mark.parametrize(
+    ("target", "name", "was", "is_now"),
+    [
+        (of_shape(4, 2), "w", "float32 of shape (3, 2)", "float32 of shape (4, 2)"),
+        (of_shape(2, 2), "w", "float32 of shape (3, 2)", "float32 of shape (2, 2)"),
+        (of_shape(6), "w", "float32 of shape (3, 2)", "float32 of shape (6,)"),
+        (of_shape(3, 2, dtype="float64"), "w", "float32 of", "float64 of"),
+        (other(w=jax.numpy.ones((3, 4))), "w", "(3, 2)", "(3, 4)"),
+        (other(w=abstract(jax.numpy.ones((3, 4)))), "w", "(3, 2)", "(3, 4)"),
+        (other(w=7.0), "w", "(3, 2)", "shape ()"),
+        (other(deep=[numpy.zeros(4, "float32"), 5]), "deep.0", "(3,)", "(4,)"),
+        (other(deep=[jax.numpy.ones(3, "bfloat16"), 5]), "deep.0", "float32 of", "bfloat16 of"),
+        (other(deep=[SAVED["deep"][0], numpy.zeros(2)]), "deep.1", "shape ()", "(2,)"),
+        (other(keys=SAVED["keys"][:2]), "keys", "(4, 2)", "(2, 2)"),
+    ],
+)
+@pytest.mark.parametrize("how", [Standard, PyTree, "named"])
+def test_a_target_of_another_shape_or_type_is_named(saved, how, target, name, was, is_now):
+    args = (Standard if how == "named" else how)(target)
+    if how == "named":
+        name, args = f"state.{name}", ocp.args.Composite(state=args)
+    with pytest.raises(muster.RestoreError, match="strict=False") as caught:
+        restore(saved[how == "named"], args)
+    text = str(caught.value)
+    assert f"saved of it: {name} was saved as " in text and "start another job" in text, text
+    before, after = text.split(", and is to be restored into ")
+    assert was in before and is_now in after, text
+
+
+@pytest.mark.parametrize("of", [Standard, PyTree])
+def test_a_target_that_fits_or_says_nothing_is_restored(saved, of):
+    assert set(restore(saved[False], of(), step=None)) == set(SAVED)
+    for target in (SAVED, other(deep=[SAVED["deep"][0], jax.numpy.int32(1)])):
+        restored = restore(saved[False], of(target))
+        assert numpy.array_equal(restored["w"], SAVED["w"]) and restored["deep"][1] == 5
+        assert jax.numpy.array_equal(restored["deep"][0], SAVED["deep"][0])
+
+
+def test_strict_false_takes_what_orbax_makes_of_it(saved):
+    target = other(w=jax.numpy.ones((4, 2)))
+    restored = restore(saved[False], Standard(target, strict=False))
+    assert restored["w"].shape == (4, 2)
+    how = ocp.checkpoint_utils.construct_restore_args(target)
+    how["w"].strict = False
+    assert restore(saved[False], PyTree(target, how))["w"].shape == (4, 2)
+
+
+def test_another_structure_is_said_by_orbax(saved):
+    for target in ({"w": SAVED["w"]}, other(more=SAVED["w"])):
+        with pytest.raises(ValueError) as caught:
+            restore(saved[False], Standard(target))
+        assert "the state does not take what was saved of it" in caught.value.__notes__[0]

@@ -11,6 +11,7 @@ with muster.orbax.CheckpointManager(path, options=options) as mngr:      # one l
 from __future__ import annotations
 
 import dataclasses
+import numbers
 import os
 import pathlib
 import re
@@ -18,7 +19,9 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+import jax
 import orbax.checkpoint as ocp
+from etils import epath
 
 from . import _framework
 
@@ -27,13 +30,15 @@ _framework.check_version("muster.orbax", "orbax-checkpoint", ocp.__version__)
 from orbax.checkpoint import checkpoint_managers as policies
 
 from ._elsewhere import Elsewhere, local, read_pointer
-from ._errors import Error, misused, wrong
+from ._errors import Error, RestoreError, misused, wrong
 from ._hooks import add_unfit
 from ._log import log
+from ._native import lib
 from .jax import answer_preemption_sync, check_world, replace_preemption_service
 
 _SEAL = "muster"  # in the custom metadata of a step that was saved together with muster
 _SET_ASIDE = ".orbax-checkpoint-tmp-uncommitted"  # a name that Orbax takes for an unfinished save
+_ONLY_ITEM = "default"  # Orbax' folder of the state, where items have no names
 _METRIC = re.compile(r"[A-Za-z0-9._/-]{1,63}")  # a name that muster records
 
 
@@ -89,6 +94,57 @@ def _numbers(metrics: Any) -> dict[str, float]:
         except (TypeError, ValueError):
             pass  # a tree or a text, which Orbax alone keeps
     return found
+
+
+def _kind(leaf: Any) -> tuple[tuple[int, ...], Any] | None:
+    """Shape and type of an array, as Orbax stores it. A number has no type: it fits into any."""
+    if isinstance(leaf, (numbers.Number, ocp.metadata.ScalarMetadata)):
+        return (), None
+    if not hasattr(leaf, "shape") or not hasattr(leaf, "dtype"):
+        return None
+    if jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key):
+        leaf = jax.eval_shape(jax.random.key_data, leaf)
+    return tuple(leaf.shape), leaf.dtype
+
+
+def _fits(was: tuple[Any, Any], is_now: tuple[Any, Any]) -> bool:
+    known = was[1] is not None and is_now[1] is not None  # NumPy: float64 == None
+    return bool(was[0] == is_now[0] and (not known or was[1] == is_now[1]))
+
+
+def _is_strict(arg: Any) -> bool:
+    return bool(getattr(arg, "strict", True))
+
+
+def _words(kind: tuple[tuple[int, ...], Any]) -> str:
+    shape, dtype = kind
+    return f"shape {shape}" if dtype is None else f"{dtype} of shape {shape}"
+
+
+def _check_target(place: Any, target: Any, item: tuple[str, ...]) -> None:
+    """Raises RestoreError for the first array of `target` that differs from what was saved."""
+    how: Any = None
+    if isinstance(target, (ocp.args.StandardRestore, ocp.args.PyTreeRestore)):
+        if not _is_strict(target) or getattr(target, "transforms", None) is not None:
+            return
+        target, how = target.item, getattr(target, "restore_args", None)
+    if target is None or isinstance(target, ocp.args.CheckpointArgs):
+        return
+    try:
+        saved = ocp.tree.to_flat_dict(ocp.PyTreeCheckpointHandler().metadata(place).tree)
+    except FileNotFoundError:
+        return  # of an older Orbax, or Orbax itself says what is missing
+    loose = {path for path, arg in ocp.tree.to_flat_dict(how).items() if not _is_strict(arg)}
+    for path, leaf in ocp.tree.to_flat_dict(target).items():
+        was, is_now = _kind(saved.get(path)), _kind(leaf)
+        if was is None or is_now is None or path in loose or _fits(was, is_now):
+            continue
+        raise RestoreError(
+            lib.MUSTER_E_RESTORE,
+            f"the state does not take what was saved of it: {'.'.join(item + path)} was saved as "
+            f"{_words(was)}, and is to be restored into {_words(is_now)} ({place}). Make it as it "
+            "was then, or start another job; with strict=False Orbax makes of it what it can",
+        )
 
 
 class CheckpointManager(ocp.CheckpointManager):  # type: ignore[misc] # orbax is not read here
@@ -212,14 +268,29 @@ class CheckpointManager(ocp.CheckpointManager):  # type: ignore[misc] # orbax is
             raise
         return self._commit(elsewhere, step, path, metrics)
 
-    def restore(self, step: int | None, *given: Any, **named: Any) -> Any:
-        """Orbax' own. Its ValueError, as of an array of another shape, gets muster's text as a
-        note.
+    def restore(
+        self,
+        step: int | None,
+        items: Any = None,
+        restore_kwargs: Any = None,
+        directory: Any = None,
+        args: Any = None,
+    ) -> Any:
+        """Orbax' own. What it is to restore into has the shapes and types that were saved, unless
+        the arguments say strict=False: Orbax alone gives back another array than was asked for.
+
+        Raises RestoreError with the first that differs. Orbax' own ValueError gets muster's text
+        as a note.
         """
+        if step is None and directory is None:
+            step = self.latest_step()
+        place = epath.Path(directory or self.directory)
         try:
-            return super().restore(step, *given, **named)
+            if step is not None:
+                self._check_targets(step, place, items if args is None else args)
+            return super().restore(step, items, restore_kwargs, directory, args)
         except ValueError as raised:
-            add_unfit(raised, "the state", f"step {step} in {self.directory}")
+            add_unfit(raised, "the state", f"step {step} in {place}")
             raise
 
     def close(self) -> None:
@@ -287,6 +358,16 @@ class CheckpointManager(ocp.CheckpointManager):  # type: ignore[misc] # orbax is
     def _is_primary(self) -> bool:
         host = self._multiprocessing_options.primary_host
         return bool(ocp.multihost.is_primary_host(host))
+
+    # --- what a restore is given -------------------------------------------------------------
+
+    def _check_targets(self, step: int, directory: Any, targets: Any) -> None:
+        place = self._get_read_step_directory(step, directory)
+        if (place / _ONLY_ITEM).exists():
+            targets = {_ONLY_ITEM: targets}
+        if isinstance(targets, (Mapping, ocp.args.Composite)):
+            for name, target in targets.items():
+                _check_target(place / name, target, () if name == _ONLY_ITEM else (name,))
 
     # --- the beginning ----------------------------------------------------------------------
 
