@@ -118,13 +118,16 @@ def add_note(raised: BaseException, note: str) -> None:
     setattr(raised, "__notes__", [*getattr(raised, "__notes__", ()), note])
 
 
-def add_unfit(raised: BaseException, what: str, place: str) -> None:
+def unfit_note(what: str, place: str) -> str:
     """Where a framework itself takes what was saved, its own error gets what unfit() says."""
-    add_note(
-        raised,
+    return (
         f"muster: {what} does not take what was saved of it: {place}. Make it as it was then, or "
-        "start another job",
+        "start another job"
     )
+
+
+def add_unfit(raised: BaseException, what: str, place: str) -> None:
+    add_note(raised, unfit_note(what, place))
 
 
 def raise_pending(hooks: Hooks, error: Exception | BaseException | None) -> None:

@@ -27,6 +27,7 @@ from transformers.trainer_utils import rotate_checkpoints
 
 from ._elsewhere import Elsewhere, Saved
 from ._errors import misused, wrong
+from ._hooks import unfit_note
 from ._log import log
 from ._manager import _Policy
 from ._signals import shield_behind
@@ -69,6 +70,31 @@ def _ends_epoch(state: Any, control: Any) -> bool:
     )
 
 
+class _Advice:
+    """Tells in the error of a model's load_state_dict what to do about it. The Trainer loads the
+    model before it calls anything of ours; only hooks of the model itself see it.
+    """
+
+    def __init__(self, model: Any, path: str) -> None:
+        self._path = path
+        self._errors: list[str] = []
+        self._handles = [
+            model.register_load_state_dict_pre_hook(self._begin),
+            model.register_load_state_dict_post_hook(self._end),
+        ]
+
+    def _begin(self, model: Any, state: Any, *others: Any) -> None:
+        self._errors = others[-1]  # to which PyTorch adds while it loads
+
+    def _end(self, model: Any, others: Any) -> None:
+        if self._errors:
+            self._errors.append(unfit_note("the model", self._path))
+
+    def stop(self) -> None:
+        for handle in self._handles:
+            handle.remove()
+
+
 class Muster(TrainerCallback):  # type: ignore[misc] # transformers has no types
     """All ranks of a Trainer save at one agreed step when one of them has to go; then
     muster.Preempted is raised, a SystemExit with the restart code.
@@ -87,6 +113,8 @@ class Muster(TrainerCallback):  # type: ignore[misc] # transformers has no types
     ) -> None:
         self._options = {"save": save, "keep": keep, **options}
         self._args: Any = None
+        self._model: Any = None
+        self._advice: _Advice | None = None
         self._limit: int | None = None
         self._elsewhere: Elsewhere | None = None
         self._restored: Saved | None = None
@@ -99,7 +127,11 @@ class Muster(TrainerCallback):  # type: ignore[misc] # transformers has no types
         first. Joins the job, and waits for the other ranks. Ask it after Trainer(...).
         """
         self._open()
-        return None if self._restored is None else self._restored.path
+        if self._restored is None:
+            return None
+        if self._advice is None and hasattr(self._model, "register_load_state_dict_pre_hook"):
+            self._advice = _Advice(self._model, self._restored.path)
+        return self._restored.path
 
     def close(self) -> None:
         """Leaves the job, as the end of training does. Raises Preempted and other muster.Error."""
@@ -110,10 +142,13 @@ class Muster(TrainerCallback):  # type: ignore[misc] # transformers has no types
 
     def on_init_end(self, args: Any, state: Any, control: Any, **others: Any) -> None:
         _check_arguments(args)
-        self._args = args
+        self._args, self._model = args, others.get("model")
         self._limit, args.save_total_limit = args.save_total_limit, None  # see _rotate
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **others: Any) -> None:
+        if self._advice is not None:
+            self._advice.stop()
+        self._model = self._advice = None
         if state.is_hyper_param_search:
             raise wrong("muster saves no hyperparameter search; leave its callback out there")
         self._open()
