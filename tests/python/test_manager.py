@@ -1,8 +1,11 @@
 """A manager in Python: saves and keeps by policy, and resumes with the same bits."""
 
 import json
+import pathlib
 import re
 import shutil
+import threading
+import time
 from types import SimpleNamespace
 
 import numpy
@@ -225,6 +228,26 @@ def test_a_save_whose_bytes_stand_still_is_told_no_more(tmp_path, monkeypatch):
     endless = _progress.Progress(None, None, patience=None)
     await_that("what has no end", lambda: len(told) >= 30)
     endless.stop()
+
+
+def test_A6_ctrl_c_does_not_wait_until_all_files_of_a_save_are_counted(tmp_path, monkeypatch):
+    begun, is_file = threading.Event(), pathlib.Path.is_file
+
+    def slow_is_file(path):  # of a disk far away
+        begun.set()
+        time.sleep(0.02)
+        return is_file(path)
+
+    (tmp_path / "5").mkdir()
+    for number in range(300):
+        (tmp_path / f"5/{number}").touch()
+    monkeypatch.setattr(pathlib.Path, "is_file", slow_is_file)
+    monkeypatch.setattr(_progress, "_PERIOD", 0.01)
+    progress = _progress.Progress(None, tmp_path / "5")
+    assert begun.wait(30)
+    began = time.monotonic()
+    progress.stop()  # as a manager's save does whose wait is broken off
+    assert time.monotonic() - began < 1.0
 
 
 def test_a_policy_outside_of_a_list_is_refused_by_name():

@@ -6,6 +6,7 @@ import atexit
 import os
 import pathlib
 import threading
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from ._native import lib
@@ -14,15 +15,18 @@ _PERIOD = 5.0  # seconds; muster gives up a save that tells nothing for 60
 PATIENCE = 600.0  # seconds in which a save writes no byte, so that it hangs
 
 
-def _files(path: pathlib.Path) -> list[pathlib.Path]:
+def _files(path: pathlib.Path) -> Iterator[pathlib.Path]:
     if path.is_file():
-        return [path]
-    return [file for file in path.rglob("*") if file.is_file()]
+        yield path
+    yield from (file for file in path.rglob("*") if file.is_file())
 
 
-def size(path: pathlib.Path) -> int:
+def size(path: pathlib.Path, is_over: Callable[[], bool] = lambda: False) -> int:
+    """is_over: asked before each file; true = nobody wants to know any more."""
     size = 0
     for file in _files(path):
+        if is_over():
+            break
         try:
             size += file.stat().st_size
         except FileNotFoundError:
@@ -32,7 +36,7 @@ def size(path: pathlib.Path) -> int:
 
 def sync(path: pathlib.Path) -> None:
     """Syncs what a framework wrote to the disk, before muster's record points to it."""
-    files = _files(path)
+    files = list(_files(path))
     for place in [*files, *{file.parent for file in files}, path.parent]:
         try:
             number = os.open(place, os.O_RDONLY)
@@ -71,12 +75,15 @@ class Progress:
     def _size(self) -> int:
         if self._path is None:
             return 0
-        return size(self._path) + sum(map(size, self._path.parent.glob(f"{self._path.name}.*")))
+        others = self._path.parent.glob(f"{self._path.name}.*")
+        return sum(size(path, self._ended.is_set) for path in (self._path, *others))
 
     def _run(self) -> None:
         told, most, still = 0, 0, 0.0
         while not self._ended.wait(_PERIOD):
             written = self._size()
+            if self._ended.is_set():
+                return
             still = 0.0 if written > most else still + _PERIOD
             most = max(most, written)
             if self._patience is None or still < self._patience:
