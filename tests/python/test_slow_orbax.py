@@ -129,6 +129,19 @@ def test_A6_ctrl_c_ends_a_save_within_a_second_while_the_broker_sleeps(world):
     assert committed(world) == [0]
 
 
+def test_A6_ctrl_c_ends_the_wait_for_the_other_processes_at_the_beginning(world):
+    program = ("wait_agree.py", world.directory / "orbax")
+    world.run(2, *program).finish(PATIENCE)
+    launch = world.run(2, *program)
+    await_that("rank 0 to sleep", lambda: "rank 0 sleeps" in launch.log(0), PATIENCE)
+    time.sleep(1.0)  # until rank 1 waits: from outside nobody sees it
+    began = time.monotonic()
+    os.kill(next(row.pid for row in world.nodes() if row.rank == 1), signal.SIGINT)
+    await_that("Ctrl-C to end it", lambda: "KeyboardInterrupt at" in launch.log(1), 30)
+    took = float(launch.log(1).split("KeyboardInterrupt at ")[1].split()[0]) - began
+    assert took < 1.0, took
+
+
 def test_A8_what_two_processes_saved_resumes_on_one_and_three(world):
     launch = train(world, 2, 0, steps=51)
     launch.finish(PATIENCE)

@@ -34,13 +34,17 @@ def _apart(
     """A call of C that nothing interrupts, on a thread of its own: Ctrl-C ends the wait for it.
 
     ends: called once C has returned, which may be after Ctrl-C. borrows: memory that C reads.
+    Raises what the call raises.
     """
     results: list[Result] = []
+    raised: list[BaseException] = []
     ended = threading.Event()
 
     def run(borrows: Any) -> None:
         try:
             results.append(call())
+        except BaseException as error:
+            raised.append(error)
         finally:
             ends()
             ended.set()
@@ -52,6 +56,8 @@ def _apart(
         ends()
         raise
     ended.wait()
+    if raised:
+        raise raised[0]
     return results[0]
 
 

@@ -34,6 +34,7 @@ from ._errors import Error, RestoreError, misused, wrong
 from ._hooks import add_unfit
 from ._log import log
 from ._native import lib
+from ._tasks import _apart
 from .jax import answer_preemption_sync, check_world, replace_preemption_service
 
 _SEAL = "muster"  # in the custom metadata of a step that was saved together with muster
@@ -383,9 +384,8 @@ class CheckpointManager(ocp.CheckpointManager):  # type: ignore[misc] # orbax is
             for info in elsewhere.manager.all_steps():
                 saved = read_pointer(pathlib.Path(info.path))
                 self._step_numbers[saved.step] = info.step
-        ocp.multihost.sync_global_processes(
-            "muster:agreed", processes=self._multiprocessing_options.active_processes
-        )
+        processes = self._multiprocessing_options.active_processes
+        _apart(lambda: ocp.multihost.sync_global_processes("muster:agreed", processes=processes))
         self.reload()
         if self.latest_step() != newest:
             raise misused(
