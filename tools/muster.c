@@ -335,6 +335,7 @@ int main(int argc, char **argv)
     const char *name = argc > 1 ? argv[1] : "";
     const struct tool_verb *verb = muster_find_verb(name);
 
+    query_place_name_options();
     if (strcmp(name, "run") == 0)
         return cmd_run(argc - 1, argv + 1);
     if (verb != NULL)

@@ -1,6 +1,7 @@
 #include "client/query/dbread.h"
 
 #include "client/query/dbread_shared.h"
+#include "client/query/query_place.h"
 #include "schema/error.h"
 #include "schema/paths.h"
 #include "schema/sql/queries.h"
@@ -200,14 +201,16 @@ enum muster_status dbread_open(const char *path, int timeout_ms, struct dbread *
                                struct muster_error *err)
 {
     struct dbread *db;
+    char unnamed[32]; /* its address may have a password */
     bool is_shared = paths_is_postgres(path);
     enum muster_status status = is_shared ? MUSTER_OK : dbread_check_file(path, err);
 
     if (status != MUSTER_OK)
         return status;
     db = calloc(1, sizeof *db);
+    snprintf(unnamed, sizeof unnamed, "of %s", query_place_db_word());
     if (db != NULL)
-        db->path = strdup(is_shared ? "of --db" : path); /* it may have a password */
+        db->path = strdup(is_shared ? unnamed : path);
     if (db == NULL || db->path == NULL)
         status = error_set(err, MUSTER_E_NOMEM, "no memory to open the database");
     else if (is_shared)

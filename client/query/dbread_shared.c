@@ -4,6 +4,7 @@
  * or all of it again when a broker took over: it may have another schema, which is in no batch. */
 #include "client/query/dbread_shared.h"
 
+#include "client/query/query_place.h"
 #include "fenced/changes.h"
 #include "fenced/fenced_log.h"
 #include "schema/error.h"
@@ -199,7 +200,7 @@ enum muster_status dbread_shared_renew(struct dbread_shared *shared, void (*gone
 enum muster_status dbread_shared_open(const char *uri, int timeout_ms,
                                       struct dbread_shared **ret_shared, struct muster_error *err)
 {
-    const struct postgres_use use = {.option = "--db", .read_ms = timeout_ms};
+    const struct postgres_use use = {.option = query_place_db_word(), .read_ms = timeout_ms};
     struct dbread_shared *shared = calloc(1, sizeof *shared);
     enum muster_status status;
 

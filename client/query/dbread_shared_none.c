@@ -13,7 +13,7 @@ enum muster_status dbread_shared_open(const char *uri, int timeout_ms,
     *ret_shared = NULL;
     return error_set(err, MUSTER_E_UNSUPPORTED,
                      "this muster was built without PostgreSQL; Debian's package has it, or ask "
-                     "the broker (--broker ADDRESS)");
+                     "the broker by its address");
 }
 
 void dbread_shared_close(struct dbread_shared **shared)

@@ -99,6 +99,8 @@ enum muster_status muster_client_open(const char *address_or_path, int timeout_m
         status = query_link_open(client->place, timeout_ms, &client->link, ret_error);
     else if (status == MUSTER_OK)
         status = dbread_open(client->place, timeout_ms, &client->db, ret_error);
+    if (status == MUSTER_OK && client->link != NULL)
+        query_link_set_client(client->link);
     if (status == MUSTER_OK && client->db != NULL)
         snprintf(client->place, sizeof client->place, "%s", dbread_name(client->db));
     if (status != MUSTER_OK) {
@@ -334,7 +336,8 @@ static enum muster_status query_order_check(const muster_client_t *client, const
     if (client->link == NULL)
         return error_set(err, MUSTER_E_UNSUPPORTED,
                          "a database is only read, never written: give the broker's address "
-                         "(--broker) to have something done");
+                         "(%s) to have something done",
+                         query_place_broker_word());
     return MUSTER_OK;
 }
 

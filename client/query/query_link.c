@@ -2,6 +2,7 @@
 
 #include "client/query/query_address.h"
 #include "client/query/query_door.h"
+#include "client/query/query_place.h"
 #include "node/clock.h"
 #include "node/link_key.h"
 #include "node/link_socket.h"
@@ -10,12 +11,14 @@
 #include "schema/sql/queries.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 #include <zmq.h>
 
 #define OVER_LOOK_MS 100
+#define ADVICE_MAX 128
 
 struct query_link {
     void *context;
@@ -25,6 +28,7 @@ struct query_link {
     int timeout_ms;
     bool (*over)(const void *arg); /* NULL: never */
     const void *over_arg;
+    bool client; /* see query_link_set_client */
     uint64_t incarnation;
     uint64_t request;   /* the last number used */
     struct arena arena; /* of the answer being read */
@@ -118,6 +122,11 @@ void query_link_set_over(struct query_link *link, bool (*over)(const void *arg),
     link->over_arg = arg;
 }
 
+void query_link_set_client(struct query_link *link)
+{
+    link->client = true;
+}
+
 void query_link_close(struct query_link **link)
 {
     if (link == NULL || *link == NULL)
@@ -188,19 +197,36 @@ static bool query_link_is_put_off(const struct wire_msg *answer)
     return answer->type == WIRE_ACK && answer->u.ack.code == MUSTER_E_STORAGE;
 }
 
+static const char *query_link_word(const struct query_link *link)
+{
+    return link->client ? query_place_broker_word() : "option broker";
+}
+
+/* The end of a text that tells what to do. */
+static const char *query_link_advice(const struct query_link *link, char text[ADVICE_MAX])
+{
+    if (link->client)
+        snprintf(text, ADVICE_MAX,
+                 "correct the address (%s, MUSTER_BROKER), or read its database (%s)",
+                 query_link_word(link), query_place_db_word());
+    else
+        snprintf(text, ADVICE_MAX, "or correct the address (%s, MUSTER_BROKER)",
+                 query_link_word(link));
+    return text;
+}
+
 /* MUSTER_OK: nothing is known that keeps a broker from answering. */
 static enum muster_status query_link_trouble(const struct query_link *link,
                                              struct muster_error *err)
 {
-    char trouble[ADDRESS_TROUBLE_MAX], door[DOOR_TEXT_MAX];
+    char trouble[ADDRESS_TROUBLE_MAX], door[DOOR_TEXT_MAX], advice[ADVICE_MAX];
 
     if (link->brokers.count > 1)
         return MUSTER_OK; /* each would have to be in trouble: the timeout tells */
     if (query_address_trouble(link->address, trouble))
         return error_set(err, MUSTER_E_BROKER,
-                         "%s: no broker can answer at %s. Start one with `musterd`, correct the "
-                         "address (--broker, MUSTER_BROKER), or read its database (--db PATH)",
-                         trouble, link->address);
+                         "%s: no broker can answer at %s. Start one with `musterd`, %s", trouble,
+                         link->address, query_link_advice(link, advice));
     if (query_door_look(link->address, door) == DOOR_SHUT)
         return error_set(err, MUSTER_E_AUTH, "%s", door);
     return MUSTER_OK;
@@ -214,7 +240,7 @@ static bool query_link_is_over(const struct query_link *link)
 static enum muster_status query_link_no_answer(const struct query_link *link, const char *put_off,
                                                struct muster_error *err)
 {
-    char door[DOOR_TEXT_MAX], tried[DOORS_TEXT_MAX];
+    char door[DOOR_TEXT_MAX], tried[DOORS_TEXT_MAX], advice[ADVICE_MAX];
 
     if (put_off[0] != '\0')
         return error_set(err, MUSTER_E_STORAGE,
@@ -224,16 +250,14 @@ static enum muster_status query_link_no_answer(const struct query_link *link, co
         return error_set(
             err, query_door_tried(link->address, tried) ? MUSTER_E_AUTH : MUSTER_E_BROKER,
             "no broker answered within %.1f s: %s. Start one with `musterd`, or correct the "
-            "addresses (--broker, MUSTER_BROKER)",
-            link->timeout_ms / 1000.0, tried);
+            "addresses (%s, MUSTER_BROKER)",
+            link->timeout_ms / 1000.0, tried, query_link_word(link));
     if (!query_link_is_over(link) && query_door_look(link->address, door) != DOOR_OPEN)
         return error_set(err, MUSTER_E_BROKER, "no answer within %.1f s: %s",
                          link->timeout_ms / 1000.0, door);
-    return error_set(
-        err, MUSTER_E_BROKER,
-        "no broker answered at %s within %.1f s: start one with `musterd`, correct the "
-        "address (--broker, MUSTER_BROKER), or read its database (--db PATH)",
-        link->address, link->timeout_ms / 1000.0);
+    return error_set(err, MUSTER_E_BROKER,
+                     "no broker answered at %s within %.1f s: start one with `musterd`, %s",
+                     link->address, link->timeout_ms / 1000.0, query_link_advice(link, advice));
 }
 
 /* Not sent: the next one is. To one of several it waits for a connection that stands. */

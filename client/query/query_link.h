@@ -19,6 +19,9 @@ void query_link_set_timeout(struct query_link *link, int timeout_ms);
 /* A wait for an answer is broken off, with MUSTER_E_BROKER, as soon as over(arg) is true: the
  * caller knows why. Borrows arg. */
 void query_link_set_over(struct query_link *link, bool (*over)(const void *arg), const void *arg);
+/* Its address is what muster_client_open was given, or the tool: its errors say so, and that a
+ * database would do, too. Without this it is the option `broker` of a struct. */
+void query_link_set_client(struct query_link *link);
 void query_link_close(struct query_link **link); /* NULL-safe; nulls; does not wait */
 
 /* One page of rows, as dbread_page. Blocks at most the timeout. */

@@ -11,6 +11,26 @@
 
 #define SOCKET_SCHEME "ipc://"
 
+#define ARGUMENT_WORD "argument address"
+
+static const char *query_place_words[2] = {ARGUMENT_WORD, ARGUMENT_WORD};
+
+void query_place_name_options(void)
+{
+    query_place_words[0] = "--broker";
+    query_place_words[1] = "--db";
+}
+
+const char *query_place_broker_word(void)
+{
+    return query_place_words[0];
+}
+
+const char *query_place_db_word(void)
+{
+    return query_place_words[1];
+}
+
 static const char *query_place_variable(const char *name)
 {
     const char *value = getenv(name);
@@ -62,9 +82,10 @@ enum muster_status query_place_find(char ret_place[QUERY_PLACE_MAX + 1], struct 
     return error_set(
         err, MUSTER_E_BROKER,
         "MUSTER_BROKER is not set, no broker runs here (no socket%s%s), and there is no "
-        "database%s%s: start `musterd`, or name a broker's address (--broker, MUSTER_BROKER) or a "
-        "database (--db, MUSTER_DB)",
+        "database%s%s: start `musterd`, or name a broker's address (%s, MUSTER_BROKER) or a "
+        "database (%s, MUSTER_DB)",
         endpoint[0] != '\0' ? " " : ", as XDG_RUNTIME_DIR is too long",
         endpoint[0] != '\0' ? endpoint + strlen(SOCKET_SCHEME) : "",
-        db[0] != '\0' ? " " : ", as HOME is not set", db);
+        db[0] != '\0' ? " " : ", as HOME is not set", db, query_place_broker_word(),
+        query_place_db_word());
 }

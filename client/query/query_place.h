@@ -19,4 +19,10 @@ enum muster_status query_place_find(char ret_place[QUERY_PLACE_MAX + 1], struct 
 /* The socket of a musterd without options alone. False: it is not there. ret_endpoint is written in
  * either case; "" = XDG_RUNTIME_DIR is too long. */
 bool query_place_broker(char ret_endpoint[ENDPOINT_MAX + 1]);
+
+/* How error texts name what tells a place. For the tool, before its first thread: by its options
+ * from now on, and not by the library's argument. */
+void query_place_name_options(void);
+const char *query_place_broker_word(void); /* "argument address" */
+const char *query_place_db_word(void);     /* "argument address", too: it takes both */
 #endif

@@ -83,6 +83,33 @@ def test_a_dead_broker_is_named_with_what_to_do_and_not_asked_by_the_import(call
     what, to_what, next_ = "no broker answered", address, "start one with `musterd`, "
     assert told.startswith(f"{what} at {to_what} within ") and next_ in told, told
     assert "correct the address" in told and "(MUSTER_E_BROKER" in told, told
+    named = "argument address" if "Client" in call else "option broker"
+    assert named in told and "MUSTER_BROKER" in told and "--" not in told, told
+
+
+@pytest.mark.parametrize(
+    ("place", "named"),
+    [
+        (None, "(argument address, MUSTER_BROKER) or a database (argument address, MUSTER_DB)"),
+        ("ipc://nowhere.sock", "correct the address (argument address, MUSTER_BROKER), or read its"),
+        ("tcp://127.0.0.1:9,tcp://127.0.0.1:10", "addresses (argument address, MUSTER_BROKER)"),
+        ("postgresql://%zz/x", "argument address takes postgresql://HOST/DATABASE"),
+    ],
+)
+def test_a_wrong_place_is_named_by_the_argument_and_not_by_an_option_of_the_tool(
+    monkeypatch, tmp_path, place, named
+):
+    for name in ("HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR"):
+        monkeypatch.setenv(name, str(tmp_path))
+    with pytest.raises(muster.Error) as caught:
+        muster.Client(place, timeout=0.2).jobs()
+    assert named in str(caught.value) and "--" not in str(caught.value)
+
+
+def test_an_order_to_a_database_asks_for_the_address(world):
+    with pytest.raises(muster.Error) as caught:
+        muster.Client(world.directory / "muster.db").save_now("job")
+    assert "(argument address)" in str(caught.value) and "--" not in str(caught.value)
 
 
 ADAPTERS = [

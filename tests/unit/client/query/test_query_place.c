@@ -106,6 +106,8 @@ static void where_nothing_is_the_text_names_all_that_was_looked_for(void **state
     err.text[0] = '\0';
     assert_int_equal(muster_client_open(NULL, 0, &client, &err), MUSTER_E_BROKER);
     assert_non_null(strstr(err.text, looked_for));
+    assert_non_null(strstr(err.text, "address (argument address, MUSTER_BROKER) or a database "
+                                     "(argument address, MUSTER_DB)"));
     assert_null(client);
     unsetenv("XDG_STATE_HOME");
     unsetenv("HOME");
@@ -128,6 +130,19 @@ static void a_variable_that_names_no_address_is_refused_by_name(void **state)
     setenv("MUSTER_DB", longest, 1);
     assert_int_equal(query_place_find(place, &err), MUSTER_E_ARGUMENT);
     assert_non_null(strstr(err.text, "MUSTER_DB is longer than"));
+}
+
+/* The last one: the program is the tool from here on. */
+static void the_tool_is_told_by_its_options(void **state)
+{
+    char place[QUERY_PLACE_MAX + 1];
+    struct muster_error err = {.text = ""};
+
+    (void)state;
+    query_place_name_options();
+    assert_int_equal(query_place_find(place, &err), MUSTER_E_BROKER);
+    assert_non_null(
+        strstr(err.text, "address (--broker, MUSTER_BROKER) or a database (--db, MUSTER_DB)"));
 }
 
 static void a_manager_that_reads_a_job_finds_the_broker_of_this_host(void **state)
@@ -156,6 +171,7 @@ int main(void)
                                         tear_down),
         cmocka_unit_test_setup_teardown(a_manager_that_reads_a_job_finds_the_broker_of_this_host,
                                         set_up, tear_down),
+        cmocka_unit_test_setup_teardown(the_tool_is_told_by_its_options, set_up, tear_down),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
