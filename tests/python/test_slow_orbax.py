@@ -189,37 +189,42 @@ def abstract(tree):
     return jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype), tree)
 
 
-def of_shape(*shape, dtype="float32"):
-    return other(w=numpy.zeros(shape, dtype))
+def of_shape(*shape):
+    return other(w=numpy.zeros(shape, "float32"))
 
 
 @pytest.mark.parametrize(
     ("target", "name", "was", "is_now"),
     [
-        (of_shape(4, 2), "w", "float32 of shape (3, 2)", "float32 of shape (4, 2)"),
-        (of_shape(2, 2), "w", "float32 of shape (3, 2)", "float32 of shape (2, 2)"),
-        (of_shape(6), "w", "float32 of shape (3, 2)", "float32 of shape (6,)"),
-        (of_shape(3, 2, dtype="float64"), "w", "float32 of", "float64 of"),
+        (of_shape(4, 2), "w", "shape (3, 2)", "shape (4, 2)"),
+        (of_shape(2, 2), "w", "shape (3, 2)", "shape (2, 2)"),
+        (of_shape(6), "w", "shape (3, 2)", "shape (6,)"),
         (other(w=jax.numpy.ones((3, 4))), "w", "(3, 2)", "(3, 4)"),
         (other(w=abstract(jax.numpy.ones((3, 4)))), "w", "(3, 2)", "(3, 4)"),
         (other(w=7.0), "w", "(3, 2)", "shape ()"),
         (other(deep=[numpy.zeros(4, "float32"), 5]), "deep.0", "(3,)", "(4,)"),
-        (other(deep=[jax.numpy.ones(3, "bfloat16"), 5]), "deep.0", "float32 of", "bfloat16 of"),
         (other(deep=[SAVED["deep"][0], numpy.zeros(2)]), "deep.1", "shape ()", "(2,)"),
         (other(keys=SAVED["keys"][:2]), "keys", "(4, 2)", "(2, 2)"),
     ],
 )
 @pytest.mark.parametrize("how", [Standard, PyTree, "named"])
-def test_a_target_of_another_shape_or_type_is_named(saved, how, target, name, was, is_now):
+def test_a_target_of_another_shape_is_named(saved, how, target, name, was, is_now):
     args = (Standard if how == "named" else how)(target)
     if how == "named":
         name, args = f"state.{name}", ocp.args.Composite(state=args)
     with pytest.raises(muster.RestoreError, match="strict=False") as caught:
         restore(saved[how == "named"], args)
     text = str(caught.value)
-    assert f"saved of it: {name} was saved as " in text and "start another job" in text, text
-    before, after = text.split(", and is to be restored into ")
+    assert f"saved of it: {name} was saved with " in text and "start another job" in text, text
+    before, after = text.split(", and is to be restored with ")
     assert was in before and is_now in after, text
+
+
+def test_a_target_of_another_type_is_converted_as_orbax_does_it(saved):
+    target = other(w=numpy.zeros((3, 2), "float64"), deep=[jax.numpy.ones(3, "bfloat16"), 5])
+    restored = restore(saved[False], Standard(target))
+    assert (restored["w"].dtype, restored["deep"][0].dtype) == ("float64", "bfloat16")
+    assert numpy.array_equal(restored["w"], SAVED["w"])
 
 
 @pytest.mark.parametrize("of", [Standard, PyTree])

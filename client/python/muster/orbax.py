@@ -97,33 +97,25 @@ def _numbers(metrics: Any) -> dict[str, float]:
     return found
 
 
-def _kind(leaf: Any) -> tuple[tuple[int, ...], Any] | None:
-    """Shape and type of an array, as Orbax stores it. A number has no type: it fits into any."""
+def _shape(leaf: Any) -> tuple[int, ...] | None:
+    """Of an array, as Orbax stores it; None: it is none."""
     if isinstance(leaf, (numbers.Number, ocp.metadata.ScalarMetadata)):
-        return (), None
+        return ()
     if not hasattr(leaf, "shape") or not hasattr(leaf, "dtype"):
         return None
     if jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key):
         leaf = jax.eval_shape(jax.random.key_data, leaf)
-    return tuple(leaf.shape), leaf.dtype
-
-
-def _fits(was: tuple[Any, Any], is_now: tuple[Any, Any]) -> bool:
-    known = was[1] is not None and is_now[1] is not None  # NumPy: float64 == None
-    return bool(was[0] == is_now[0] and (not known or was[1] == is_now[1]))
+    return tuple(leaf.shape)
 
 
 def _is_strict(arg: Any) -> bool:
     return bool(getattr(arg, "strict", True))
 
 
-def _words(kind: tuple[tuple[int, ...], Any]) -> str:
-    shape, dtype = kind
-    return f"shape {shape}" if dtype is None else f"{dtype} of shape {shape}"
-
-
 def _check_target(place: Any, target: Any, item: tuple[str, ...]) -> None:
-    """Raises RestoreError for the first array of `target` that differs from what was saved."""
+    """Raises RestoreError for the first array of `target` that was saved with another shape. Another
+    type is no fault: Orbax converts it.
+    """
     how: Any = None
     if isinstance(target, (ocp.args.StandardRestore, ocp.args.PyTreeRestore)):
         if not _is_strict(target) or getattr(target, "transforms", None) is not None:
@@ -137,14 +129,14 @@ def _check_target(place: Any, target: Any, item: tuple[str, ...]) -> None:
         return  # of an older Orbax, or Orbax itself says what is missing
     loose = {path for path, arg in ocp.tree.to_flat_dict(how).items() if not _is_strict(arg)}
     for path, leaf in ocp.tree.to_flat_dict(target).items():
-        was, is_now = _kind(saved.get(path)), _kind(leaf)
-        if was is None or is_now is None or path in loose or _fits(was, is_now):
+        was, is_now = _shape(saved.get(path)), _shape(leaf)
+        if was is None or is_now is None or path in loose or was == is_now:
             continue
         raise RestoreError(
             lib.MUSTER_E_RESTORE,
-            f"the state does not take what was saved of it: {'.'.join(item + path)} was saved as "
-            f"{_words(was)}, and is to be restored into {_words(is_now)} ({place}). Make it as it "
-            "was then, or start another job; with strict=False Orbax makes of it what it can",
+            f"the state does not take what was saved of it: {'.'.join(item + path)} was saved with "
+            f"shape {was}, and is to be restored with shape {is_now} ({place}). Make it as it was "
+            "then, or start another job; with strict=False Orbax cuts it or fills it up",
         )
 
 
@@ -277,11 +269,11 @@ class CheckpointManager(ocp.CheckpointManager):  # type: ignore[misc] # orbax is
         directory: Any = None,
         args: Any = None,
     ) -> Any:
-        """Orbax' own. What it is to restore into has the shapes and types that were saved, unless
-        the arguments say strict=False: Orbax alone gives back another array than was asked for.
+        """Orbax' own. The arrays that it restores into have the shapes that were saved, unless the
+        arguments say strict=False. Orbax alone gives back a NumPy array of the saved shape instead.
 
-        Raises RestoreError with the first that differs. Orbax' own ValueError gets muster's text
-        as a note.
+        Raises RestoreError with the first array that differs. Orbax' own ValueError gets muster's
+        text as a note.
         """
         if step is None and directory is None:
             step = self.latest_step()
