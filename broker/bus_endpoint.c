@@ -4,11 +4,11 @@
 #include "broker/base/dirs.h"
 #include "schema/error.h"
 #include "schema/limits.h"
+#include "schema/number.h"
 
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -61,15 +61,11 @@ static bool endpoint_is_loopback(const char *host, size_t length)
 
 long bus_endpoint_port(const char *text)
 {
-    char *end;
-    long port;
+    int64_t port;
 
     if (strcmp(text, "*") == 0 || strcmp(text, "0") == 0)
         return -1;
-    if (text[0] < '0' || text[0] > '9')
-        return -2;
-    port = strtol(text, &end, 10);
-    return *end == '\0' && port >= 1 && port <= 65534 ? port : -2;
+    return number_read_digits(text, 1, 65534, &port) ? port : -2;
 }
 
 static enum muster_status endpoint_check_tcp(const char *listen, const char *db,

@@ -6,6 +6,7 @@
 #include "schema/error.h"
 #include "schema/limits.h"
 #include "schema/nearest.h"
+#include "schema/number.h"
 #include "schema/paths.h"
 
 #include <ctype.h>
@@ -156,15 +157,8 @@ static enum muster_status config_set_number(int64_t *field, const char *where, c
                                             long long least, long long most, const char *expected,
                                             struct muster_error *err)
 {
-    char *end;
-    long long number;
-
-    errno = 0;
-    number = strtoll(value, &end, 10);
-    if (errno != 0 || end == value || *end != '\0' || number < least || number > most)
-        return config_wrong(where, value, expected, err);
-    *field = number;
-    return MUSTER_OK;
+    return number_read(value, least, most, field) ? MUSTER_OK
+                                                  : config_wrong(where, value, expected, err);
 }
 
 static enum muster_status config_set_value(struct config *config, const struct option *option,

@@ -6,8 +6,8 @@
 #include "client/query/query_place.h"
 
 #include "schema/nearest.h"
+#include "schema/number.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -201,16 +201,10 @@ int tool_parse(struct tool *tool, const struct tool_verb *verb, int argc, char *
 
 int tool_number(const char *text, const char *what, int64_t min, int64_t max, int64_t *ret_number)
 {
-    char *end = NULL;
-    long long number;
-
-    errno = 0;
-    number = strtoll(text, &end, 10);
-    if (errno != 0 || end == text || *end != '\0' || number < min || number > max)
+    if (!number_read(text, min, max, ret_number))
         return tool_fail(TOOL_USAGE,
                          "%s is a whole number from %" PRId64 " to %" PRId64 ", not \"%s\"", what,
                          min, max, text);
-    *ret_number = number;
     return TOOL_DONE;
 }
 

@@ -7,9 +7,9 @@
 #include "node/notice/identity.h"
 #include "node/notice/usual.h"
 #include "schema/error.h"
+#include "schema/number.h"
 #include "schema/paths.h"
 
-#include <errno.h>
 #include <signal.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -155,21 +155,16 @@ static enum muster_status node_options_take_restart_code(struct muster_node *nod
                                                          struct muster_error *err)
 {
     const char *text = node_options_environment("MUSTER_RESTART_CODE");
-    long code = node->options.termination.restart_code;
-    char *end;
+    int64_t code = node->options.termination.restart_code;
 
-    if (code == 0 && text != NULL) {
-        errno = 0;
-        code = strtol(text, &end, 10);
-        if (errno != 0 || *end != '\0' || code < 1 || code > 255)
-            return error_set(err, MUSTER_E_ARGUMENT,
-                             "MUSTER_RESTART_CODE is \"%.40s\"; give a number from 1 to 255", text);
-    }
+    if (code == 0 && text != NULL && !number_read(text, 1, 255, &code))
+        return error_set(err, MUSTER_E_ARGUMENT,
+                         "MUSTER_RESTART_CODE is \"%.40s\"; give a number from 1 to 255", text);
     if (code == 0)
         code = RESTART_CODE_DEFAULT;
     if (code < 1 || code > 255)
         return error_set(err, MUSTER_E_ARGUMENT,
-                         "termination.restart_code is %ld; give a number from 1 to 255", code);
+                         "termination.restart_code is %d; give a number from 1 to 255", (int)code);
     if (code == EXIT_CODE_NO_RESTART)
         return error_set(err, MUSTER_E_ARGUMENT,
                          "the restart code is %d, which tells `muster run` not to restart; give "

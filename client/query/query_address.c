@@ -3,11 +3,11 @@
 
 #include "schema/brokers.h"
 #include "schema/error.h"
+#include "schema/number.h"
 
 #include <errno.h>
 #include <netdb.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -23,17 +23,10 @@ bool query_address_is(const char *text)
     return address_is_tcp(text) || strncmp(text, "ipc://", SCHEME_SIZE) == 0;
 }
 
-static bool address_port_is_number(const char *port)
-{
-    char *end;
-    long number = strtol(port, &end, 10);
-
-    return port[0] >= '0' && port[0] <= '9' && *end == '\0' && number >= 1 && number <= 65535;
-}
-
 static enum muster_status address_check_one(const char *address, struct muster_error *err)
 {
     const char *rest = address + SCHEME_SIZE, *colon;
+    int64_t port;
 
     if (!query_address_is(address))
         return error_set(err, MUSTER_E_ARGUMENT,
@@ -47,7 +40,7 @@ static enum muster_status address_check_one(const char *address, struct muster_e
     if (colon == NULL || (rest[0] == '[' && colon[-1] != ']'))
         return error_set(err, MUSTER_E_ARGUMENT, "%.200s has no port: give tcp://host:port",
                          address);
-    if (colon == rest || !address_port_is_number(colon + 1))
+    if (colon == rest || !number_read_digits(colon + 1, 1, 65535, &port))
         return error_set(err, MUSTER_E_ARGUMENT,
                          "%.200s is not tcp://host:port with a port from 1 to 65535", address);
     return MUSTER_OK;

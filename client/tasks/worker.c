@@ -6,6 +6,7 @@
 #include "client/query/query_door.h"
 #include "node/thread.h"
 #include "schema/error.h"
+#include "schema/number.h"
 #include "schema/paths.h"
 
 #include <errno.h>
@@ -44,17 +45,13 @@ static enum muster_status worker_check(const struct muster_worker *worker, const
 static int worker_index_of(const struct muster_worker_options *options)
 {
     const char *text = getenv("MUSTER_RANK");
-    char *end = NULL;
-    long number;
+    int64_t number;
 
     if (options->index >= 0)
         return options->index;
     if (options->node != NULL)
         return options->node->rank;
-    if (text == NULL)
-        return -1;
-    number = strtol(text, &end, 10);
-    return *text != '\0' && *end == '\0' && number >= 0 && number <= INT32_MAX ? (int)number : -1;
+    return text != NULL && number_read(text, 0, INT32_MAX, &number) ? (int)number : -1;
 }
 
 static enum muster_status worker_configure(struct muster_worker *worker,

@@ -5,10 +5,10 @@
 #include "node/notice/identity.h"
 
 #include "schema/error.h"
+#include "schema/number.h"
 #include "schema/wire/wire.h"
 
 #include <ctype.h>
-#include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>
 #include <limits.h>
@@ -57,14 +57,9 @@ static const char *identity_env_get(const char *const *env, const char *name)
 /* Decimal digits only: "3 ", "+3", "0x3" and "-1" are nobody's rank. */
 static bool identity_number_parse(const char *text, int *ret_value)
 {
-    char *end;
-    long value;
+    int64_t value;
 
-    if (!isdigit((unsigned char)text[0]))
-        return false;
-    errno = 0;
-    value = strtol(text, &end, 10);
-    if (errno != 0 || *end != '\0' || value > INT_MAX)
+    if (!number_read_digits(text, 0, INT_MAX, &value))
         return false;
     *ret_value = (int)value;
     return true;

@@ -3,10 +3,9 @@
 #include "schema/error.h"
 #include "schema/keys/secret.h"
 #include "schema/manifest/sign.h"
+#include "schema/number.h"
 #include "schema/wire/wire.h"
 
-#include <ctype.h>
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -93,14 +92,8 @@ static enum muster_status key_wrong(int line, const char *what, const char *word
 
 static bool key_time(const char *word, int64_t *ret_unix_ms)
 {
-    char *end;
-
     *ret_unix_ms = 0;
-    if (strcmp(word, "-") == 0)
-        return true;
-    errno = 0;
-    *ret_unix_ms = strtoll(word, &end, 10);
-    return isdigit((unsigned char)word[0]) && *end == '\0' && errno == 0 && *ret_unix_ms > 0;
+    return strcmp(word, "-") == 0 || number_read_digits(word, 1, INT64_MAX, ret_unix_ms);
 }
 
 static enum muster_status key_grant_read(char *const words[WORDS_OF_KEY], int line,

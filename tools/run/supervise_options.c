@@ -3,11 +3,11 @@
 
 #include "client/query/query_address.h"
 #include "schema/nearest.h"
+#include "schema/number.h"
 #include "schema/wire/wire.h"
 #include "tools/run/supervise.h"
 #include "tools/tool.h"
 
-#include <errno.h>
 #include <getopt.h>
 #include <limits.h>
 #include <stdarg.h>
@@ -143,12 +143,9 @@ bool run_usage_error(const char *format, ...)
 static bool supervise_options_number_take(const char *name, const char *text, int min, int max,
                                           int *ret_value)
 {
-    char *end;
-    long value;
+    int64_t value;
 
-    errno = 0;
-    value = strtol(text, &end, 10);
-    if (errno != 0 || end == text || *end != '\0' || value < min || value > max)
+    if (!number_read(text, min, max, &value))
         return run_usage_error("%s must be a number from %d to %d, not \"%s\"", name, min, max,
                                text);
     *ret_value = (int)value;
