@@ -1,5 +1,4 @@
-/* metrics_text - the broker's facts and its jobs, as Prometheus reads them; see metrics.h. The
- * names of a job's figures are those of tools/web/metrics.c. */
+/* metrics_text - the broker's facts and its jobs, as Prometheus reads them; see metrics.h. */
 #include "broker/metrics.h"
 
 #include <inttypes.h>
@@ -59,7 +58,16 @@ static double text_risk(const struct core_job *job)
     return job->step < saved ? 0 : (double)(job->step - saved);
 }
 
-/* Negative: there is none. */
+static const char *const text_families[][3] = {
+#define METRIC_JOB(name, type, help) {name, type, help},
+#define METRIC_JOB_WEB(name, type, help)
+#include "schema/metrics_jobs.def"
+#undef METRIC_JOB
+#undef METRIC_JOB_WEB
+};
+#define TEXT_FAMILIES (sizeof text_families / sizeof *text_families)
+
+/* In the order of the families. Negative: there is none. */
 static double text_figure(const struct core_job *job, size_t which)
 {
     bool saved = job->checkpoint_step >= 0;
@@ -79,39 +87,22 @@ static double text_figure(const struct core_job *job, size_t which)
         job->freeze_unix_ms > 0 ? (double)job->freeze_unix_ms / 1000 : -1,
     };
 
+    _Static_assert(sizeof figures / sizeof *figures == TEXT_FAMILIES, "a figure a family");
     return figures[which];
 }
 
 static void text_jobs(const struct text *text)
 {
-    static const char *const families[][3] = {
-        {"muster_job_running", "gauge", "1 while its ranks train."},
-        {"muster_job_step", "gauge", "The furthest step done."},
-        {"muster_job_launches", "counter", "Launches so far."},
-        {"muster_job_world_ranks", "gauge", "Ranks that a launch has."},
-        {"muster_job_live_ranks", "gauge", "Ranks that are there."},
-        {"muster_job_lag_steps", "gauge", "Steps from the furthest to the last live rank."},
-        {"muster_job_stuck_seconds", "gauge", "How long a live rank has been in one step or save."},
-        {"muster_job_silence_seconds", "gauge", "How long a live rank has not been heard."},
-        {"muster_job_checkpoint_step", "gauge", "Step of the newest committed checkpoint."},
-        {"muster_job_checkpoint_timestamp_seconds", "gauge",
-         "When the newest checkpoint was committed."},
-        {"muster_job_steps_at_risk", "gauge", "Steps that are lost if all ranks die now."},
-        {"muster_job_active_notices", "gauge", "Notices that stand."},
-        {"muster_job_planned_freeze_timestamp_seconds", "gauge",
-         "When the notices that stand freeze it."},
-    };
+    for (size_t i = 0; i < TEXT_FAMILIES; i++) {
+        const char *end = strcmp(text_families[i][1], "counter") == 0 ? "_total" : "";
 
-    for (size_t i = 0; i < sizeof families / sizeof *families; i++) {
-        const char *end = strcmp(families[i][1], "counter") == 0 ? "_total" : "";
-
-        text_family(text, families[i][0], families[i][1], families[i][2]);
+        text_family(text, text_families[i][0], text_families[i][1], text_families[i][2]);
         for (size_t k = 0; k < text->count; k++) {
             double figure = text_figure(&text->jobs[k], i);
 
             if (figure < 0)
                 continue;
-            fprintf(text->out, "%s%s", families[i][0], end);
+            fprintf(text->out, "%s%s", text_families[i][0], end);
             text_label(text->out, "muster_job", text->jobs[k].name);
             fprintf(text->out, " %.15g\n", figure);
         }

@@ -77,131 +77,59 @@ static void metrics_number(const struct metrics *m, double number)
 
 /* --- a number a job --------------------------------------------------------------------------- */
 
-typedef double metrics_of_job(const struct metrics_job *job); /* negative: none */
-
-static double metrics_step(const struct metrics_job *job)
-{
-    return (double)status_step(job->row, job->row->step);
-}
-static double metrics_goodput(const struct metrics_job *job)
-{
-    return status_goodput(job->row);
-}
-static double metrics_computed(const struct metrics_job *job)
-{
-    return (double)job->row->steps_executed;
-}
-static double metrics_launches(const struct metrics_job *job)
-{
-    return (double)job->row->generation;
-}
-static double metrics_world(const struct metrics_job *job)
-{
-    return (double)job->row->world_size;
-}
-static double metrics_live(const struct metrics_job *job)
-{
-    return (double)job->row->nodes_live;
-}
-static double metrics_lag(const struct metrics_job *job)
-{
-    return (double)job->lag;
-}
-static double metrics_stuck(const struct metrics_job *job)
-{
-    return (double)job->stuck_ms / 1000;
-}
-static double metrics_silence(const struct metrics_job *job)
-{
-    return (double)job->silence_ms / 1000;
-}
-static double metrics_saved_step(const struct metrics_job *job)
-{
-    return (double)status_step(job->row, job->row->newest_step);
-}
-static double metrics_saved_time(const struct metrics_job *job)
-{
-    return job->row->newest_checkpoint == 0 ? -1 : (double)job->row->newest_unix_ms / 1000;
-}
-static double metrics_risk(const struct metrics_job *job)
-{
-    int64_t saved = job->row->newest_checkpoint == 0 ? 0 : job->row->newest_step;
-
-    if (strcmp(job->row->state, "ended") == 0)
-        return -1;
-    return job->row->step < saved ? 0 : (double)(job->row->step - saved);
-}
-static double metrics_step_p95(const struct metrics_job *job)
-{
-    return job->row->step_p95_ms > 0 ? (double)job->row->step_p95_ms / 1000 : -1;
-}
-static double metrics_save_p95(const struct metrics_job *job)
-{
-    return job->row->save_p95_ms > 0 ? (double)job->row->save_p95_ms / 1000 : -1;
-}
-static double metrics_notices(const struct metrics_job *job)
-{
-    return strcmp(job->row->state, "ended") == 0 ? 0 : (double)job->row->notices_active;
-}
-static double metrics_freeze(const struct metrics_job *job)
-{
-    return job->row->freeze_unix_ms > 0 ? (double)job->row->freeze_unix_ms / 1000 : -1;
-}
-static double metrics_waits(const struct metrics_job *job)
-{
-    return job->row->open_round == 0 ? 0 : (double)job->row->open_round_waits;
-}
-static double metrics_running(const struct metrics_job *job)
-{
-    return strcmp(job->row->state, "running") == 0;
-}
-static double metrics_bytes(const struct metrics_job *job)
-{
-    return job->history == NULL ? -1 : (double)job->history->bytes;
-}
-
 static const struct {
     const char *name, *type, *help;
-    metrics_of_job *of;
 } metrics_list[] = {
-    {"muster_job_running", "gauge", "1 while its ranks train.", metrics_running},
-    {"muster_job_step", "gauge", "The furthest step done.", metrics_step},
-    {"muster_job_goodput_ratio", "gauge", "Steps that count, of all that were computed.",
-     metrics_goodput},
-    {"muster_job_steps_computed", "counter", "Steps computed by all launches.", metrics_computed},
-    {"muster_job_launches", "counter", "Launches so far.", metrics_launches},
-    {"muster_job_world_ranks", "gauge", "Ranks that a launch has.", metrics_world},
-    {"muster_job_live_ranks", "gauge", "Ranks that are there.", metrics_live},
-    {"muster_job_lag_steps", "gauge", "Steps from the furthest to the last live rank.",
-     metrics_lag},
-    {"muster_job_stuck_seconds", "gauge", "How long a live rank has been in one step or save.",
-     metrics_stuck},
-    {"muster_job_silence_seconds", "gauge", "How long a live rank has not been heard.",
-     metrics_silence},
-    {"muster_job_checkpoint_step", "gauge", "Step of the newest committed checkpoint.",
-     metrics_saved_step},
-    {"muster_job_checkpoint_timestamp_seconds", "gauge",
-     "When the newest checkpoint was committed.", metrics_saved_time},
-    {"muster_job_steps_at_risk", "gauge", "Steps that are lost if all ranks die now.",
-     metrics_risk},
-    {"muster_job_step_p95_seconds", "gauge", "95th percentile of a step's time.", metrics_step_p95},
-    {"muster_job_save_p95_seconds", "gauge", "95th percentile of a save's time.", metrics_save_p95},
-    {"muster_job_active_notices", "gauge", "Notices that stand.", metrics_notices},
-    {"muster_job_planned_freeze_timestamp_seconds", "gauge",
-     "When the notices that stand freeze it.", metrics_freeze},
-    {"muster_job_round_waits_ranks", "gauge", "Ranks that the open round waits for.",
-     metrics_waits},
-    {"muster_job_checkpoint_bytes", "counter", "Bytes of committed checkpoints.", metrics_bytes},
+#define METRIC_JOB(name, type, help) {name, type, help},
+#define METRIC_JOB_WEB(name, type, help) {name, type, help},
+#include "schema/metrics_jobs.def"
+#undef METRIC_JOB
+#undef METRIC_JOB_WEB
 };
+#define METRICS_LISTED (sizeof metrics_list / sizeof *metrics_list)
+
+/* In the order of the list. Negative: there is none. */
+static double metrics_figure(const struct metrics_job *job, size_t which)
+{
+    const struct muster_job_row *row = job->row;
+    const bool ended = strcmp(row->state, "ended") == 0, saved = row->newest_checkpoint != 0;
+    const int64_t saved_step = saved ? row->newest_step : 0;
+    const double figures[] = {
+        strcmp(row->state, "running") == 0,
+        (double)status_step(row, row->step),
+        status_goodput(row),
+        (double)row->steps_executed,
+        (double)row->generation,
+        (double)row->world_size,
+        (double)row->nodes_live,
+        (double)job->lag,
+        (double)job->stuck_ms / 1000,
+        (double)job->silence_ms / 1000,
+        (double)status_step(row, row->newest_step),
+        saved ? (double)row->newest_unix_ms / 1000 : -1,
+        ended                    ? -1
+        : row->step < saved_step ? 0
+                                 : (double)(row->step - saved_step),
+        row->step_p95_ms > 0 ? (double)row->step_p95_ms / 1000 : -1,
+        row->save_p95_ms > 0 ? (double)row->save_p95_ms / 1000 : -1,
+        ended ? 0 : (double)row->notices_active,
+        row->freeze_unix_ms > 0 ? (double)row->freeze_unix_ms / 1000 : -1,
+        row->open_round == 0 ? 0 : (double)row->open_round_waits,
+        job->history == NULL ? -1 : (double)job->history->bytes,
+    };
+
+    _Static_assert(sizeof figures / sizeof *figures == METRICS_LISTED, "a figure a name");
+    return figures[which];
+}
 
 static void metrics_put_list(const struct metrics *m)
 {
-    for (size_t i = 0; i < sizeof metrics_list / sizeof *metrics_list; i++) {
+    for (size_t i = 0; i < METRICS_LISTED; i++) {
         const char *end = strcmp(metrics_list[i].type, "counter") == 0 ? "_total" : "";
 
         metrics_family(m, metrics_list[i].name, metrics_list[i].type, metrics_list[i].help);
         for (size_t k = 0; k < m->count; k++) {
-            double number = metrics_list[i].of(&m->jobs[k]);
+            double number = metrics_figure(&m->jobs[k], i);
 
             if (number < 0)
                 continue;
@@ -287,54 +215,35 @@ static void metrics_put_phases(const struct metrics *m)
 /* --- the broker's own ------------------------------------------------------------------------- */
 
 static const struct {
-    const char *fact, *name, *type, *help;
-    double scale;
+    const char *fact; /* its name, or how its name begins */
+    const char *name, *type, *help;
+    double scale; /* 0: reasons */
 } metrics_facts[] = {
 #define METRIC_FACT(fact, name, type, help, scale) {fact, name, type, help, scale},
-#define METRIC_REASONS(prefix, name, help)
+#define METRIC_REASONS(prefix, name, help) {prefix, name, "counter", help, 0},
 #include "schema/metrics.def"
 #undef METRIC_FACT
 #undef METRIC_REASONS
 };
 
+/* A reason is a number of its own: "refused_key" and the like, also those of a later broker. */
 static void metrics_put_facts(const struct metrics *m)
 {
     const struct muster_broker_row *fact = muster_rows_broker(m->broker);
 
     for (size_t i = 0; i < sizeof metrics_facts / sizeof *metrics_facts; i++) {
         const char *end = strcmp(metrics_facts[i].type, "counter") == 0 ? "_total" : "";
+        const size_t length = strlen(metrics_facts[i].fact);
+        const bool reasons = !(metrics_facts[i].scale > 0);
 
         metrics_family(m, metrics_facts[i].name, metrics_facts[i].type, metrics_facts[i].help);
         for (size_t k = 0; k < muster_rows_count(m->broker); k++) {
-            if (strcmp(fact[k].name, metrics_facts[i].fact) != 0 || fact[k].number < 0)
+            if (strncmp(fact[k].name, metrics_facts[i].fact, length) != 0 ||
+                (!reasons && fact[k].name[length] != '\0') || fact[k].number < 0)
                 continue;
-            metrics_name(m, metrics_facts[i].name, end, NULL, NULL, NULL);
-            metrics_number(m, (double)fact[k].number * metrics_facts[i].scale);
-        }
-    }
-}
-
-/* "refused_key" and the like: a reason each, also those of a later broker. */
-static void metrics_put_refusals(const struct metrics *m)
-{
-    static const char *const kinds[][3] = {
-#define METRIC_FACT(fact, name, type, help, scale)
-#define METRIC_REASONS(prefix, name, help) {prefix, name, help},
-#include "schema/metrics.def"
-#undef METRIC_FACT
-#undef METRIC_REASONS
-    };
-    const struct muster_broker_row *fact = muster_rows_broker(m->broker);
-
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
-        size_t length = strlen(kinds[i][0]);
-
-        metrics_family(m, kinds[i][1], "counter", kinds[i][2]);
-        for (size_t k = 0; k < muster_rows_count(m->broker); k++) {
-            if (strncmp(fact[k].name, kinds[i][0], length) != 0 || fact[k].number < 0)
-                continue;
-            metrics_name(m, kinds[i][1], "_total", NULL, "reason", fact[k].name + length);
-            metrics_number(m, (double)fact[k].number);
+            metrics_name(m, metrics_facts[i].name, end, NULL, reasons ? "reason" : NULL,
+                         fact[k].name + length);
+            metrics_number(m, (double)fact[k].number * (reasons ? 1 : metrics_facts[i].scale));
         }
     }
 }
@@ -439,10 +348,8 @@ int web_make_metrics(struct web *web, struct tool *tool, const struct web_reques
         metrics_put_outcomes(&m);
         metrics_put_ends(&m);
         metrics_put_phases(&m);
-        if (m.broker != NULL) {
+        if (m.broker != NULL)
             metrics_put_facts(&m);
-            metrics_put_refusals(&m);
-        }
         fputs(m.open ? "# EOF\n" : "", m.out);
     }
     free(m.jobs);
