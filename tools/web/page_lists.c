@@ -10,8 +10,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void lists_begin(FILE *out, const char *label, const char *const *titles)
+/* False: the table would be empty, and `none` was written instead. */
+static bool lists_begin(FILE *out, const char *label, const char *const *titles, size_t count,
+                        const char *none)
 {
+    if (count == 0) {
+        html(out, "<p class=\"empty\">%s</p>\n", none);
+        return false;
+    }
     html(out,
          "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"%s, as a table\">"
          "<table><thead><tr>",
@@ -20,16 +26,12 @@ static void lists_begin(FILE *out, const char *label, const char *const *titles)
         html(out, "<th scope=\"col\" class=\"%s\">%s</th>", **titles == '>' ? "number" : "",
              **titles == '>' ? *titles + 1 : *titles);
     fputs("</tr></thead><tbody>\n", out);
+    return true;
 }
 
 static void lists_end(FILE *out)
 {
     fputs("</tbody></table></div>\n", out);
-}
-
-static void lists_none(FILE *out, const char *text)
-{
-    html(out, "<p class=\"empty\">%s</p>\n", text);
 }
 
 static void lists_number(FILE *out, struct shown shown)
@@ -67,11 +69,8 @@ void web_list_ranks(struct tool *tool, const struct muster_node_row *const *node
     static const char *const titles[] = {">Rank", "Host", "State", ">Step",
                                          ">Lag",  ">p95", "Heard", NULL};
 
-    if (count == 0) {
-        lists_none(tool->out, "No rank has joined.");
+    if (!lists_begin(tool->out, "Ranks", titles, count, "No rank has joined."))
         return;
-    }
-    lists_begin(tool->out, "Ranks", titles);
     for (size_t i = 0; i < count; i++)
         lists_put_rank(tool, nodes[i]);
     lists_end(tool->out);
@@ -119,11 +118,9 @@ void web_list_rounds(struct tool *tool, const muster_rows_t *rows, size_t first,
                                          ">Took",  ">Saved",  "Reason", NULL};
     size_t count = muster_rows_count(rows);
 
-    if (count == 0) {
-        lists_none(tool->out, "No round yet: nobody has asked for a save.");
+    if (!lists_begin(tool->out, "Rounds", titles, count,
+                     "No round yet: nobody has asked for a save."))
         return;
-    }
-    lists_begin(tool->out, "Rounds", titles);
     for (size_t i = first; i < end; i++)
         lists_put_round(tool, &muster_rows_rounds(rows)[count - 1 - i]);
     lists_end(tool->out);
@@ -182,15 +179,12 @@ void web_list_checkpoints(struct tool *tool, const muster_rows_t *rows, size_t f
     struct held held;
     int64_t longest_ms = 1;
 
-    if (count == 0) {
-        lists_none(tool->out, "No checkpoint yet.");
+    if (!lists_begin(tool->out, "Checkpoints", titles, count, "No checkpoint yet."))
         return;
-    }
     for (size_t i = first; i < end; i++)
         if (checkpoint[count - 1 - i].total_ms > longest_ms)
             longest_ms = checkpoint[count - 1 - i].total_ms;
     held = held_find(tool, rows);
-    lists_begin(tool->out, "Checkpoints", titles);
     for (size_t i = first; i < end; i++)
         lists_put_checkpoint(tool, &held, count - 1 - i, longest_ms);
     lists_end(tool->out);
@@ -237,11 +231,8 @@ void web_list_launches(struct tool *tool, const muster_rows_t *rows, size_t firs
                                          ">From step",  ">To step", "End",    NULL};
     size_t count = muster_rows_count(rows);
 
-    if (count == 0) {
-        lists_none(tool->out, "It was not launched yet.");
+    if (!lists_begin(tool->out, "Launches", titles, count, "It was not launched yet."))
         return;
-    }
-    lists_begin(tool->out, "Launches", titles);
     for (size_t i = first; i < end; i++)
         lists_put_launch(tool, &muster_rows_generations(rows)[count - 1 - i]);
     lists_end(tool->out);
@@ -276,11 +267,8 @@ void web_list_events(struct tool *tool, const muster_rows_t *rows, size_t first,
                                          ">Rank", ">Step", "Text", NULL};
     size_t count = muster_rows_count(rows);
 
-    if (count == 0) {
-        lists_none(tool->out, "Nothing is recorded.");
+    if (!lists_begin(tool->out, "Journal", titles, count, "Nothing is recorded."))
         return;
-    }
-    lists_begin(tool->out, "Journal", titles);
     for (size_t i = first; i < count && i < end; i++)
         lists_put_event(tool, &muster_rows_events(rows)[count - 1 - i]);
     lists_end(tool->out);
