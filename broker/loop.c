@@ -543,11 +543,6 @@ enum muster_status loop_start(struct loop *loop, struct muster_error *err)
     return status;
 }
 
-bool loop_is_blocked(const struct loop *loop)
-{
-    return loop->blocked;
-}
-
 const struct loop_counters *loop_counters(const struct loop *loop)
 {
     return &loop->counters;

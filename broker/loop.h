@@ -44,7 +44,6 @@ enum muster_status loop_pass(struct loop *loop, int64_t timeout_ms, bool *ret_st
 /* Passes until a signal comes or a pass fails; *ret_stop: a signal came, whatever the status is. */
 enum muster_status loop_run(struct loop *loop, bool *ret_stop, struct muster_error *err);
 
-bool loop_is_blocked(const struct loop *loop); /* a batch waits for room on the disk */
 const struct loop_counters *loop_counters(const struct loop *loop);
 
 #endif

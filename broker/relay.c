@@ -448,8 +448,3 @@ const struct relay_counters *relay_counters(const struct relay *relay)
 {
     return &relay->counters;
 }
-
-bool relay_is_reached(const struct relay *relay)
-{
-    return bus_up_is_reached(relay->up);
-}

@@ -43,7 +43,6 @@ void relay_close(struct relay **relay); /* NULL-safe */
 
 struct bus *relay_bus(struct relay *relay); /* for its endpoints */
 const struct relay_counters *relay_counters(const struct relay *relay);
-bool relay_is_reached(const struct relay *relay); /* a broker answered, and not long ago */
 
 /* One pass: waits at most timeout_ms. *ret_stop: a signal came. A failure is final.
  * MUSTER_E_VERSION: the broker knows no bundles, or others. MUSTER_E_ARGUMENT: it met itself. */

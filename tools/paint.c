@@ -113,12 +113,3 @@ void paint_line(FILE *out, const char *text, size_t size, int width)
     if (open)
         fputs("\033[0m", out);
 }
-
-int paint_width(const char *text)
-{
-    int width = 0;
-
-    for (; *text != '\0'; text++)
-        width += paint_is_wide(*text);
-    return width;
-}

@@ -30,7 +30,5 @@ const char *paint(enum paint_hue hue);
 void paint_text(FILE *out, const char *text, size_t size);
 /* One line of it, cut to that many characters. */
 void paint_line(FILE *out, const char *text, size_t size, int width);
-/* Characters of UTF-8, without marks. */
-int paint_width(const char *text);
 
 #endif

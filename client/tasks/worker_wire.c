@@ -350,13 +350,13 @@ static void worker_wire_say_hello(struct muster_worker *worker)
     task_link_send(worker->link, &message);
 }
 
-static void worker_wire_say_beat(struct muster_worker *worker, bool renew)
+static void worker_wire_say_beat(struct muster_worker *worker)
 {
     struct wire_lease_entry renewed[TASKS_FRAME_MAX];
     struct wire_msg message = {.type = WIRE_WORK_BEAT};
     size_t count = 0;
 
-    for (struct muster_task *task = worker->first; renew && task != NULL; task = task->next)
+    for (struct muster_task *task = worker->first; task != NULL; task = task->next)
         if (count < TASKS_FRAME_MAX && atomic_exchange(&task->renewed, false))
             renewed[count++] = worker_wire_lease_of(task);
     message.u.work_beat.received = worker->said = worker->received;
@@ -476,7 +476,7 @@ static void worker_wire_give_all_back(struct muster_worker *worker)
         return;
     if (!worker->said_leaving) {
         worker->said_leaving = true;
-        worker_wire_say_beat(worker, true);
+        worker_wire_say_beat(worker);
     }
     for (struct muster_task *task = worker->first; task != NULL; task = task->next)
         if (task->state == ATTEMPT_WAITING)
@@ -511,7 +511,7 @@ static void worker_wire_say_beats(struct muster_worker *worker, int64_t now_ms, 
         (renewed && now_ms >= worker->renew_ms)) {
         worker->beat_ms = now_ms + HEARTBEAT_MS;
         worker->renew_ms = now_ms + RENEW_EVERY_MS;
-        worker_wire_say_beat(worker, true);
+        worker_wire_say_beat(worker);
     } else if (renewed && worker->renew_ms - now_ms < *wait_ms) {
         *wait_ms = worker->renew_ms - now_ms;
     }

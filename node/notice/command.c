@@ -151,5 +151,4 @@ const struct source_ops command_ops = {.open = command_open,
                                        .fds = command_fds,
                                        .wakeup_boot_ms = command_wakeup_boot_ms,
                                        .status = command_status,
-                                       .close = command_close,
-                                       .own_thread = true};
+                                       .close = command_close};

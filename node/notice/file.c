@@ -198,5 +198,4 @@ const struct source_ops file_ops = {.open = file_open,
                                     .fds = file_fds,
                                     .wakeup_boot_ms = file_wakeup_boot_ms,
                                     .status = file_status,
-                                    .close = file_close,
-                                    .own_thread = true};
+                                    .close = file_close};

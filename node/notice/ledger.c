@@ -249,12 +249,3 @@ void ledger_forget(struct ledger *ledger, uint64_t number)
             return;
         }
 }
-
-bool ledger_pending(const struct ledger *ledger, const char *source)
-{
-    for (size_t i = 0; i < ledger->count; i++)
-        if (strcmp(ledger->entries[i].source, source) == 0 && ledger->entries[i].last != 0 &&
-            wire_notice_ends(ledger->entries[i].item.kind))
-            return true;
-    return false;
-}

@@ -55,7 +55,5 @@ void ledger_tick(struct ledger *ledger, int64_t now_boot_ms, struct ledger_out *
 /* The record of this number was cancelled from outside: it is told again when its source says it
  * otherwise, or not and then again. A signal and the callback say something new each time. */
 void ledger_forget(struct ledger *ledger, uint64_t number);
-/* Is an end announced by this source and not withdrawn? */
-bool ledger_pending(const struct ledger *ledger, const char *source);
 
 #endif

@@ -25,7 +25,7 @@ struct watch {
     struct shared *shared;
     struct signal_watch *signals;
     struct callback *callback;
-    struct slot *signal_slot, *callback_slot;
+    struct slot *signal_slot;
     bool usual_grace;
 };
 
@@ -169,8 +169,8 @@ enum muster_status watch_open(const struct watch_options *options, struct watch 
     }
     watch->signal_slot = watch_new_slot(watch->shared, "signal", NULL, NULL,
                                         options->signal_count > 0 ? SOURCE_HEALTHY : SOURCE_OFF);
-    watch->callback_slot = watch_new_slot(watch->shared, "callback", NULL, NULL,
-                                          options->ask != NULL ? SOURCE_HEALTHY : SOURCE_OFF);
+    watch_new_slot(watch->shared, "callback", NULL, NULL,
+                   options->ask != NULL ? SOURCE_HEALTHY : SOURCE_OFF);
     watch->usual_grace = options->usual_grace;
     status = signal_watch(options->signals, options->signal_count, options->wake_fd,
                           &watch->signals, err);
@@ -427,21 +427,6 @@ bool watch_take_change(struct watch *watch, struct source_status *ret_status)
                strcmp(slot->status.text, slot->told.text) != 0;
         if (some)
             *ret_status = slot->told = slot->status;
-    }
-    pthread_mutex_unlock(&shared->mutex);
-    return some;
-}
-
-bool watch_status(struct watch *watch, const char *name, struct source_status *ret_status)
-{
-    struct shared *shared = watch->shared;
-    bool some = false;
-
-    pthread_mutex_lock(&shared->mutex);
-    for (size_t i = 0; i < shared->slot_count && !some; i++) {
-        some = strcmp(shared->slots[i].name, name) == 0;
-        if (some)
-            *ret_status = shared->slots[i].status;
     }
     pthread_mutex_unlock(&shared->mutex);
     return some;

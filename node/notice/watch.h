@@ -49,8 +49,6 @@ bool watch_take(struct watch *watch, struct notice_record *ret_record);
 void watch_forget(struct watch *watch, uint64_t number);
 /* Takes one source whose state or text has changed; false: none. */
 bool watch_take_change(struct watch *watch, struct source_status *ret_status);
-/* The state of the source of this name; false: there is none (yet). */
-bool watch_status(struct watch *watch, const char *name, struct source_status *ret_status);
 /* The states of all, as JSON for people and programs:
  * [{"name","state","ok_unix_ms","retry_ms","text"}]. Cut to whole sources. */
 #define WATCH_JSON_MAX SOURCES_BYTES_MAX

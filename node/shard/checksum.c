@@ -159,16 +159,9 @@ enum muster_status checksum_fd(int fd, const char *path, enum checksum_kind kind
     return fs_fail(err, code == ENOMEM ? MUSTER_E_NOMEM : MUSTER_E_IO, code, "read", path);
 }
 
-enum muster_status checksum_file(const char *path, uint64_t *ret_bytes,
+enum muster_status checksum_file(const char *path, enum checksum_kind kind,
+                                 const struct fs_watcher *watcher, uint64_t *ret_bytes,
                                  char ret_text[MANIFEST_CHECKSUM_SIZE], struct muster_error *err)
-{
-    return checksum_file_watched(path, CHECKSUM_XXH3, NULL, ret_bytes, ret_text, err);
-}
-
-enum muster_status checksum_file_watched(const char *path, enum checksum_kind kind,
-                                         const struct fs_watcher *watcher, uint64_t *ret_bytes,
-                                         char ret_text[MANIFEST_CHECKSUM_SIZE],
-                                         struct muster_error *err)
 {
     int fd = -1;
     uint64_t size = 0;

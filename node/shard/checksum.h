@@ -39,14 +39,9 @@ struct fs_watcher;
 enum muster_status checksum_fd(int fd, const char *path, enum checksum_kind kind,
                                const struct fs_watcher *watcher, uint64_t *ret_bytes,
                                char ret_text[MANIFEST_CHECKSUM_SIZE], struct muster_error *err);
-/* The same with open, of kind XXH3; also E_NOT_FOUND, and E_CORRUPT for what is not a regular file.
- */
-enum muster_status checksum_file(const char *path, uint64_t *ret_bytes,
+/* The same with open; also E_NOT_FOUND, and E_CORRUPT for what is not a regular file. */
+enum muster_status checksum_file(const char *path, enum checksum_kind kind,
+                                 const struct fs_watcher *watcher, uint64_t *ret_bytes,
                                  char ret_text[MANIFEST_CHECKSUM_SIZE], struct muster_error *err);
-/* ... of any kind. */
-enum muster_status checksum_file_watched(const char *path, enum checksum_kind kind,
-                                         const struct fs_watcher *watcher, uint64_t *ret_bytes,
-                                         char ret_text[MANIFEST_CHECKSUM_SIZE],
-                                         struct muster_error *err);
 
 #endif

@@ -113,11 +113,9 @@ enum muster_status dir_commit_as(const char *root, const struct dir_names *names
                                  const char *manifest_text, size_t manifest_size,
                                  char ret_path[FS_PATH_MAX], struct muster_error *err);
 
-/* The halves of dir_commit_as, for tests of a crash between them. */
+/* The first half of dir_commit_as, for tests of a crash behind it. */
 enum muster_status dir_commit_manifest(const char *root, const struct manifest *manifest,
                                        const char *text, size_t size, struct muster_error *err);
-enum muster_status dir_commit_rename(const char *root, const struct manifest *manifest,
-                                     char ret_path[FS_PATH_MAX], struct muster_error *err);
 
 /* The contents of a ROUND file. */
 struct dir_claim {

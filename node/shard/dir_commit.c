@@ -144,12 +144,6 @@ static enum muster_status commit_rename_as(const char *root, const struct dir_na
     return status != MUSTER_OK ? status : fs_path(ret_path, err, "%s", to);
 }
 
-enum muster_status dir_commit_rename(const char *root, const struct manifest *manifest,
-                                     char ret_path[FS_PATH_MAX], struct muster_error *err)
-{
-    return commit_rename_as(root, NULL, manifest, ret_path, err);
-}
-
 /* The same life may have written shards of these names for another round, and another life of the
  * job's database the same round: only both together are this checkpoint. */
 static bool commit_is_this(const char *path, const struct manifest *manifest)

@@ -116,9 +116,8 @@ struct fs_list {
 #define FS_DEPTH_MAX 32
 
 /* E_UNSUPPORTED: something that is neither a regular file nor a directory (a link, a socket), over
- * FILES_SHARD_MAX files, too deep. With sync, every file and every directory, itself included, is
- * fsynced. */
-enum muster_status fs_walk(const char *dir, bool sync, const struct fs_watcher *watcher,
+ * FILES_SHARD_MAX files, too deep. Every file and every directory, itself included, is fsynced. */
+enum muster_status fs_walk(const char *dir, const struct fs_watcher *watcher,
                            struct fs_list *ret_list, struct muster_error *err);
 void fs_list_clear(struct fs_list *list);
 

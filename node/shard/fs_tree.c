@@ -15,7 +15,6 @@
 
 struct walk {
     const char *root;
-    bool sync;
     const struct fs_watcher *watcher;
     struct fs_list list;
 };
@@ -80,8 +79,7 @@ static enum muster_status tree_walk_entry(struct walk *walk, const char *relativ
             "%.600s is a %s; a checkpoint holds only regular files and directories, so "
             "write a copy there",
             path, S_ISLNK(st.st_mode) ? "symbolic link" : "special file");
-    if (walk->sync)
-        status = fs_sync_file(path, walk->watcher, err);
+    status = fs_sync_file(path, walk->watcher, err);
     return status != MUSTER_OK ? status : tree_list_add(&walk->list, relative, err);
 }
 
@@ -114,7 +112,7 @@ static enum muster_status tree_walk_dir(struct walk *walk, const char *relative,
     if (status == MUSTER_OK && errno != 0)
         status = fs_fail(err, MUSTER_E_IO, errno, "read the directory", path);
     closedir(dir);
-    if (status == MUSTER_OK && walk->sync)
+    if (status == MUSTER_OK)
         status = fs_sync_dir(path, err);
     return status;
 }
@@ -124,10 +122,10 @@ static int tree_by_text(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-enum muster_status fs_walk(const char *dir, bool sync, const struct fs_watcher *watcher,
+enum muster_status fs_walk(const char *dir, const struct fs_watcher *watcher,
                            struct fs_list *ret_list, struct muster_error *err)
 {
-    struct walk walk = {.root = dir, .sync = sync, .watcher = watcher};
+    struct walk walk = {.root = dir, .watcher = watcher};
     enum muster_status status = tree_walk_dir(&walk, "", 0, err);
 
     if (status != MUSTER_OK) {

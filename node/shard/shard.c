@@ -205,7 +205,7 @@ static enum muster_status shard_sum_up(const char *dir, const char *name,
                 "the file name %.600s cannot be in a manifest: at most %d bytes of UTF-8 "
                 "with the shard's name, no control character or backslash; rename it",
                 path, FILE_PATH_MAX);
-        status = checksum_file_watched(path, kind, watcher, &bytes, checksum, err);
+        status = checksum_file(path, kind, watcher, &bytes, checksum, err);
         if (status == MUSTER_OK && !shard_files_add(files, reported, bytes, checksum))
             status = error_set(err, MUSTER_E_NOMEM, "no memory to report the shard %.600s", dir);
     }
@@ -227,7 +227,7 @@ enum muster_status shard_dir_seal(const char *round_dir, uint64_t rank, uint64_t
     dir_shard_name(rank, incarnation, name);
     status = fs_path(dir, err, "%s/%s", round_dir, name);
     if (status == MUSTER_OK)
-        status = fs_walk(dir, true, watcher, &list, err);
+        status = fs_walk(dir, watcher, &list, err);
     if (status == MUSTER_OK) {
         files.files = calloc(list.count + 1, sizeof *files.files);
         status = files.files == NULL

@@ -70,9 +70,9 @@ static enum muster_status shard_restore_verify_file(const char *checkpoint_path,
     enum muster_status status = fs_path(path, err, "%s/%s", checkpoint_path, file->path);
 
     if (status == MUSTER_OK)
-        status = shard_damage(checksum_file_watched(path, checksum_kind_of(file->checksum),
-                                                    &watcher, &bytes, checksum, err),
-                              err);
+        status = shard_damage(
+            checksum_file(path, checksum_kind_of(file->checksum), &watcher, &bytes, checksum, err),
+            err);
     if (status != MUSTER_OK)
         return status;
     if (bytes != file->bytes)

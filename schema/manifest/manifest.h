@@ -95,9 +95,6 @@ void manifest_destroy(struct manifest **manifest); /* only of manifest_parse; NU
 /* The shard of a rank, or NULL. */
 const struct manifest_shard *manifest_shard_of(const struct manifest *manifest, uint64_t rank);
 
-/* Same job, round and shards, byte for byte: the same checkpoint, whoever wrote the text. */
-bool manifest_same_checkpoint(const struct manifest *a, const struct manifest *b);
-
 /* Is it by this key, all of it and its files? NULL: no signature is asked for. Of a parsed one.
  * E_SIGNATURE: it has none, another key's, or one that cannot cover its files. E_CORRUPT: it was
  * changed since. */

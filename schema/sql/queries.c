@@ -16,17 +16,10 @@ static const struct {
 #undef QUERY
 };
 
-#define QUERIES_COUNT (sizeof queries / sizeof queries[0])
-
 const char *query_sql(const char *name)
 {
-    for (size_t i = 0; i < QUERIES_COUNT; i++)
+    for (size_t i = 0; i < sizeof queries / sizeof *queries; i++)
         if (strcmp(queries[i].name, name) == 0)
             return queries[i].sql;
     return NULL;
-}
-
-const char *query_name(size_t index)
-{
-    return index < QUERIES_COUNT ? queries[index].name : NULL;
 }

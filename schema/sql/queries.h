@@ -85,7 +85,4 @@
  * mistake. */
 const char *query_sql(const char *name);
 
-/* For tests and lists: the queries by number, NULL after the last. */
-const char *query_name(size_t index);
-
 #endif

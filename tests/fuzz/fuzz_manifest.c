@@ -3,6 +3,7 @@
  * but the text that a key has signed counts as signed by it. */
 #include "schema/manifest/manifest.h"
 #include "tests/fuzz/fuzz.h"
+#include "tests/support/manifest_same.h"
 #include "tests/support/signed_text.h"
 
 static void check_shard(const struct manifest *manifest, size_t i)

@@ -89,7 +89,7 @@ static int read_file(const char *path)
     uint64_t bytes;
     int wrong = 0;
 
-    if (checksum_file(path, &bytes, checksum, &err) != MUSTER_OK ||
+    if (checksum_file(path, CHECKSUM_XXH3, NULL, &bytes, checksum, &err) != MUSTER_OK ||
         safetensors_restore(path, bytes, checksum, state, NULL, &err) != MUSTER_OK)
         wrong += printf("%s\n", err.text);
     for (size_t i = 0; i < ENTRIES; i++)

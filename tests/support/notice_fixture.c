@@ -1,6 +1,7 @@
 /* notice_fixture - see notice_fixture.h. */
 #include "tests/support/notice_fixture.h"
 
+#include <jansson.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -109,6 +110,47 @@ void notice_none(struct notice_fixture *f)
                  record.item.text);
 }
 
+static void read_status(const json_t *source, const struct notice_now *now,
+                        struct source_status *ret_status)
+{
+    const char *word = json_string_value(json_object_get(source, "state"));
+    int64_t ok_unix_ms = json_integer_value(json_object_get(source, "ok_unix_ms"));
+    int64_t retry_ms = json_integer_value(json_object_get(source, "retry_ms"));
+
+    *ret_status = (struct source_status){
+        .last_ok_boot_ms = ok_unix_ms < 0 ? -1 : now->boot_ms - (now->unix_ms - ok_unix_ms),
+        .retry_boot_ms = retry_ms < 0 ? -1 : now->boot_ms + retry_ms,
+    };
+    while (strcmp(source_state_name(ret_status->state), word) != 0)
+        ret_status->state++;
+    snprintf(ret_status->name, sizeof ret_status->name, "%s",
+             json_string_value(json_object_get(source, "name")));
+    snprintf(ret_status->text, sizeof ret_status->text, "%s",
+             json_string_value(json_object_get(source, "text")));
+}
+
+bool notice_status(struct notice_fixture *f, const char *source, struct source_status *ret_status)
+{
+    struct notice_now now = notice_clocks();
+    char text[WATCH_JSON_MAX + 1];
+    json_t *sources, *one;
+    size_t i;
+    bool some = false;
+
+    watch_json(f->watch, &now, text);
+    sources = json_loads(text, 0, NULL);
+    assert_non_null(sources);
+    json_array_foreach(sources, i, one)
+    {
+        if (some || strcmp(json_string_value(json_object_get(one, "name")), source) != 0)
+            continue;
+        read_status(one, &now, ret_status);
+        some = true;
+    }
+    json_decref(sources);
+    return some;
+}
+
 struct source_status notice_state(struct notice_fixture *f, const char *source,
                                   enum source_state state, const char *text, int limit_ms)
 {
@@ -116,7 +158,7 @@ struct source_status notice_state(struct notice_fixture *f, const char *source,
     struct source_status status;
     char what[256];
 
-    while (!watch_status(f->watch, source, &status) || status.state != state ||
+    while (!notice_status(f, source, &status) || status.state != state ||
            strstr(status.text, text) == NULL) {
         snprintf(what, sizeof what, "%s is not %s with \"%s\"", source, source_state_name(state),
                  text);

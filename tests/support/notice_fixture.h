@@ -28,6 +28,8 @@ void notice_fixture_close(struct notice_fixture *f);
 struct notice_record notice_await(struct notice_fixture *f, int limit_ms);
 /* Fails if a record comes within this time: for what has been answered so often already. */
 void notice_none(struct notice_fixture *f);
+/* What is told of this source; false: nothing (yet). */
+bool notice_status(struct notice_fixture *f, const char *source, struct source_status *ret_status);
 /* Waits until this source is in that state, with this in its text; the time of its next try, from
  * now. */
 struct source_status notice_state(struct notice_fixture *f, const char *source,

@@ -21,9 +21,8 @@
 #define WEB_BROKEN_MS 2000      /* after a failure nobody waits for the broker again */
 #define WEB_STREAM_EVERY_MS 250 /* looks for what is new */
 #define WEB_STREAM_ALIVE_MS 10000
-#define WEB_ROWS 20     /* of a list on a job's page */
-#define WEB_PAGE 100    /* of a list on its own page */
-#define WEB_PARTS_MAX 8 /* of a path */
+#define WEB_ROWS 20  /* of a list on a job's page */
+#define WEB_PAGE 100 /* of a list on its own page */
 
 struct web;
 

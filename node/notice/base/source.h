@@ -129,7 +129,6 @@ struct source_ops {
      * to be sent? */
     void (*committed)(void *self);
     bool (*acknowledging)(const void *self);
-    bool own_thread; /* what it does may hang: it runs alone, on a thread of its own */
 };
 
 #endif

@@ -302,5 +302,4 @@ const struct source_ops slurm_ops = {.open = slurm_open,
                                      .fds = slurm_fds,
                                      .wakeup_boot_ms = slurm_wakeup_boot_ms,
                                      .status = slurm_status,
-                                     .close = slurm_close,
-                                     .own_thread = true};
+                                     .close = slurm_close};

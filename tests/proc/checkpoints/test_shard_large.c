@@ -120,7 +120,8 @@ static void large_state_comes_back_and_its_checksum_is_the_files(void **state)
 
     assert_non_null(before);
     memcpy(before, f->data[1], COUNT * sizeof *before);
-    assert_int_equal(checksum_file(f->path, &bytes, checksum, NULL), MUSTER_OK);
+    assert_int_equal(checksum_file(f->path, CHECKSUM_XXH3, NULL, &bytes, checksum, NULL),
+                     MUSTER_OK);
     assert_string_equal(checksum, f->checksum);
     assert_int_equal(bytes, f->bytes);
     fill(f, 0);
@@ -272,7 +273,7 @@ static void huge_file_is_whole_and_stays_out_of_the_page_cache(void **state)
         assert_in_range(count_in_page_cache(fd, bytes), 0,
                         DIRECT_PIECE_BYTES / (size_t)sysconf(_SC_PAGESIZE));
     close(fd);
-    assert_int_equal(checksum_file(path, &read_bytes, found, NULL), MUSTER_OK);
+    assert_int_equal(checksum_file(path, CHECKSUM_XXH3, NULL, &read_bytes, found, NULL), MUSTER_OK);
     assert_int_equal(read_bytes, bytes);
     assert_string_equal(found, wanted);
     memset(data, 0, DIRECT_MIN_BYTES);
@@ -302,7 +303,7 @@ static void reader_reads_and_hashes_in_order_whatever_is_skipped(void **state)
     for (size_t i = 0; i < size; i++)
         bytes[i] = (char)(i * 2654435761U >> 24);
     scratch_write(path, bytes, size);
-    assert_int_equal(checksum_file(path, &count, wanted, NULL), MUSTER_OK);
+    assert_int_equal(checksum_file(path, CHECKSUM_XXH3, NULL, &count, wanted, NULL), MUSTER_OK);
     fd = open(path, O_RDONLY | O_CLOEXEC);
     assert_true(fd >= 0);
     for (int cold = 0; cold < 2; cold++) {

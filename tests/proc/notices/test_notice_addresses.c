@@ -223,7 +223,7 @@ static void auto_is_not_deceived_by_another_service(void **state)
     notice_fixture_watch(&f, "auto");
     status = notice_state(&f, "auto", SOURCE_ABSENT, "none answered", LIMIT_MS);
     assert_in_range(status.retry_boot_ms - notice_clocks().boot_ms, 600000 - LIMIT_MS, 600000);
-    assert_false(watch_status(f.watch, "ec2", &status));
+    assert_false(notice_status(&f, "ec2", &status));
     hits = http_server_hits(f.server, NULL);
     assert_in_range(hits, 1, 3);
 }

@@ -264,7 +264,7 @@ static void auto_asks_nobody_on_a_machine_of_no_cloud(void **state)
     notice_fixture_watch(f, "auto");
     unsetenv("MUSTER_SYS_PREFIX");
     notice_state(f, "auto", SOURCE_ABSENT, "no cloud that is known", LIMIT_MS);
-    assert_false(watch_status(f->watch, "ec2", &status));
+    assert_false(notice_status(f, "ec2", &status));
     assert_int_equal(http_server_hits(f->server, NULL), 0);
 }
 

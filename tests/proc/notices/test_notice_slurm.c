@@ -4,6 +4,7 @@
 #include "node/notice/base/share.h"
 #include "node/notice/ledger.h"
 #include "node/notice/providers/slurm.h"
+#include "tests/support/ledger_pending.h"
 #include "tests/support/notice_fixture.h"
 
 #include <fcntl.h>

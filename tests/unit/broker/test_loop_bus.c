@@ -410,7 +410,6 @@ static void a_start_on_a_full_disk_is_none_and_says_nothing(void **state)
     assert_int_equal(loop_start(f->loop, &f->err), MUSTER_E_STORAGE);
     assert_non_null(strstr(f->err.text, f->db));
     assert_int_equal(bus.sent_count + bus.published_count, 0);
-    assert_true(loop_is_blocked(f->loop));
 }
 
 static void block(struct fixture *f)
@@ -420,7 +419,6 @@ static void block(struct fixture *f)
     over_quota = true;
     come(WIRE_AT_STEP, 1);
     pass(f);
-    assert_true(loop_is_blocked(f->loop));
     assert_int_equal(bus.sent_count, 0);
 }
 
@@ -433,12 +431,10 @@ static void a_quota_that_is_full_is_tried_again_until_there_is_room(void **state
     messages = core.messages;
     for (int i = 0; i < 150; i++) /* of a millisecond: the first retry is in vain */
         pass(f);
-    assert_true(loop_is_blocked(f->loop));
     assert_int_equal(bus.sent_count, 0);
     over_quota = false;
-    for (int i = 0; i < 3000 && loop_is_blocked(f->loop); i++)
+    for (int i = 0; i < 3000 && bus.sent_count == 0; i++)
         pass(f);
-    assert_false(loop_is_blocked(f->loop));
     assert_int_equal(bus.sent_count, 1); /* the answer of the batch that had waited */
     assert_int_equal(bus.sent[0].type, WIRE_ACK);
     assert_int_equal(core.messages, messages); /* taken once */

@@ -46,8 +46,6 @@ static void a_line_is_cut_by_what_is_seen(void **state)
     (void)state;
     is_written(true, 4, "\002abcdef\001", "\033[32mabcd\033[0m");
     is_written(false, 3, "\xc3\xa4\xc3\xb6\xc3\xbc\xc3\x9f", "\xc3\xa4\xc3\xb6\xc3\xbc");
-    paint_on = true;
-    assert_int_equal(paint_width("\002ab\xc3\xa4\001"), 3);
 }
 
 static void a_state_has_the_colour_of_its_first_word(void **state)

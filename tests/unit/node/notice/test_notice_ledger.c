@@ -1,5 +1,6 @@
 /* ledger and sets: what is told, told again, withdrawn. */
 #include "node/notice/ledger.h"
+#include "tests/support/ledger_pending.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,7 @@
 /* A runner's pass: each source has its turn, its state is told when it changes, and what it says
  * becomes records. No thread runs: the test calls the pass. */
 #include "node/notice/watch_run.c" /* NOLINT(bugprone-suspicious-include) */
+#include "tests/support/ledger_pending.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -80,11 +80,15 @@ static void file_is_summed_over_all_its_chunks(void **state)
     text_of(data, size, size, expected);
     scratch_write(scratch_path(dir, "big"), data, size);
     free(data);
-    assert_int_equal(checksum_file(scratch_path(dir, "big"), &bytes, found, NULL), MUSTER_OK);
+    assert_int_equal(
+        checksum_file(scratch_path(dir, "big"), CHECKSUM_XXH3, NULL, &bytes, found, NULL),
+        MUSTER_OK);
     assert_int_equal(bytes, size);
     assert_string_equal(found, expected);
     scratch_write(scratch_path(dir, "empty"), "", 0);
-    assert_int_equal(checksum_file(scratch_path(dir, "empty"), &bytes, found, NULL), MUSTER_OK);
+    assert_int_equal(
+        checksum_file(scratch_path(dir, "empty"), CHECKSUM_XXH3, NULL, &bytes, found, NULL),
+        MUSTER_OK);
     assert_int_equal(bytes, 0);
     assert_string_equal(found, "xxh3-128:99aa06d3014798d86001c324468d497f");
 }
@@ -96,17 +100,20 @@ static void what_is_no_regular_file_is_refused_by_name(void **state)
     uint64_t bytes = 99;
     struct muster_error err;
 
-    assert_int_equal(checksum_file(scratch_path(dir, "none"), &bytes, text, &err),
-                     MUSTER_E_NOT_FOUND);
+    assert_int_equal(
+        checksum_file(scratch_path(dir, "none"), CHECKSUM_XXH3, NULL, &bytes, text, &err),
+        MUSTER_E_NOT_FOUND);
     assert_non_null(strstr(err.text, "/none"));
     assert_int_equal(mkfifo(scratch_path(dir, "fifo"), 0600), 0);
-    assert_int_equal(checksum_file(scratch_path(dir, "fifo"), &bytes, text, &err),
-                     MUSTER_E_CORRUPT);
+    assert_int_equal(
+        checksum_file(scratch_path(dir, "fifo"), CHECKSUM_XXH3, NULL, &bytes, text, &err),
+        MUSTER_E_CORRUPT);
     assert_int_equal(symlink("/etc/hostname", scratch_path(dir, "link")), 0);
-    assert_int_equal(checksum_file(scratch_path(dir, "link"), &bytes, text, &err),
-                     MUSTER_E_CORRUPT);
+    assert_int_equal(
+        checksum_file(scratch_path(dir, "link"), CHECKSUM_XXH3, NULL, &bytes, text, &err),
+        MUSTER_E_CORRUPT);
     assert_non_null(strstr(err.text, "symbolic link"));
-    assert_int_equal(checksum_file(dir, &bytes, text, &err), MUSTER_E_CORRUPT);
+    assert_int_equal(checksum_file(dir, CHECKSUM_XXH3, NULL, &bytes, text, &err), MUSTER_E_CORRUPT);
     assert_int_equal(bytes, 99);
     assert_string_equal(text, "untouched");
 }

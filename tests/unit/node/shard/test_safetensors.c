@@ -152,7 +152,8 @@ static void put_file(struct fixture *f, uint64_t length, const char *json, size_
     memcpy(bytes + 8, json, json_size);
     scratch_write(f->path, bytes, 8 + json_size + data_size);
     free(bytes);
-    assert_int_equal(checksum_file(f->path, &f->bytes, f->checksum, NULL), MUSTER_OK);
+    assert_int_equal(checksum_file(f->path, CHECKSUM_XXH3, NULL, &f->bytes, f->checksum, NULL),
+                     MUSTER_OK);
 }
 
 static void assert_sum_is(const char *at, const void *data, size_t size)
@@ -215,7 +216,8 @@ static void every_kind_of_entry_comes_back_as_it_was(void **state)
     memcpy(small, f->small, sizeof small);
     memcpy(large, f->large, LARGE_COUNT * sizeof *large);
     assert_int_equal(save(f, NULL), MUSTER_OK);
-    assert_int_equal(checksum_file(f->path, &bytes, checksum, NULL), MUSTER_OK);
+    assert_int_equal(checksum_file(f->path, CHECKSUM_XXH3, NULL, &bytes, checksum, NULL),
+                     MUSTER_OK);
     assert_int_equal(bytes, f->bytes);
     assert_string_equal(checksum, f->checksum);
     fill(f, 0xee);

@@ -3,6 +3,7 @@
 #include "schema/manifest/manifest.h"
 #include "schema/manifest/manifest_read.h"
 #include "schema/manifest/seal.h"
+#include "tests/support/manifest_same.h"
 
 #include <jansson.h>
 

@@ -1,5 +1,6 @@
 /* test_sign - the signature of a manifest: made, checked, and not to be had by anybody without the
  * key. Who changes a text here puts its checksum right, as an attacker would. */
+#include "tests/support/manifest_same.h"
 #include "tests/support/signed_text.h"
 
 #include <setjmp.h>
