@@ -12,7 +12,6 @@
 
 #include <czmq.h>
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>

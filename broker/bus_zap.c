@@ -4,7 +4,6 @@
 #include "broker/log.h"
 #include "schema/error.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <zmq.h>

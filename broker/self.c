@@ -7,7 +7,6 @@
 
 #include <assert.h>
 #include <msgpack.h>
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 

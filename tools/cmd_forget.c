@@ -4,7 +4,6 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
 
 static int forget_print(struct tool *tool, const char *directory, int64_t kept)
 {

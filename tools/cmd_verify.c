@@ -11,7 +11,6 @@
 #include "node/shard/shard.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 

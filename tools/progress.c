@@ -5,7 +5,6 @@
 
 #include "node/clock.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <unistd.h>
 

@@ -4,7 +4,6 @@
 #include "broker/store/store_internal.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #define PAST_ROWS 1000 /* the newest are kept */
 

@@ -107,8 +107,7 @@ static enum muster_status manager_list_take_row(struct manager_list *list,
 
         if (state == NULL)
             return manager_list_no_memory(err);
-        list->unlisted[list->unlisted_count++] =
-            (struct manager_unlisted){row->step - 1, state, (uint64_t)row->checkpoint};
+        list->unlisted[list->unlisted_count++] = (struct manager_unlisted){row->step - 1, state};
         return MUSTER_OK;
     }
     info = &list->items[list->count];
@@ -247,7 +246,7 @@ static bool manager_list_take_found(struct manager_list *list, const struct dir_
             list->items[list->count++] = info;
         else
             list->unlisted[list->unlisted_count++] =
-                (struct manager_unlisted){info.step, "superseded", info.checkpoint};
+                (struct manager_unlisted){info.step, "superseded"};
     }
     return true;
 }

@@ -28,7 +28,6 @@ struct manager_source { /* texts are borrowed */
 struct manager_unlisted { /* a checkpoint that does not count */
     int64_t step;         /* index */
     const char *state;    /* writing, failed, superseded, deleted */
-    uint64_t checkpoint;
 };
 
 struct manager_list {

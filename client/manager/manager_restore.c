@@ -8,8 +8,6 @@
 #include "schema/error.h"
 #include "schema/sized.h"
 
-#include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 enum muster_status manager_not_found(const struct muster_manager *m, int64_t step,

@@ -7,7 +7,6 @@
 #include "schema/error.h"
 #include "schema/paths.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -264,12 +264,12 @@ int64_t agent_last_wait_ms(const struct agent *agent, int64_t most_ms)
     return left_ms > AGENT_LEAST_MS ? left_ms : AGENT_LEAST_MS;
 }
 
-static int64_t agent_wait_left_ms(struct agent *agent, int64_t most_ms)
+static int64_t agent_wait_left_ms(struct agent *agent)
 {
     int64_t wait_ms;
 
     pthread_mutex_lock(&agent->mutex);
-    wait_ms = agent_last_wait_ms(agent, most_ms);
+    wait_ms = agent_last_wait_ms(agent, AGENT_CLOSE_MS);
     pthread_mutex_unlock(&agent->mutex);
     return wait_ms;
 }
@@ -296,7 +296,7 @@ static bool agent_await_writer(struct agent *agent)
 /* agent_leave has waited for what is written. */
 static bool agent_end_writer_behind(struct agent *agent)
 {
-    int64_t limit_ms = agent->behind_left ? 0 : agent_wait_left_ms(agent, AGENT_CLOSE_MS);
+    int64_t limit_ms = agent->behind_left ? 0 : agent_wait_left_ms(agent);
 
     return behind_destroy(&agent->behind, limit_ms);
 }
@@ -372,7 +372,7 @@ bool agent_destroy(struct agent **agent)
     }
     agent_fall_silent(a);
     watch_settle(a->watch, AGENT_SETTLE_MS);
-    if (!writer_destroy(&a->writer, ended ? agent_wait_left_ms(a, AGENT_CLOSE_MS) : 0))
+    if (!writer_destroy(&a->writer, ended ? agent_wait_left_ms(a) : 0))
         ended = false;
     link_close(&a->link);
     tell_stop(&a->tell, AGENT_CLOSE_MS);

@@ -2,7 +2,6 @@
 #include "node/agent/supervised.h"
 #include "node/clock.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <jansson.h>

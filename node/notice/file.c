@@ -22,7 +22,7 @@ struct file {
     char path[SOURCE_ARGUMENT_MAX + 1];
     char directory[SOURCE_ARGUMENT_MAX + 1];
     int64_t period_ms, next_boot_ms, last_ok_boot_ms;
-    int inotify, watched; /* -1: none */
+    int inotify; /* -1: none */
     enum source_state state;
     char text[SOURCE_TEXT_MAX + 1];
 };
@@ -46,7 +46,7 @@ static enum muster_status file_open(const struct source_config *config, void **r
     if (slash == config->argument)
         file->directory[0] = '/';
     file->period_ms = config->period_ms > 0 ? config->period_ms : FILE_PERIOD_MS;
-    file->inotify = file->watched = -1;
+    file->inotify = -1;
     file->last_ok_boot_ms = -1;
     file->state = SOURCE_PROBING;
     *ret_self = file;
@@ -64,7 +64,7 @@ static void file_watch_directory(struct file *file)
         return; /* none left: there is the look each second */
     while (read(file->inotify, events, sizeof events) > 0)
         continue;
-    file->watched = inotify_add_watch(file->inotify, file->directory, CHANGES | IN_ONLYDIR);
+    (void)inotify_add_watch(file->inotify, file->directory, CHANGES | IN_ONLYDIR);
 }
 
 static void file_trouble(struct file *file, const char *what, int code)

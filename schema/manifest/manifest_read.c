@@ -10,13 +10,11 @@
 #include "schema/error.h"
 #include "schema/manifest/json_sure.h"
 #include "schema/manifest/manifest_rules.h"
-#include "schema/manifest/metrics.h"
 #include "schema/manifest/seal.h"
 #include "schema/manifest/sign.h"
 #include "schema/room.h"
 
 #include <jansson.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -7,7 +7,6 @@
 #include "node/clock.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #define WATCH_EVERY_MS 2000
 

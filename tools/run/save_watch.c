@@ -9,7 +9,6 @@
 #include <muster/client.h>
 
 #include <fcntl.h>
-#include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -36,7 +35,7 @@ struct watcher {
     const char *job;
     muster_client_t *client;
     struct save_news news;
-    int64_t begun_ms, begun_bytes;
+    int64_t begun_ms;
 };
 
 /* The bytes on the disk. A file's length may be set before its bytes are written. */

@@ -3,7 +3,6 @@
 #include "tools/tool.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* The job that is meant: tasks need no launch, so the list of jobs need not have it. A list for a

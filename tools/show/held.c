@@ -5,7 +5,6 @@
 #include "schema/rules/keep.h"
 #include "tools/render.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -20,8 +20,7 @@ struct metrics_job {
 
 struct metrics {
     FILE *out;
-    bool open; /* OpenMetrics */
-    int64_t now_unix_ms;
+    bool open;                /* OpenMetrics */
     struct metrics_job *jobs; /* owned */
     size_t count;
     size_t left_out;
@@ -334,7 +333,7 @@ static void metrics_put_jobs(const struct metrics *m, const muster_rows_t *rows)
 
 int web_make_metrics(struct web *web, struct tool *tool, const struct web_request *request)
 {
-    struct metrics m = {.out = tool->out, .open = request->open, .now_unix_ms = tool->now_unix_ms};
+    struct metrics m = {.out = tool->out, .open = request->open};
     struct muster_error err = {.status = MUSTER_OK};
     muster_rows_t *rows = NULL;
     int code = web_failed(muster_client_jobs(tool->client, NULL, &rows, &err), &err);

@@ -6,8 +6,6 @@
 #include "tools/show/held.h"
 #include "tools/written.h"
 
-#include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* False: the table would be empty, and `none` was written instead. */

@@ -11,6 +11,8 @@
 
 #include <cmocka.h>
 
+#include <stdlib.h>
+
 static char dir[SCRATCH_PATH_MAX], db[SCRATCH_PATH_MAX + 16];
 
 static int setup(void **state)

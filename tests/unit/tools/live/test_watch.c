@@ -8,6 +8,8 @@
 
 #include <cmocka.h>
 
+#include <string.h>
+
 static struct tool tool;
 static int asked;
 static bool broken;
