@@ -83,11 +83,11 @@ struct dir_names {
 /* Letters, digits, _ and -; it does not end with a digit (14 of "s1" is not 4 of "s11"). "" is
  * good. */
 bool dir_prefix_ok(const char *prefix);
-void dir_final_name_as(const struct dir_names *names, int64_t step, uint64_t generation,
-                       uint64_t round, bool taken, char ret_name[DIR_NAME_SIZE]);
+/* "<step>", or with taken "<step>.<g>-<r>". names NULL: the plain form. */
+void dir_final_name(const struct dir_names *names, int64_t step, uint64_t generation,
+                    uint64_t round, bool taken, char ret_name[DIR_NAME_SIZE]);
 
-/* Whether a name is one that dir_final_name_as gives, and for which step. names NULL: the plain
- * form. */
+/* Whether a name is one that dir_final_name gives, and for which step. */
 bool dir_name_step(const char *name, const struct dir_names *names, int64_t *ret_step);
 
 /* Reads a decimal number after `before`, and moves on to what follows it. */
@@ -95,10 +95,6 @@ bool dir_take_number(const char **at, const char *before, uint64_t *ret_number);
 
 /* Whether a name is one that dir_round_path gives, "<g>-<r>" and nothing else. */
 bool dir_round_name(const char *name, uint64_t *ret_generation, uint64_t *ret_round);
-
-/* The plain form: "<step>", or with taken "<step>.<g>-<r>". */
-void dir_final_name(int64_t step, uint64_t generation, uint64_t round, bool taken,
-                    char ret_name[DIR_NAME_SIZE]);
 
 /* "shard-<rank, 5 digits>-<incarnation, 16 hexadecimal digits>". */
 void dir_shard_name(uint64_t rank, uint64_t incarnation, char ret_name[DIR_NAME_SIZE]);

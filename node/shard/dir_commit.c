@@ -132,8 +132,7 @@ static enum muster_status commit_rename_as(const char *root, const struct dir_na
         return status;
     status = MUSTER_E_EXISTS;
     for (int i = 0; i < 2 && status == MUSTER_E_EXISTS; i++) {
-        dir_final_name_as(names, manifest->step, manifest->generation, manifest->round, i == 1,
-                          name);
+        dir_final_name(names, manifest->step, manifest->generation, manifest->round, i == 1, name);
         status = fs_path(to, err, "%s/%s", root, name);
         if (status == MUSTER_OK)
             status = fs_rename_new(from, to, err);
@@ -157,8 +156,7 @@ static bool commit_find_final(const char *root, const struct dir_names *names,
     char name[DIR_NAME_SIZE];
 
     for (int i = 0; i < 2; i++) {
-        dir_final_name_as(names, manifest->step, manifest->generation, manifest->round, i == 1,
-                          name);
+        dir_final_name(names, manifest->step, manifest->generation, manifest->round, i == 1, name);
         if (fs_path(ret_path, NULL, "%s/%s", root, name) == MUSTER_OK &&
             commit_is_this(ret_path, manifest))
             return true;

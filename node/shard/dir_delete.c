@@ -114,7 +114,7 @@ static enum muster_status delete_users_place(const struct dir_deletion *d, const
     const char *name = delete_name_in_root(d, from), *dot = strchr(name, '.'), *suffix;
     enum muster_status status = fs_path(folder, err, "%s/%s", d->root, d->trash);
 
-    dir_final_name(d->step, d->generation, d->round, true, final);
+    dir_final_name(NULL, d->step, d->generation, d->round, true, final);
     suffix = strchr(final, '.');
     if (status == MUSTER_OK)
         status = fs_make_dirs(folder, err);

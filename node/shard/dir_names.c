@@ -20,8 +20,8 @@ bool dir_prefix_ok(const char *prefix)
                            strchr(letters, prefix[length - 1]) != NULL);
 }
 
-void dir_final_name_as(const struct dir_names *names, int64_t step, uint64_t generation,
-                       uint64_t round, bool taken, char ret_name[DIR_NAME_SIZE])
+void dir_final_name(const struct dir_names *names, int64_t step, uint64_t generation,
+                    uint64_t round, bool taken, char ret_name[DIR_NAME_SIZE])
 {
     static const struct dir_names plain = {.padding = 0};
     size_t used;
@@ -71,14 +71,8 @@ bool dir_name_step(const char *name, const struct dir_names *names, int64_t *ret
         return false;
     taken = dir_take_number(&at, ".", &generation) && dir_take_number(&at, "-", &round);
     *ret_step = (int64_t)number - (names != NULL ? names->offset : 0);
-    dir_final_name_as(names, *ret_step, generation, round, taken, own);
+    dir_final_name(names, *ret_step, generation, round, taken, own);
     return *ret_step >= 0 && strcmp(name, own) == 0;
-}
-
-void dir_final_name(int64_t step, uint64_t generation, uint64_t round, bool taken,
-                    char ret_name[DIR_NAME_SIZE])
-{
-    dir_final_name_as(NULL, step, generation, round, taken, ret_name);
 }
 
 /* Another user's directory (lost+found) is none of ours. */
@@ -137,7 +131,7 @@ enum muster_status dir_find(const char *root, const char *job, uint64_t generati
 
     for (int i = 0; i < 3 && status == MUSTER_OK; i++) {
         if (i < 2) {
-            dir_final_name(step, generation, round, i == 1, name);
+            dir_final_name(NULL, step, generation, round, i == 1, name);
             status = fs_path(path, err, "%s/%s", root, name);
         } else {
             status = dir_round_path(root, generation, round, path, err);

@@ -101,7 +101,7 @@ static void it_is_moved_into_the_users_folder(void **state)
     shard_job_must(dir_delete_checkpoint(&d, &err), &err);
     assert_false(scratch_exists(f->path));
     char name[DIR_NAME_SIZE];
-    dir_final_name(d.step, d.generation, d.round, true, name);
+    dir_final_name(NULL, d.step, d.generation, d.round, true, name);
     assert_true(scratch_exists(scratch_path(f->root, "old/%s/manifest.json", name)));
 }
 
@@ -161,7 +161,7 @@ static void another_life_of_its_round_stays(void **state)
         d = deletion(f);
         shard_job_must(dir_delete_checkpoint(&d, &err), &err);
         committed(f);
-        dir_final_name(d.step, d.generation, d.round, true, plain);
+        dir_final_name(NULL, d.step, d.generation, d.round, true, plain);
         shard_job_must(fs_path(other, &err, "%s/%s", f->root, i == 0 ? "old_life" : plain), &err);
         assert_int_equal(rename(f->path, other), 0);
         shard_job_must(dir_delete_checkpoint(&d, &err), &err);
