@@ -238,7 +238,7 @@ enum muster_status bus_up_heard(struct bus_up *up, const char *events, int64_t n
     up->reached = true;
     if (!brokers_events_at(up->brokers.address[up->at], events, endpoint))
         return error_set(err, MUSTER_E_ARGUMENT,
-                         "the broker told \"%s\" as its events' address, which cannot be reached "
+                         "the broker sends events from \"%s\", which cannot be reached "
                          "from \"%s\"; start musterd with a --listen that names its host",
                          events, up->brokers.address[up->at]);
     if (up->sub != NULL && strcmp(endpoint, up->events) == 0)

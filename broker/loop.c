@@ -51,7 +51,8 @@ static int64_t loop_min_i64(int64_t a, int64_t b)
 static void loop_block(struct loop *loop, const struct muster_error *why)
 {
     if (!loop->blocked) {
-        broker_log(LOG_LEVEL_ERROR, "%s; until it works again nodes are answered %s", why->text,
+        broker_log(LOG_LEVEL_ERROR,
+                   "%s; until the database can be written again, nodes are answered %s", why->text,
                    muster_status_name(MUSTER_E_STORAGE));
         loop->blocked_since_ms = loop->now_boot_ms;
         loop->blocked_since_unix_ms = loop->now_unix_ms;

@@ -478,9 +478,8 @@ static int main_run(struct program *program)
         setenv(BEGAN_BEFORE, "1", 1);
     if (store_is_older(program->store))
         broker_log(LOG_LEVEL_WARNING,
-                   "database %s was restored from a copy that is older than what was done with it; "
-                   "saves that were "
-                   "open in it were given up",
+                   "database %s was restored from an older copy; saves that were open in that copy "
+                   "were given up",
                    program->config.db);
     status = loop_run(program->loop, &stopped, &err);
     if (status != MUSTER_OK) {

@@ -360,7 +360,7 @@ enum muster_status link_subscribe(struct link *link, const char *endpoint, struc
 
     if (!brokers_events_at(link->dealer.endpoint, endpoint, resolved))
         return error_set(err, MUSTER_E_ARGUMENT,
-                         "the broker told \"%s\" as its events' address, which cannot be reached "
+                         "the broker sends events from \"%s\", which cannot be reached "
                          "from \"%s\"; start musterd with a --listen that names its host",
                          endpoint, link->dealer.endpoint);
     if (link->sub.wanted && strcmp(link->sub.endpoint, resolved) == 0)

@@ -418,7 +418,8 @@ static int key_rotate(struct tool *tool, struct key_store *store)
     snprintf(grant.name, sizeof grant.name, "%s", tool->args[2]);
     code = key_make(tool, store, &grant);
     if (code == TOOL_DONE && !tool_json(tool))
-        fprintf(tool->out, "Key %s counts until %s: until then give its hosts the new one.\n",
+        fprintf(tool->out,
+                "The old key %s counts until %s: give its hosts the new one before that.\n",
                 tool->args[1], render_stamp(until_unix_ms).text);
     return code;
 }

@@ -223,9 +223,9 @@ static enum muster_status shared_copy_batch(void *arg, const void *data, size_t 
 static enum muster_status shared_is_own(const struct shared *shared, struct muster_error *err)
 {
     return error_set(err, MUSTER_E_ARGUMENT,
-                     "database %s has records of its own, and the shared database %s others: the "
-                     "file would be written over; name another one with --db, or an empty database "
-                     "with --shared, which then gets these",
+                     "database %s has records of its own, and the shared database %s has others: "
+                     "the file would be overwritten; name another file with --db, or with --shared "
+                     "an empty database, which then gets the records of this one",
                      shared->path, fenced_log_name(shared->log));
 }
 

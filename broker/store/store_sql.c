@@ -15,8 +15,8 @@ enum muster_status store_damaged(const struct store *store, const char *finding,
     return error_set(
         err, MUSTER_E_CORRUPT,
         "database %s is damaged: %s. It was left as it is and nothing was recreated: "
-        "move it away together with its -wal file (one that stays is written into "
-        "whatever takes its place), then put a backup there or begin with an empty one",
+        "move it away together with its -wal file (if that file stays, it is "
+        "written into the next database there), then put a backup there or begin with an empty one",
         store->path, finding);
 }
 

@@ -61,8 +61,8 @@ static enum muster_status manager_outcome_await_one(struct muster_manager *m,
                          "the checkpoint before it; start musterd with its database again",
                          (long long)save->step, (unsigned long long)save->round);
     return error_set(err, status,
-                     "the save of step %lld (round %llu) is still being written or agreed, and was "
-                     "waited for as long as it may be; %s",
+                     "the save of step %lld (round %llu) is still being written or agreed, and the "
+                     "longest wait for it is over; %s",
                      (long long)save->step, (unsigned long long)save->round,
                      agent_why_waits(agent));
 }

@@ -193,8 +193,8 @@ static void manager_save_tell_wish(struct muster_manager *m, int64_t step)
     m->wish_again_ms = clock_ms(CLOCK_MONOTONIC) +
                        (status == MUSTER_E_TIMEOUT ? WISH_UNANSWERED_MS : WISH_AGAIN_MS);
     if (step == m->wished)
-        node_log(m->node, 1, "a function wants step %lld saved, which waits: %s", (long long)step,
-                 why.text);
+        node_log(m->node, 1, "a function wants step %lld saved, and that save waits: %s",
+                 (long long)step, why.text);
 }
 
 /* Calls the chief's own functions. True: this step is to be saved by a process without a broker. */

@@ -196,10 +196,10 @@ static enum muster_status node_lost_refuse(const struct muster_node *node,
         err, MUSTER_E_RESTORE,
         "`muster import '%s'` is to be run first: %s is there, and the broker at %.100s %sknows "
         "of no checkpoint of job %s at step %lld. Its database is new, was lost or restored "
-        "to an older copy, or a process without a broker saved it. The import tells the broker "
-        "what is there, and the next launch resumes from the newest. What it leaves out, it says "
-        "why: move that away to go on without it; to %s at all, give the job another directory, "
-        "or move away what is newer in this one",
+        "from an older copy, or a process without a broker saved that checkpoint. The import tells "
+        "the broker what is there, and the next launch resumes from the newest. It says what it "
+        "leaves out, and why: move that away to go on without it. To %s in any case, give the job "
+        "another directory, or move away what is newer in this one",
         node->checkpoint_dir, newest->path, node->broker, from, node->job,
         (long long)newest->step + node->wish.names.offset,
         resume > 0 ? "go on from there without an import" : "begin from the start");

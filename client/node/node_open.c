@@ -264,8 +264,8 @@ static enum muster_status node_open_read_checkpoint(struct muster_node *node, co
                               *ret_damage ? node_open_advice(node) : "");
     if (left[0] != '\0' && (node->rank == 0 || node->layout == LAYOUT_SHARDED))
         node_log(node, 1,
-                 "rank %d: the checkpoint %.300s has a tensor \"%s\", or more, that this program's "
-                 "state has not; it was not restored, and later checkpoints are without it",
+                 "rank %d: the checkpoint %.300s has a tensor \"%s\", and maybe others, that this "
+                 "program's state lacks; none was restored, and later checkpoints are without them",
                  node->rank, path, left);
     node->resumed_checkpoint = manifest->round;
     node->epoch = manifest->epoch;
@@ -302,16 +302,17 @@ static enum muster_status node_open_check_wish(const struct muster_node *node,
         return error_set(
             err, MUSTER_E_UNSUPPORTED,
             "the checkpoint of step %lld is newer than %lld, and without a broker nobody "
-            "records that it counts no more; start one, or move it away",
+            "records that it counts no more; start a broker, or move that checkpoint away",
             step, wish);
     if (step > wish)
         return error_set(err, MUSTER_E_RESTORE,
                          "rank %d was asked to go back to step %lld, so step %lld counts no more",
                          node->rank, wish, step);
-    return error_set(err, MUSTER_E_NOT_FOUND,
-                     "the checkpoint of step %lld cannot be gone back to; the next older one is of "
-                     "step %lld",
-                     wish, step);
+    return error_set(
+        err, MUSTER_E_NOT_FOUND,
+        "this job cannot go back to the checkpoint of step %lld; the next older one is "
+        "of step %lld",
+        wish, step);
 }
 
 /* A checkpoint that the broker offers, and what came of it. */

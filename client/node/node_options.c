@@ -212,8 +212,9 @@ static enum muster_status node_options_check_snapshot(const struct muster_node *
                          "save_behind with termination.save_fn needs a snapshot_fn: save_fn writes "
                          "while training changes the state");
     if (o->snapshot_release_fn != NULL && o->snapshot_fn == NULL)
-        return error_set(err, MUSTER_E_ARGUMENT,
-                         "snapshot_release_fn is set without snapshot_fn; set both, or that alone");
+        return error_set(
+            err, MUSTER_E_ARGUMENT,
+            "snapshot_release_fn is set without snapshot_fn; set both, or snapshot_fn alone");
     return MUSTER_OK;
 }
 

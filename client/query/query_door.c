@@ -132,8 +132,8 @@ enum query_door query_door_look(const char *address, char ret_text[DOOR_TEXT_MAX
                  address);
     else
         snprintf(ret_text, DOOR_TEXT_MAX,
-                 "the broker at %s has no keys, and a client that was given one (%s) talks to no "
-                 "such broker: unset " LINK_KEY_VARIABLE ", or use the right address",
+                 "the broker at %s has no keys, and a client that was given a key (%s) cannot "
+                 "talk to it: unset " LINK_KEY_VARIABLE ", or use the right address",
                  address, path);
     return DOOR_SHUT;
 }

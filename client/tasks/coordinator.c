@@ -314,8 +314,9 @@ enum muster_status coordinator_check_args(const char *function, const void *args
                                           const char *else_too, struct muster_error *err)
 {
     if (size > 0 && args == NULL)
-        return error_set(err, MUSTER_E_ARGUMENT, "the arguments of \"%s\", %zu bytes, are nowhere",
-                         function, size);
+        return error_set(err, MUSTER_E_ARGUMENT,
+                         "the arguments of \"%s\" are NULL, with a size of %zu bytes", function,
+                         size);
     if (size > TASK_ARGS_MAX)
         return error_set(err, MUSTER_E_ARGUMENT,
                          "the arguments of \"%s\" have %zu bytes, at most %d are allowed: give the "

@@ -258,9 +258,9 @@ static enum muster_status worker_tell_ends(struct muster_worker *worker, struct 
     if (worker->left || worker->unsent == 0)
         return MUSTER_OK;
     return error_set(err, MUSTER_E_BROKER,
-                     "the broker at %s took no word for %.1f s: it does not know of %zu tasks that "
-                     "they have ended here or were given back, counts this worker as lost with "
-                     "them, and they are run again",
+                     "the broker at %s took no message for %.1f s: it does not know that %zu tasks "
+                     "have ended here or were given back, counts this worker as lost with them, "
+                     "and they are run again",
                      worker->broker, (double)worker->tell_ends_ms / 1000.0, worker->unsent);
 }
 
@@ -378,7 +378,7 @@ enum muster_status muster_worker_serve(muster_worker_t *worker, struct muster_er
     if (!worker->displaced)
         return status;
     status = error_set(ret_error, MUSTER_E_RANK_TAKEN,
-                       "while this one was not heard its tasks went to others: %s",
+                       "while this worker was not heard, its tasks went to others: %s",
                        worker->refused_text);
     worker_forget_all(worker, true);
     return status;

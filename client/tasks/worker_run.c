@@ -264,7 +264,7 @@ static enum muster_status worker_run_refuse_result(struct muster_task *task, siz
             text, sizeof text,
             "\"%s\" gave a result of %zu bytes%s, at most %d are allowed: write it to a file and "
             "give the path",
-            task->fn, size, size <= TASK_RESULT_MAX ? " that are nowhere" : "", TASK_RESULT_MAX);
+            task->fn, size, size <= TASK_RESULT_MAX ? " at NULL" : "", TASK_RESULT_MAX);
     worker_run_set_text(task, text);
     task->result_refused = status;
     return status;

@@ -284,8 +284,8 @@ static enum muster_status agent_boundary_told_to_end(const struct agent *agent, 
 
     return error_set(
         err, MUSTER_PREEMPTED,
-        "told to end by %.200s, while waiting to join job %s%s%.500s; it took no part, "
-        "start it again",
+        "told to end by %.200s, while waiting to join job %s%s%.500s; this process took no "
+        "part in the job; start it again",
         why, agent->options.save.job, waits_for[0] != '\0' ? ": " : "", waits_for);
 }
 

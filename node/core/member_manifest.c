@@ -59,8 +59,8 @@ void manifest_begin(struct member *m, uint64_t checkpoint)
         m->manifests_waiting[m->manifests_waiting_count++] = checkpoint;
     else {
         member_log(m, 1,
-                   "checkpoint %llu stays without a manifest: %d wait to be written already; save "
-                   "less often",
+                   "checkpoint %llu stays without a manifest: %d manifests already wait to be "
+                   "written; save less often",
                    (unsigned long long)checkpoint, MANIFESTS_WAITING_MAX);
         manifest_tell_given_up(m, checkpoint);
     }
@@ -132,7 +132,8 @@ void manifest_look(struct member *m)
         return;
     if (m->view.started && m->manifest_asked >= MANIFEST_ASKS_MAX) {
         member_log(m, 1,
-                   "the broker does not give the manifest of checkpoint %llu: it stays without",
+                   "the broker does not give the manifest of checkpoint %llu: the checkpoint stays "
+                   "without one",
                    (unsigned long long)m->manifest);
         manifest_forget(m);
         return;

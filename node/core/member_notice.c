@@ -76,7 +76,7 @@ static void notice_fill(struct member *m, struct own_notice *notice, const struc
     memset(notice, 0, sizeof *notice);
     snprintf(notice->id, sizeof notice->id, "%s", in->id);
     snprintf(notice->source, sizeof notice->source, "%s", in->source ? in->source : "");
-    const char *note = too_short ? " (that is over, or too short to save in)" : "";
+    const char *note = too_short ? " (that has passed, or is too short to save in)" : "";
     char *text = wire_text_fit(&m->out->arena, in->text, sizeof notice->text - 1 - strlen(note));
     snprintf(notice->text, sizeof notice->text, "%s%s", text ? text : "", note);
     notice->kind = in->notice_kind;
@@ -97,8 +97,8 @@ static void notice_say_too_short(struct member *m, const struct member_input *in
     bool told = in->left_ms >= 0 && in->left_ms < LEAST_LEAD_MS;
 
     member_log(m, 2,
-               "notice %s: %s %lld ms, in which nothing could be saved, so the time left is taken "
-               "as unknown, and what is new since the last save is saved at once",
+               "notice %s: %s %lld ms, in which nothing could be saved. So the time left counts as "
+               "unknown, and what is new since the last save is saved at once",
                in->id, told ? "it leaves" : "grace_period_ms is",
                (long long)(told ? in->left_ms : m->options.grace_period_ms));
 }

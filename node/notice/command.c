@@ -87,9 +87,10 @@ static void command_finish(struct command *command, long code, const struct noti
         command->last_ok_boot_ms = now->boot_ms;
         command_say(command, now, out);
     } else if (code > 0)
-        command_trouble(
-            command,
-            "the command exited with %ld (to say that there is none: exit 0, print nothing)", code);
+        command_trouble(command,
+                        "the command exited with %ld (to say that there is none: exit with 0 and "
+                        "print nothing)",
+                        code);
     else
         command_trouble(command, "the command was killed", 0);
 }

@@ -99,7 +99,7 @@ static void detect_look(struct detect *detect, const struct notice_now *now)
     else if (facts.dmi)
         detect_conclude(
             detect, SOURCE_ABSENT, "",
-            "no cloud that is known, by the machine's DMI; name the sources if there are any");
+            "the machine's DMI names no cloud that is known; name the sources if there are any");
     else
         detect_probe(detect);
 }
@@ -116,14 +116,14 @@ static void detect_take(struct detect *detect, const struct notice_now *now)
         http_abandon(detect->runner->http, detect);
         detect->in_flight = 0;
         detect_found(detect, probe_source(index),
-                     " answered, without a DMI to say so, and is asked", now);
+                     " answered, and is asked from now on, although no DMI names it", now);
         return;
     }
     if (detect->in_flight > 0)
         return;
     detect_conclude(
         detect, SOURCE_ABSENT, "",
-        "no DMI says whether this is a cloud, and none answered; name the sources if there "
+        "no DMI says whether this is a cloud, and no cloud answered; name the sources if there "
         "are any");
     detect->next_boot_ms = now->boot_ms + PROBE_AGAIN_MS;
 }

@@ -160,7 +160,7 @@ static enum muster_status dir_no_round(const char *root, const char *muster, con
     if (code != ENOENT)
         return fs_fail(err, MUSTER_E_SAVE, code, "create the round directory", path);
     return error_set_code(err, MUSTER_E_SAVE, code,
-                          "cannot create the round directory %.600s: %.600s is away, and was there "
+                          "cannot create the round directory %.600s: %.600s is gone, and was there "
                           "when the job was opened; put it back, or mount it again",
                           path, access(root, F_OK) != 0 ? root : muster);
 }

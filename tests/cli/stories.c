@@ -750,7 +750,7 @@ const struct cli_abort cli_aborts[] = {
      "INSERT INTO broker_past (unix_ms, kind, text) SELECT opened_unix_ms + 1000, 'broker started',"
      " 'its database had been restored from an older copy' FROM round WHERE round = 4"},
     {"broken_off", 1, 3, MUSTER_E_PEER,
-     "the step of rank 1 towards the save step 47 was broken off for rank 3",
+     "the step of rank 1 towards the save step 47 was broken off because of rank 3",
      "UPDATE node SET state = 'lost' WHERE rank = 3"},
     {"next_generation", 1, -1, MUSTER_E_ABORTED,
      "the next generation was opened before it was committed", NULL},

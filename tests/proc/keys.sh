@@ -50,7 +50,7 @@ says "$(cat "$dir/said")" 'there is a key own already'
 [ ! -e again.key ] || fail "a key that is not on the list was written"
 
 said=$("$muster" key rotate other other-2 --db "$db" --expires 1h)
-says "$said" 'other-2 is in other-2.key: role node, jobs other' 'Key other counts until'
+says "$said" 'other-2 is in other-2.key: role node, jobs other' 'The old key other counts until'
 says "$("$muster" key list --db "$db")" 'other +node +other +good +[0-9]' 'other-2 +node +other +good +never'
 if "$muster" key rotate gone gone-2 --db "$db" 2>"$dir/said"; then fail "a revoked key was rotated"; fi
 says "$(cat "$dir/said")" 'lists no key gone that counts'
@@ -117,7 +117,7 @@ refused own 4 'node, who may not send SAVE_NOW' save --job "$job"
 refused own 4 'node, who may not send FORGET' forget "$job"
 "$muster" save --wait --job "$job" --broker "$broker" --key all.key >/dev/null || fail "an operator may save"
 says "$("$muster" status "$job" --broker "$broker" --key sees.key)" "job $job: running"
-refused own 4 'tells of itself to keys for all jobs' broker
+refused own 4 'only a key for all jobs may ask about the broker itself' broker
 told=$("$muster" broker --broker "$broker" --key all.key)
 says "$told" 'asks for keys' "1 job runs in 3 processes" '[1-9][0-9]*  messages that their key may not send' \
     '[1-9][0-9]*  subscriptions to jobs that their key may not hear'

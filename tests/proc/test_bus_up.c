@@ -177,7 +177,7 @@ static void an_address_of_events_that_leads_nowhere_is_told(void **state)
     (void)state;
     open_up(address[0]);
     assert_int_equal(bus_up_heard(up, "nowhere", START_MS, &err), MUSTER_E_ARGUMENT);
-    assert_non_null(strstr(err.text, "the broker told \"nowhere\""));
+    assert_non_null(strstr(err.text, "the broker sends events from \"nowhere\""));
 }
 
 static void silence_leads_to_the_next_address_and_back(void **state)

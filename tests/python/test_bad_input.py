@@ -423,7 +423,7 @@ def test_what_a_forked_process_asks_of_its_parents_object_is_refused(alone, what
         with pytest.raises(muster.ForkedError, match=says or FROM[what]) as caught:
             forked(lambda: call(made))
         assert caught.value.name == "MUSTER_E_FORKED"
-        assert caught.value.advice == "open an own node in the child, or do not call muster there"
+        assert caught.value.advice == "open another node in the child, or do not call muster there"
         forked(made.close if what not in ("Node", "Manager") else lambda: None)  # it just ends
 
 

@@ -245,7 +245,7 @@ def test_a_worker_of_a_loader_that_calls_muster_raises_muster_s_own_error(alone,
         with pytest.raises(muster.ForkedError, match=told) as caught:
             list(loader)
         assert caught.value.name == "MUSTER_E_FORKED"
-        assert caught.value.advice == "open an own node in the child, or do not call muster there"
+        assert caught.value.advice == "open another node in the child, or do not call muster there"
         ck.step()
         assert ck.node.steps_done == 1
 

@@ -121,18 +121,18 @@ static void check_will_resume(const struct sim_truth *launch, const char *line)
         check_lost(launch, line, line + strlen(words), 0);
 }
 
-/* "The job has finished. Its newest committed checkpoint is step 40 (...): what came behind it, up
+/* "The job has finished. Its newest committed checkpoint is step 40 (...): what came after it, up
  * to step 50, is in none." */
 static void check_finished(const struct sim_truth *launch, const char *line)
 {
     int64_t saved = 0, done = 0;
-    const char *behind = strstr(line, ": what came behind it, up to step ");
+    const char *behind = strstr(line, ": what came after it, up to step ");
 
     if (sscanf(line, "The job has finished. Its newest committed checkpoint is step %" SCNd64,
                &saved) != 1)
         return;
     seen.finished++;
-    done = behind != NULL ? strtoll(behind + strlen(": what came behind it, up to step "), NULL, 10)
+    done = behind != NULL ? strtoll(behind + strlen(": what came after it, up to step "), NULL, 10)
                           : saved;
     if (done != launch->done)
         false_words(launch, line, "the last step", done, launch->done);

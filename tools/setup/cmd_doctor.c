@@ -52,12 +52,12 @@ static void doctor_clock(struct doctor *doctor, const muster_rows_t *facts, int6
     if (theirs < 0)
         return;
     if (apart > slack || apart < -DOCTOR_CLOCK_MS)
-        doctor_say(
-            doctor, "clock",
-            "let both hosts follow the same time servers (`timedatectl set-ntp true`)",
-            "this host's clock is %s %s the broker's: deadlines that a cloud tells as a time "
-            "of day come at another moment",
-            render_duration(apart < 0 ? -apart : apart).text, apart > 0 ? "behind" : "before");
+        doctor_say(doctor, "clock",
+                   "let both hosts follow the same time servers (`timedatectl set-ntp true`)",
+                   "this host's clock is %s %s the broker's: a deadline that a cloud tells as a "
+                   "time of day would be wrong by as much",
+                   render_duration(apart < 0 ? -apart : apart).text,
+                   apart > 0 ? "behind" : "before");
     else
         doctor_say(doctor, "clock", "", "as the broker's");
 }
@@ -183,7 +183,7 @@ static void doctor_place(struct doctor *doctor, const struct muster_identity *id
 
     if (told == NULL || told[0] == '\0')
         doctor_say(doctor, "directory", "",
-                   "MUSTER_CHECKPOINT_DIR is not set, so the program names it");
+                   "MUSTER_CHECKPOINT_DIR is not set, so the program has to name it");
     else
         doctor_directory(doctor, told, several);
 }
@@ -248,7 +248,7 @@ static void doctor_notices(struct doctor *doctor)
         doctor_say(doctor, "notices", "", "SIGTERM, `muster notify`, and %s", told);
     else if (cloud[0] != '\0')
         doctor_say(doctor, "notices", "set MUSTER_NOTICE_SOURCES=auto",
-                   "this machine is of %s, and nobody asks that for notices", cloud);
+                   "this machine belongs to %s, and nothing asks that cloud for notices", cloud);
     else
         doctor_say(doctor, "notices", "",
                    "SIGTERM and `muster notify`; `man muster-notices` has more sources");

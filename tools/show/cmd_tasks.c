@@ -268,9 +268,10 @@ static void tasks_say_waiting(struct tool *tool, const struct muster_task_queue_
         fprintf(tool->out, "It waits because no worker of job %s is there; start one.\n",
                 tool->job);
     else if (task->losses > 0)
-        fprintf(tool->out,
-                "It waits for a free slot: what was lost with a worker is not fetched ahead, and "
-                "after its second loss, or one by time, it runs alone at a worker.\n");
+        fprintf(
+            tool->out,
+            "It waits for a free slot: a task that was lost with a worker is not fetched "
+            "ahead. After its second loss, or after a loss by time, it runs alone at a worker.\n");
     else
         fprintf(tool->out,
                 "It waits for its turn: %" PRId64 " tasks are queued, and %" PRId64

@@ -224,7 +224,8 @@ static void story_tell_notice(struct story *story, const struct muster_notice_ro
     if (withdrawn && event != NULL)
         snprintf(when, sizeof when, " at %s", story_at(story, event->unix_ms).text);
     if (withdrawn && event != NULL && story_fell(story->nodes, event))
-        story_say(story, "It fell%s, for rank %" PRId64 " had finished.", when, notice->rank);
+        story_say(story, "The notice lapsed%s, because rank %" PRId64 " had finished.", when,
+                  notice->rank);
     else if (withdrawn && story_is_refused(story, notice, event))
         story_say(story,
                   "It was to be withdrawn%s, which was too late: round %" PRId64

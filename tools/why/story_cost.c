@@ -52,19 +52,19 @@ static void cost_tell_lost(struct story *story, const struct muster_generation_r
 static void cost_tell_what_helps(struct story *story, const struct muster_generation_row *failed)
 {
     if (restored_does_not_fit(failed))
-        story_say(story, "It was read, and the program could not take it: start the one that wrote "
-                         "it, or mend this one. No older one is taken for that, nor with `muster "
-                         "run --fallback`.");
+        story_say(story, "The checkpoint was read, and the program could not take it: start the "
+                         "program that wrote it, or mend this one. No older checkpoint is taken "
+                         "for that, even with `muster run --fallback`.");
     else if (failed->fallback)
         story_say(story,
                   "`muster verify --job %s` names damaged files, to be restored from a copy; older "
-                  "ones were to be tried, too, and that did not help.",
+                  "checkpoints were to be tried, too, and that did not help.",
                   story->job);
     else
         story_say(story,
                   "`muster verify --job %s` names damaged files, to be restored from a copy; "
                   "`muster run --fallback` (option restore_fallback) lets all ranks take the next "
-                  "older one instead, and loses the steps since that.",
+                  "older checkpoint instead, and loses the steps since that.",
                   story->job);
 }
 
@@ -80,7 +80,7 @@ static void cost_tell_next_restore(struct story *story, const struct muster_gene
 {
     if (latest != NULL && !failed->fallback && latest->checkpoint != failed->resume_checkpoint) {
         story_say(story,
-                  "The next launch is told another one, the newest committed checkpoint as things "
+                  "The next launch is told another checkpoint, the newest committed one as things "
                   "stand: %s.",
                   cost_name(latest).text);
         return;
@@ -311,8 +311,8 @@ static void cost_tell_finished(struct story *story, const struct muster_generati
     snprintf(from, sizeof from, "The job has finished. Its newest committed checkpoint is %s",
              cost_name(latest).text);
     if (latest->step < generation->step)
-        story_say(story, "%s: what came behind it, up to step %" PRId64 ", is in none.", from,
-                  generation->step);
+        story_say(story, "%s: what came after it, up to step %" PRId64 ", is in no checkpoint.",
+                  from, generation->step);
     else
         story_say(story, "%s.", from);
 }

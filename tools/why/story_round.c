@@ -252,7 +252,7 @@ static void story_round_tell_captures(struct story *story, const struct part *pa
     else if (missing == 0 && story_broker_was_away(story, opened, opened + last->captured_ms))
         story_say(story,
                   "%s captured %s state at step %" PRId64
-                  ", which was heard of within %s, of rank %" PRId64 " last.",
+                  "; the broker had heard of that within %s, from rank %" PRId64 " last.",
                   part->count == 1 ? "It" : "All", part->count == 1 ? "its" : "their",
                   part->round->step, render_duration(last->captured_ms).text, last->rank);
     else if (missing == 0)
@@ -351,7 +351,7 @@ static void story_round_tell_abort(struct story *story, const struct part *part,
                        time.text);
     if (round->reason_code == MUSTER_E_STORAGE && round->culprit_rank >= 0 && round->final &&
         (strcmp(round->cause, "operator") == 0 || strcmp(round->cause, "termination") == 0))
-        story_say(story, "It was not tried again, as other failures are: a full disk stays full.");
+        story_say(story, "It was not tried again: other failures are, but a full disk stays full.");
     if (round->final || followed || story_is_over(story))
         return;
     if (story_all_withdrawn(story))

@@ -372,8 +372,8 @@ static struct answer import_judge(struct core *core, struct job *job, const stru
         return import_refuse(
             MUSTER_E_EXISTS,
             out_printf(core,
-                       "job '%s' has a round %llu of its own here, which is another one; "
-                       "to go on without this checkpoint, move it away",
+                       "this broker's job '%s' has another round %llu of its own here; to go on "
+                       "without this checkpoint, move it away",
                        m->job, (unsigned long long)m->round));
     return (struct answer){MUSTER_OK, "", 1};
 }

@@ -95,8 +95,8 @@ enum muster_status authority_check(const struct key_grant *grant, const struct w
                          key_role_name(grant->role), wire_type_name(message->type));
     if (authority_asks_for_broker(message) && !key_covers(grant->jobs, ""))
         return error_set(err, MUSTER_E_AUTH,
-                         "key %s is for jobs %s only: the broker tells of itself to keys for all "
-                         "jobs",
+                         "key %s is for jobs %s only: only a key for all jobs may ask about the "
+                         "broker itself",
                          grant->name, grant->jobs);
     if (key_covers(grant->jobs, job))
         return MUSTER_OK;

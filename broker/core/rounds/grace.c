@@ -108,7 +108,7 @@ static void grace_describe(struct grace *grace, const struct plan *plan,
     if (plan->why == PLAN_ASKED && told && facts->deadline_boot_ms == 0) {
         snprintf(text, size,
                  "at once: notice %s told a deadline that passed while the broker was away, or "
-                 "that its machine's restart made unknown",
+                 "that a restart of the broker's machine made unknown",
                  id);
     } else if (plan->why == PLAN_ASKED) {
         snprintf(text, size, "at once: notice %s %s", id,

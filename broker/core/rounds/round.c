@@ -366,7 +366,7 @@ static const char *round_opened_for(enum wire_cause cause)
     case CAUSE_PERIOD:
         return "at once: a save of the job's policy was due; the notice came later";
     case CAUSE_NOTICE:
-        return "at once: a notice asked for a save then; the end of its time came later";
+        return "at once: a notice asked for an early save; its own freeze came later";
     default:
         return ""; /* the ranks', at a step of their own: nobody was frozen */
     }

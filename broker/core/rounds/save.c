@@ -427,11 +427,12 @@ static struct answer save_misses_files(struct core *core, struct peer *peer, str
     char text[256];
 
     snprintf(text, sizeof text,
-             "rank %llu could not save: %llu files of its shard are known here, it wrote %llu",
-             (unsigned long long)peer->rank, (unsigned long long)part->files_taken,
-             (unsigned long long)told);
+             "rank %llu could not save: it wrote %llu files, and told the broker of %llu",
+             (unsigned long long)peer->rank, (unsigned long long)told,
+             (unsigned long long)part->files_taken);
     round_abort(core, peer->job, round, (int64_t)peer->rank, MUSTER_E_SAVE, text, ABORT_RETRY);
-    return (struct answer){MUSTER_E_ABORTED, "the files of the shard were not all told", 0};
+    return (struct answer){MUSTER_E_ABORTED, "the broker was not told of all files of the shard",
+                           0};
 }
 
 struct answer save_saved(struct core *core, struct peer *peer, const struct wire_saved *m)
@@ -478,7 +479,7 @@ static void save_broken_off(struct core *core, struct peer *peer, struct round *
     char text[256];
 
     snprintf(text, sizeof text,
-             "the step of rank %llu towards the save step %lld was broken off for rank %lld",
+             "the step of rank %llu towards the save step %lld was broken off because of rank %lld",
              (unsigned long long)peer->rank, registry_shown(job, round->step), (long long)culprit);
     round_abort(core, job, round, culprit, MUSTER_E_PEER, text,
                 again ? ABORT_RETRY_ABORTED_STEPS : ABORT_FINAL);
@@ -514,7 +515,7 @@ static void save_way_over(struct core *core, struct job *job, struct round *roun
     const struct peer *peer = part->peer;
 
     snprintf(text, sizeof text,
-             "rank %llu did not reach step %lld in time (it stands at %lld, %s since %llu s)",
+             "rank %llu did not reach step %lld in time (it stands at %lld, %s for %llu s)",
              (unsigned long long)part->rank, registry_shown(job, round->step),
              registry_shown(job, peer ? peer->done : part->done),
              peer ? wire_phase_name(peer->phase) : "gone",
@@ -553,12 +554,13 @@ static void save_over(struct core *core, struct job *job, struct round *round,
         snprintf(text, sizeof text, "rank %llu did not finish its save in %lld s",
                  (unsigned long long)part->rank, (long long)took_s);
     else
-        snprintf(text, sizeof text,
-                 "rank %llu did not finish its save in %lld s (it stands still at %llu bytes since "
-                 "%lld s)",
-                 (unsigned long long)part->rank, (long long)took_s,
-                 (unsigned long long)part->saving_bytes,
-                 (long long)((core->now - part->saving_boot_ms) / 1000));
+        snprintf(
+            text, sizeof text,
+            "rank %llu did not finish its save in %lld s (it has stood still at %llu bytes for "
+            "%lld s)",
+            (unsigned long long)part->rank, (long long)took_s,
+            (unsigned long long)part->saving_bytes,
+            (long long)((core->now - part->saving_boot_ms) / 1000));
     round_abort(core, job, round, (int64_t)part->rank, MUSTER_E_TIMEOUT, text, ABORT_RETRY);
 }
 

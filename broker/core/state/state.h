@@ -173,15 +173,15 @@ int64_t core_passed_ms(const struct core *core, int64_t since_boot_ms); /* to th
 #define TOO_MANY_JOBS                                                                              \
     "this broker leads as many jobs as it can; `muster status` lists those that run: end one, or " \
     "start another musterd with its own --db and --listen for further ones"
-#define TOO_MANY_OF_KEY                                                                         \
-    "as many jobs of this key run as this broker still has room for: end one of them (`muster " \
-    "status` lists those that run)"
-#define TOO_MANY_PROCESSES_OF_KEY                                                                \
-    "this key's jobs have as many processes as this broker still has room for: end one of them " \
-    "(`muster status` lists those that run)"
+#define TOO_MANY_OF_KEY                                                                       \
+    "this key has used up its share of running jobs: end one of them (`muster status` lists " \
+    "those that run)"
+#define TOO_MANY_PROCESSES_OF_KEY                                                              \
+    "this key has used up its share of processes: end one of its jobs (`muster status` lists " \
+    "those that run)"
 #define TOO_MANY_KEPT_OF_KEY                                                                     \
-    "this key has as many jobs that have ended as this broker still keeps, and each is pinned: " \
-    "unpin (`muster unpin`) or forget (`muster forget`) one of them"
+    "this key has used up its share of the ended jobs that this broker keeps, and each of them " \
+    "is pinned: unpin (`muster unpin`) or forget (`muster forget`) one of them"
 bool asleep_holds(const struct core *core, const char *name);
 /* Else those that its key has pinned use up its share of the ended jobs that are kept. */
 bool asleep_has_room(const struct core *core, const char *key_jobs);

@@ -138,7 +138,7 @@ static void give_take_away(struct core *core, struct task_lease *lease)
     task->late = true;
     give_again_or_never(
         core, task, true, MUSTER_E_TASK_TIMEOUT,
-        out_printf(core, "no word of it for %" PRIu64 " ms, on worker %" PRIu64 " at last",
+        out_printf(core, "no word of it for %" PRIu64 " ms, the last time on worker %" PRIu64,
                    task->timeout_ms, lease->worker->index),
         lease->worker->incarnation);
     if (lease->worker->mapped)

@@ -129,8 +129,8 @@ static const char *tasks_open_make_room(struct core *core, const char *key_jobs)
     return share ? "the broker has as many queues as there may be, and each has a coordinator, or "
                    "tasks that have not ended; begin one of them again (`muster tasks` lists a "
                    "job's)"
-                 : "this key's jobs have as many queues as this broker still has room for; open "
-                   "one of them instead (`muster tasks` lists a job's)";
+                 : "this key has used up its share of queues; open one of those that it has "
+                   "instead (`muster tasks` lists a job's)";
 }
 
 /* The next numbers are the new one's: neither what the former one's raise cancelled beyond `taken`,

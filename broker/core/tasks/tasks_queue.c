@@ -145,7 +145,8 @@ static void queue_take_task(struct core *core, struct task_queue *queue,
     if (entry->number > queue->cancelled_to)
         tasks_list_put(added, false);
     else
-        queue_end_queued(core, added, "an error was raised behind which it came");
+        queue_end_queued(core, added,
+                         "an error of its queue was raised before it reached the broker");
 }
 
 static void queue_take_add(struct core *core, const struct input *in, struct task_queue *queue)

@@ -70,8 +70,9 @@ static void values_count_loss(struct core *core, struct task_queue *queue,
     resource->given_up =
         resource->losses >= queue->max_attempts && !values_somebody_has_it(core, queue, resource);
     snprintf(resource->why, sizeof resource->why,
-             "per-worker value %" PRIu64 " (%s) of queue %s was being made each time that one of "
-             "%" PRIu64 " workers was lost, the last of them: %s; it is not made again by this "
+             "per-worker value %" PRIu64 " (%s) of queue %s: each of %" PRIu64
+             " workers in a row was "
+             "lost while it made this value, the last one: %s; it is not made again for this "
              "coordinator",
              resource->number, resource->fn, queue->name, resource->losses, why);
 }

@@ -253,10 +253,10 @@ static const char *workers_refusal(const struct core *core, const char *key_jobs
         return NULL;
     for (const struct task_worker *w = core->tasks->workers; w != NULL; w = w->next)
         own += key_covers(key_jobs, w->job);
-    return own < TASK_WORKERS_MAX - all
-               ? NULL
-               : "this key's jobs have as many workers as this broker still has room for: end one "
-                 "of them (`muster tasks workers` lists a job's)";
+    return own < TASK_WORKERS_MAX - all ? NULL
+                                        : "this key has used up its share of workers: end one of "
+                                          "them (`muster tasks workers` "
+                                          "lists a job's)";
 }
 
 /* No worker is given as much. Values that it has made are no tasks. */

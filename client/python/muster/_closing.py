@@ -63,8 +63,8 @@ class Turns:
         if self._pid != os.getpid():  # forked in the middle of a call
             return parents(self._what)
         return wrong(
-            f"this muster.{self._what} is in another call: of another thread, or of the one that "
-            "this signal handler or callable interrupts; call it when that has returned"
+            f"this muster.{self._what} is in another call: another thread makes it, or this "
+            "signal handler or callable interrupted it; call again when it has returned"
         )
 
     def _alone(self, call: Callable[..., Result], *arguments: Any) -> Result:

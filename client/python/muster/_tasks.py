@@ -260,8 +260,8 @@ class Coordinator(Closing):
         with self._lock:
             if self._calls > 0:
                 raise wrong(
-                    "this muster.Coordinator is in another call, of another thread or of the one "
-                    "that this signal handler interrupts; close it when that has returned"
+                    "this muster.Coordinator is in another call: another thread makes it, or this "
+                    "signal handler interrupted it; close it when that call has returned"
                 )
             box, self._box = self._box, None
         if box is not None:

@@ -395,8 +395,7 @@ static void provider_take_token(struct provider_run *run, const struct http_repl
     else if (provider_take_token_text(run, reply, now_boot_ms))
         provider_well(token, now_boot_ms);
     else
-        provider_deny(run, token, now_boot_ms,
-                      "what answers is another's service: it gives no token");
+        provider_deny(run, token, now_boot_ms, "another service answers there: it gives no token");
 }
 
 static void provider_drop_token(struct provider_run *run, int64_t now_boot_ms)
@@ -467,7 +466,7 @@ static bool provider_take_200(struct provider_run *run, unsigned slot,
     enum parse_result result = path->parse(reply, &context, ret_set);
 
     if (result == PARSE_FOREIGN)
-        provider_deny(run, asked, now->boot_ms, "what answers is another's service");
+        provider_deny(run, asked, now->boot_ms, "another service answers there");
     if (result == PARSE_GARBAGE) {
         provider_fail(run, asked, SOURCE_DEGRADED, now->boot_ms, why);
         provider_next_by_interval(asked, provider_interval(run, path), now->boot_ms);
@@ -512,9 +511,9 @@ static bool provider_take_404(struct provider_run *run, unsigned slot,
     if (proved)
         provider_well(asked, now_boot_ms);
     else
-        provider_fail(
-            run, asked, SOURCE_DEGRADED, now_boot_ms,
-            "it gives no token, and 404 is what any server answers: nothing shows that it is ours");
+        provider_fail(run, asked, SOURCE_DEGRADED, now_boot_ms,
+                      "it gives no token, and 404 is what any server answers: nothing shows that "
+                      "it is this cloud's service");
     asked->pending = false;
     provider_next_by_interval(asked, provider_interval(run, path), now_boot_ms);
     return proved;
@@ -528,7 +527,7 @@ static bool provider_take_answer(struct provider_run *run, unsigned slot,
 
     if ((reply->status == 200 || reply->status == 404) && run->provider->is_ours != NULL &&
         !run->provider->is_ours(reply)) {
-        provider_deny(run, asked, now->boot_ms, "what answers is another's service");
+        provider_deny(run, asked, now->boot_ms, "another service answers there");
         return false;
     }
     switch (reply->status) {

@@ -66,7 +66,7 @@ broker_stop
 sharer_start a
 sharer_is_active a
 sharer_stop a
-refused 'has records of its own, and the shared database .* others.*name another one with --db' --db "$dir/own.db" --shared "$shared"
+refused 'has records of its own, and the shared database .* has others.*name another file with --db' --db "$dir/own.db" --shared "$shared"
 holds "they are kept" -s "$dir/own.db"
 cp "$dir/own.db" "$dir/tasks.db" # of a job that has tasks and no more
 python3 -c 'import sqlite3, sys

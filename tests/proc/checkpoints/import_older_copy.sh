@@ -23,7 +23,7 @@ await "steps 2 and 3 to be deleted" on_disk 4
 broker_stop
 records_put_back
 broker_start
-says "$(cat "$dir/musterd.log")" 'was restored from a copy that is older'
+says "$(cat "$dir/musterd.log")" 'was restored from an older copy; saves that were open in that copy were given up'
 mv "$root/4" "$dir/newer"
 ranks_start 1 "$keep" '' '' 2 0
 ranks_end 1

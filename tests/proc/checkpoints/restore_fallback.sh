@@ -30,7 +30,7 @@ says "$error" MUSTER_E_RESTORE "$(basename "$shard")"
 for rank in 0 2; do
     says "$(error_of $rank)" MUSTER_E_RESTORE
 done
-says "$(why)" 'muster run --fallback. .* lets all ranks take the next older one'
+says "$(why)" 'muster run --fallback. .* lets all ranks take the next older checkpoint'
 
 ranks_start 3 --steps 80 --fallback 1
 saved=25
@@ -44,7 +44,7 @@ all_finished 60
 ranks_start 1 --steps 80 --fallback 1 --cells 3
 ranks_end 1
 says "$(error_of 0)" MUSTER_E_RESTORE vector
-says "$(why)" 'the program could not take it: start the one that wrote it'
+says "$(why)" 'the program could not take it: start the program that wrote it'
 [[ $(why) != *"names damaged"* && $(why) != *"that did not help"* ]] || fail "why tells of damage, or of older ones: $(why)"
 ranks_start 1 --steps 80 --fallback 1
 saved=50
@@ -56,7 +56,7 @@ done
 ranks_start 1 --steps 80 --fallback 1
 ranks_end 1
 says "$(error_of 0)" MUSTER_E_RESTORE "no older checkpoint is left"
-says "$(why)" 'older ones were to be tried, too, and that did not help'
+says "$(why)" 'older checkpoints were to be tried, too, and that did not help'
 same "superseded when none is whole" \
     "$(query "SELECT step FROM checkpoint WHERE job = '$job' AND $gone_back")" ''
 

@@ -221,7 +221,7 @@ static void auto_is_not_deceived_by_another_service(void **state)
             http_server_on(f.server, put ? "PUT" : "GET", paths[i],
                            (struct http_script){.body = "<html>Sign in</html>"});
     notice_fixture_watch(&f, "auto");
-    status = notice_state(&f, "auto", SOURCE_ABSENT, "none answered", LIMIT_MS);
+    status = notice_state(&f, "auto", SOURCE_ABSENT, "no cloud answered", LIMIT_MS);
     assert_in_range(status.retry_boot_ms - notice_clocks().boot_ms, 600000 - LIMIT_MS, 600000);
     assert_false(notice_status(&f, "ec2", &status));
     hits = http_server_hits(f.server, NULL);
@@ -240,7 +240,7 @@ static void in_a_black_hole_open_does_not_wait_and_auto_gives_up_in_time(void **
     notice_fixture_watch(&f, "auto,ec2");
     opened = notice_clocks().boot_ms;
     assert_in_range(opened - began, 0, 900); /* not even one connect */
-    notice_state(&f, "auto", SOURCE_ABSENT, "none answered", LIMIT_MS);
+    notice_state(&f, "auto", SOURCE_ABSENT, "no cloud answered", LIMIT_MS);
     assert_in_range(notice_clocks().boot_ms - opened, 900, LIMIT_MS);
     notice_state(&f, "ec2", SOURCE_ABSENT, "", LIMIT_MS);
 }
@@ -270,7 +270,7 @@ static void who_is_not_asked_for_sends_nothing(void **state)
         if (strstr(lists[i], "command") != NULL)
             notice_state(&f, "command", SOURCE_HEALTHY, "", LIMIT_MS);
         if (strcmp(lists[i], "auto") == 0)
-            notice_state(&f, "auto", SOURCE_ABSENT, "no cloud that is known", LIMIT_MS);
+            notice_state(&f, "auto", SOURCE_ABSENT, "DMI names no cloud that is known", LIMIT_MS);
         watch_close(&f.watch, 5000);
     }
     assert_int_equal(packets(), before);

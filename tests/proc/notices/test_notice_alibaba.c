@@ -89,7 +89,7 @@ static void a_page_instead_of_a_token_is_another_service(void **state)
     http_server_replace(f->server, "PUT", TOKEN, (struct http_script){.body = "<h1>It works</h1>"});
     notice_announces(f, 100);
     notice_fixture_watch(f, "alibaba");
-    notice_state(f, "alibaba", SOURCE_ABSENT, "another's", LIMIT_MS);
+    notice_state(f, "alibaba", SOURCE_ABSENT, "another service", LIMIT_MS);
     assert_int_equal(http_server_hits(f->server, SPOT), 0);
     notice_none(f);
 }

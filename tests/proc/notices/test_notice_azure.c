@@ -170,7 +170,7 @@ static void a_page_instead_of_a_name_is_another_service(void **state)
     http_server_replace(f->server, "GET", NAME, (struct http_script){.body = "<h1>It works</h1>"});
     notice_announces(f, 100);
     notice_fixture_watch(f, "azure");
-    notice_state(f, "azure", SOURCE_ABSENT, "another's", LIMIT_MS);
+    notice_state(f, "azure", SOURCE_ABSENT, "another service", LIMIT_MS);
     notice_none(f);
 }
 

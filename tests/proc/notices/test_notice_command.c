@@ -77,7 +77,8 @@ static void another_exit_code_is_trouble_and_no_notice(void **state)
 
     notice_fixture_watch(f, "command:echo stop; exit 3");
     notice_state(f, "command", SOURCE_DEGRADED,
-                 "exited with 3 (to say that there is none: exit 0, print nothing)", LIMIT_MS);
+                 "exited with 3 (to say that there is none: exit with 0 and print nothing)",
+                 LIMIT_MS);
     notice_none(f);
 }
 

@@ -186,7 +186,7 @@ static void another_clouds_server_is_no_source(void **state)
     http_server_on(f->server, "GET", SPOT,
                    (struct http_script){.body = "{\"action\":\"terminate\",\"time\":\"x\"}"});
     notice_fixture_watch(f, "ec2");
-    notice_state(f, "ec2", SOURCE_ABSENT, "another's", LIMIT_MS);
+    notice_state(f, "ec2", SOURCE_ABSENT, "another service", LIMIT_MS);
     assert_int_equal(http_server_hits(f->server, SPOT), 0);
 }
 
@@ -263,7 +263,7 @@ static void auto_asks_nobody_on_a_machine_of_no_cloud(void **state)
     setenv("MUSTER_SYS_PREFIX", f->directory, 1);
     notice_fixture_watch(f, "auto");
     unsetenv("MUSTER_SYS_PREFIX");
-    notice_state(f, "auto", SOURCE_ABSENT, "no cloud that is known", LIMIT_MS);
+    notice_state(f, "auto", SOURCE_ABSENT, "DMI names no cloud that is known", LIMIT_MS);
     assert_false(notice_status(f, "ec2", &status));
     assert_int_equal(http_server_hits(f->server, NULL), 0);
 }

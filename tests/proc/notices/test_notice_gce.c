@@ -198,7 +198,7 @@ static void a_server_of_another_cloud_is_no_source(void **state)
         http_server_on(f->server, "GET", i == 0 ? PREEMPTED : MAINTENANCE,
                        (struct http_script){.headers = "Server: EC2ws\r\n", .body = "TRUE"});
     notice_fixture_watch(f, "gce");
-    notice_state(f, "gce", SOURCE_ABSENT, "another's", LIMIT_MS);
+    notice_state(f, "gce", SOURCE_ABSENT, "another service", LIMIT_MS);
     notice_none(f);
     assert_int_equal(http_server_hits(f->server, PREEMPTED), PROVIDER_DENIED_MAX);
 }

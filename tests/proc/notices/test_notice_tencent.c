@@ -72,7 +72,7 @@ static void a_server_of_another_cloud_is_no_source(void **state)
                         (struct http_script){.body = "i-0123456789abcdef0"});
     notice_announces(f, 100);
     notice_fixture_watch(f, "tencent");
-    notice_state(f, "tencent", SOURCE_ABSENT, "another's", LIMIT_MS);
+    notice_state(f, "tencent", SOURCE_ABSENT, "another service", LIMIT_MS);
     assert_int_equal(http_server_hits(f->server, INSTANCE), PROVIDER_DENIED_MAX);
     assert_int_equal(http_server_hits(f->server, SPOT), 0);
     notice_none(f);

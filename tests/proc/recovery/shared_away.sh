@@ -26,7 +26,7 @@ ranks_start 2 --step-ms 20
 await "its first step" trains
 postgres stop -m immediate
 since=$(now_ms)
-sharer_says a 'until it works again nodes are answered MUSTER_E_STORAGE'
+sharer_says a 'until the database can be written again, nodes are answered MUSTER_E_STORAGE'
 await "more than a lease" is_past $((since + 8000))
 kill -TERM "${pids[1]}" # its notice is heard, and counts when it can be written
 await "the end of 10 s" is_past $((since + 10000))

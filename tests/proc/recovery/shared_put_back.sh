@@ -83,6 +83,6 @@ sharer_stop b
 mark=$dir/a/muster.db.mark
 printf '%020d %020d\n' 100 "$(stat -c %i "$mark")" >"$mark"
 sharer_start a
-sharer_says a 'was restored from a copy that is older than what was done with it'
+sharer_says a 'was restored from an older copy; saves that were open in that copy were given up'
 sharer_stop a
 finish "a shared database that was put back to an earlier state loses no checkpoint: the next launch imports all"

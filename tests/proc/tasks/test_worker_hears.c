@@ -323,7 +323,7 @@ static void serve_says_that_ends_were_not_told(void **state)
     atomic_store(&world.deaf, true);
     worker->tell_ends_ms = 300;
     assert_int_equal(muster_worker_serve(worker, &err), MUSTER_E_BROKER);
-    assert_non_null(strstr(err.text, "it does not know of 1 tasks that they have ended"));
+    assert_non_null(strstr(err.text, "it does not know that 1 tasks have ended"));
 }
 
 static void a_long_result_is_told_as_long_as_parts_are_taken(void **state)

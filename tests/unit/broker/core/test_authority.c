@@ -137,7 +137,7 @@ static void the_brokers_own_state_is_for_keys_of_all_jobs(void **state)
 
     (void)state;
     assert_int_equal(authority_check(&grant, &message, NOW, &err), MUSTER_E_AUTH);
-    assert_non_null(strstr(err.text, "keys for all jobs"));
+    assert_non_null(strstr(err.text, "key for all jobs"));
     message.up.job = "";
     assert_int_equal(authority_check(&grant, &message, NOW, &err), MUSTER_E_AUTH);
     snprintf(grant.jobs, sizeof grant.jobs, "*");

@@ -77,7 +77,7 @@ static void one_that_stands_still_is_given_up(void **state)
     assert_int_equal(aborted(f)->rank, 1);
     assert_string_equal(
         aborted(f)->text,
-        "rank 1 did not finish its save in 90 s (it stands still at 2000 bytes since 60 s)");
+        "rank 1 did not finish its save in 90 s (it has stood still at 2000 bytes for 60 s)");
 }
 
 static void the_brokers_own_absence_is_no_time_of_a_save(void **state)

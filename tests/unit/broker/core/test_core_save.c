@@ -106,7 +106,7 @@ static void a_shard_whose_files_are_not_all_known_is_not_waited_for(void **state
     core_saved(f, 0, 1, 4, 2); /* one was told to a database that was restored from a copy */
     assert_events(f, "abort r1 operator S4 rank 0 MUSTER_E_SAVE retry; freeze r2 operator m0,1,2");
     assert_string_equal(core_event(f, EVENT_ABORT)->text,
-                        "rank 0 could not save: 1 files of its shard are known here, it wrote 2");
+                        "rank 0 could not save: it wrote 2 files, and told the broker of 1");
     assert_null(core_row(f, RECORD_SHARD));
 }
 

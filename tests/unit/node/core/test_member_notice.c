@@ -80,7 +80,7 @@ static void of_a_time_that_has_passed_people_are_told_so(void **state)
 
     member_feed(f, in);
     assert_string_equal(member_sent(f, WIRE_NOTICE)->u.notice.text,
-                        "+3 (that is over, or too short to save in)");
+                        "+3 (that has passed, or is too short to save in)");
     assert_int_equal(member_sent(f, WIRE_NOTICE)->u.notice.left_ms, GRACE_DEFAULT_MS);
 }
 

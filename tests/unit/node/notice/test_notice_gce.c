@@ -300,7 +300,7 @@ static void what_does_not_say_that_it_is_google_is_another(void **state)
             f->now.boot_ms += 5000;
         }
         assert_int_equal(f->status.state, SOURCE_ABSENT);
-        assert_non_null(strstr(f->status.text, "another's"));
+        assert_non_null(strstr(f->status.text, "another service"));
     }
 }
 

@@ -392,11 +392,11 @@ static void round_directory_says_which_directory_is_away(void **state)
     assert_int_equal(rename(f->root, away), 0);
     assert_int_equal(dir_round_open(f->root, JOB, 1, 4, NONCE, a, &err), MUSTER_E_SAVE);
     assert_int_equal(err.code, ENOENT);
-    snprintf(text, sizeof text, ": %s is away, and was there", f->root);
+    snprintf(text, sizeof text, ": %s is gone, and was there", f->root);
     assert_non_null(strstr(err.text, text));
     assert_int_equal(mkdir(f->root, 0777), 0); /* where it was mounted */
     assert_int_equal(dir_round_open(f->root, JOB, 1, 4, NONCE, a, &err), MUSTER_E_SAVE);
-    snprintf(text, sizeof text, ": %s/.muster is away, and was there", f->root);
+    snprintf(text, sizeof text, ": %s/.muster is gone, and was there", f->root);
     assert_non_null(strstr(err.text, text));
     assert_int_equal(rmdir(f->root), 0);
     assert_int_equal(rename(away, f->root), 0);
