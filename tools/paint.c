@@ -85,12 +85,30 @@ static void paint_byte(FILE *out, char byte, bool *open)
         *open = sequence != NULL && byte != PAINT_PLAIN;
 }
 
+/* How many bytes from here on go out as they are. No mark of a colour is one of them. */
+static size_t paint_plain_run(const char *text, size_t size, bool open)
+{
+    size_t run = 0;
+
+    while (run < size && !paint_is_control(text[run]) && !(open && text[run] == '\n'))
+        run++;
+    return run;
+}
+
 void paint_text(FILE *out, const char *text, size_t size)
 {
     bool open = false;
 
-    for (size_t i = 0; i < size; i++)
-        paint_byte(out, text[i], &open);
+    while (size > 0) {
+        size_t run = paint_plain_run(text, size, open);
+
+        if (run > 0)
+            fwrite(text, 1, run, out);
+        else
+            paint_byte(out, text[run++], &open);
+        text += run;
+        size -= run;
+    }
     if (open)
         fputs("\033[0m", out);
 }

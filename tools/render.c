@@ -129,12 +129,18 @@ struct shown render_bytes(int64_t bytes)
     return shown;
 }
 
+/* By hand: it is asked for each cell of a list, and snprintf takes ten times as long. */
 struct shown render_number(int64_t number)
 {
     struct shown shown = {"-"};
+    char digits[24];
+    size_t at = sizeof digits;
 
-    if (number >= 0)
-        snprintf(shown.text, sizeof shown.text, "%" PRId64, number);
+    if (number < 0)
+        return shown;
+    for (digits[--at] = '\0'; number > 0 || digits[at] == '\0'; number /= 10)
+        digits[--at] = (char)('0' + number % 10);
+    memcpy(shown.text, digits + at, sizeof digits - at);
     return shown;
 }
 
@@ -190,14 +196,27 @@ void render_stuck_find(const muster_rows_t *nodes, struct stuck *ret_stuck)
 
 /* --- tables ----------------------------------------------------------------------------------- */
 
+static int render_width_of(const char *text) /* characters of UTF-8 */
+{
+    int width = 0;
+
+    for (; *text != '\0'; text++)
+        width += ((unsigned char)*text & 0xc0) != 0x80;
+    return width;
+}
+
 void table_init(struct table *table, const char *const *titles, int columns)
 {
     *table = (struct table){.titles = titles, .columns = columns};
+    arena_init(&table->texts, 0);
+    for (int i = 0; i < columns; i++)
+        table->widths[i] = render_width_of(titles[i]) - (titles[i][0] == '>');
 }
 
 void table_add(struct table *table, const char *text)
 {
     char *copy;
+    int *width = &table->widths[table->cells_count % (size_t)table->columns], own;
 
     if (table->cells_count == table->cells_capacity) {
         size_t capacity = table->cells_capacity == 0 ? 64 : table->cells_capacity * 2;
@@ -210,35 +229,66 @@ void table_add(struct table *table, const char *text)
         table->cells = cells;
         table->cells_capacity = capacity;
     }
-    copy = strdup(text[0] == '\0' ? "-" : text);
+    copy = arena_strdup(&table->texts, text[0] == '\0' ? "-" : text);
     if (copy == NULL) {
         table->broken = true;
         return;
     }
     render_make_line(copy);
+    own = render_width_of(copy);
+    *width = own > *width ? own : *width;
     table->cells[table->cells_count++] = copy;
 }
 
-static int render_width_of(const char *text) /* characters of UTF-8 */
-{
-    int width = 0;
+/* A row is put together here and written at once: a list has hundreds of thousands of cells, and
+ * each printf takes longer than all else that is done for one. */
+struct row_text {
+    char *bytes; /* owned; NULL: memory is out */
+    size_t size;
+    size_t capacity;
+};
 
-    for (; *text != '\0'; text++)
-        width += ((unsigned char)*text & 0xc0) != 0x80;
-    return width;
+static bool table_reserve(struct row_text *row, size_t size)
+{
+    char *bytes;
+
+    if (row->bytes == NULL || row->capacity - row->size >= size)
+        return row->bytes != NULL;
+    row->capacity = 2 * (row->size + size);
+    bytes = realloc(row->bytes, row->capacity);
+    if (bytes == NULL)
+        free(row->bytes);
+    row->bytes = bytes;
+    return bytes != NULL;
 }
 
-static void render_print_cell(FILE *out, const char *text, int width, bool right, bool last,
-                              enum paint_hue hue)
+static char *table_put(char *at, const char *text, size_t size)
 {
-    int pad = width - render_width_of(text);
-    const char *begin = paint(hue), *end = begin[0] == '\0' ? "" : paint(PAINT_PLAIN);
+    memcpy(at, text, size);
+    return at + size;
+}
 
-    if (right)
-        fprintf(out, "%*s%s%s%s", pad, "", begin, text, end);
-    else
-        fprintf(out, "%s%s%s%*s", begin, text, end, last ? 0 : pad, "");
-    fputs(last ? "\n" : "  ", out);
+static void table_put_cell(struct row_text *row, const char *text, int width, bool right, bool last,
+                           enum paint_hue hue)
+{
+    const char *begin = hue == 0 ? "" : paint(hue);
+    const char *end = begin[0] == '\0' ? "" : paint(PAINT_PLAIN);
+    size_t pad = (size_t)(width - render_width_of(text)), size = strlen(text);
+    size_t before = right ? pad : 0, behind = last ? 0 : pad - before + 2;
+    char *at;
+
+    if (!table_reserve(row, pad + size + strlen(begin) + strlen(end) + 2))
+        return;
+    at = row->bytes + row->size;
+    memset(at, ' ', before);
+    at = table_put(at + before, begin, strlen(begin));
+    at = table_put(at, text, size);
+    at = table_put(at, end, strlen(end));
+    memset(at, ' ', behind);
+    at += behind;
+    if (last)
+        *at++ = '\n';
+    row->size = (size_t)(at - row->bytes);
 }
 
 static int table_column(const struct table *table, const char *title)
@@ -249,59 +299,57 @@ static int table_column(const struct table *table, const char *title)
     return -1;
 }
 
-/* Widths of the columns; those that do not fit are hidden: width -1. */
-static void table_widths(const struct table *table, int limit, int widths[RENDER_COLUMNS_MAX])
+/* Columns that do not fit are hidden: width -1. */
+static void table_hide(struct table *table, int limit)
 {
-    int columns = table->columns, all = -2;
+    int all = -2;
 
-    for (int i = 0; i < columns; i++)
-        widths[i] = render_width_of(table->titles[i]) - (table->titles[i][0] == '>');
-    for (size_t i = 0; i < table->cells_count; i++) {
-        int *width = &widths[i % (size_t)columns];
-        int own = render_width_of(table->cells[i]);
-
-        *width = own > *width ? own : *width;
-    }
-    for (int i = 0; i < columns; i++)
-        all += widths[i] + 2;
+    for (int i = 0; i < table->columns; i++)
+        all += table->widths[i] + 2;
     for (const char *const *spare = table->spare;
          limit > 0 && all > limit && spare != NULL && *spare != NULL; spare++) {
         int column = table_column(table, *spare);
 
-        all -= widths[column] + 2;
-        widths[column] = -1;
+        all -= table->widths[column] + 2;
+        table->widths[column] = -1;
     }
 }
 
-static void table_row(const struct table *table, const char *const *cells, bool titles,
-                      const int widths[RENDER_COLUMNS_MAX], FILE *out)
+static void table_row(struct table *table, const char *const *cells, bool titles,
+                      struct row_text *row, FILE *out)
 {
     int last = table->columns - 1;
 
-    while (widths[last] < 0)
+    while (table->widths[last] < 0)
         last--;
+    row->size = 0;
     for (int i = 0; i <= last; i++) {
         bool right = table->titles[i][0] == '>';
         enum paint_hue hue = titles ? PAINT_TITLE : 0;
 
         if (!titles && strcmp(table->titles[i], "STATE") == 0)
             hue = paint_of_state(cells[i]);
-        if (widths[i] >= 0)
-            render_print_cell(out, cells[i] + (titles && right), widths[i], right, i == last, hue);
+        if (table->widths[i] >= 0)
+            table_put_cell(row, cells[i] + (titles && right), table->widths[i], right, i == last,
+                           hue);
     }
+    if (row->bytes == NULL)
+        table->broken = true;
+    else
+        fwrite(row->bytes, 1, row->size, out);
 }
 
 void table_print(struct table *table, FILE *out, int width)
 {
-    int widths[RENDER_COLUMNS_MAX] = {0};
+    struct row_text row = {.bytes = malloc(256), .capacity = 256};
     size_t columns = (size_t)table->columns;
 
-    table_widths(table, width, widths);
-    table_row(table, table->titles, true, widths, out);
+    table_hide(table, width);
+    table_row(table, table->titles, true, &row, out);
     for (size_t i = 0; i + columns <= table->cells_count; i += columns)
-        table_row(table, (const char *const *)table->cells + i, false, widths, out);
-    for (size_t i = 0; i < table->cells_count; i++)
-        free(table->cells[i]);
+        table_row(table, (const char *const *)table->cells + i, false, &row, out);
+    free(row.bytes);
+    arena_free(&table->texts);
     free(table->cells);
     if (table->broken)
         fputs("(out of memory: rows are missing)\n", out);

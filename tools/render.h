@@ -5,6 +5,8 @@
 
 #include <muster/client.h>
 
+#include "schema/arena.h"
+
 #include <jansson.h>
 #include <stdio.h>
 
@@ -59,7 +61,9 @@ struct table {
     const char *const *spare;  /* titles of columns that a narrow terminal does without, the first
                                   ones  first; ends with NULL; NULL: none */
     int columns;
-    char **cells; /* owned */
+    int widths[RENDER_COLUMNS_MAX]; /* of the widest cell or title of each column */
+    char **cells;                   /* owned; their texts are in `texts` */
+    struct arena texts;
     size_t cells_count;
     size_t cells_capacity;
     bool broken; /* out of memory */

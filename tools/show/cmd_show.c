@@ -174,9 +174,11 @@ static struct shown show_how_long(const struct muster_round_row *round)
 
 static struct shown show_part(int64_t count, int64_t all)
 {
-    struct shown shown;
+    struct shown shown = render_number(count), of = render_number(all);
+    size_t length = strlen(shown.text);
 
-    snprintf(shown.text, sizeof shown.text, "%" PRId64 "/%" PRId64, count, all);
+    shown.text[length] = '/';
+    memcpy(shown.text + length + 1, of.text, strlen(of.text) + 1);
     return shown;
 }
 
@@ -213,7 +215,7 @@ static void show_print_rounds(struct tool *tool, const muster_rows_t *rows)
     table_print(&table, tool->out, tool->width);
 }
 
-/* A verb that lists rows of the job: all after a number, as a table or as JSON. */
+/* A verb that lists rows of a job that was found: all after a number, as a table or as JSON. */
 typedef enum muster_status fetch_fn(muster_client_t *client, const char *job, int64_t after,
                                     muster_rows_t **ret_rows, struct muster_error *ret_error);
 
@@ -222,12 +224,8 @@ static int show_rows(struct tool *tool, const char *name, fetch_fn *fetch, int64
 {
     muster_rows_t *rows = NULL;
     struct muster_error err = {.status = MUSTER_OK};
-    enum muster_status status;
-    int code = tool_find_job(tool);
+    enum muster_status status = fetch(tool->client, tool->job, after, &rows, &err);
 
-    if (code != TOOL_DONE)
-        return code;
-    status = fetch(tool->client, tool->job, after, &rows, &err);
     if (status != MUSTER_OK)
         return tool_fail_status(status, &err);
     if (tool_json(tool))
@@ -487,12 +485,12 @@ int cmd_checkpoints(struct tool *tool)
     struct muster_error err = {.status = MUSTER_OK};
     enum muster_status status;
     json_t *checkpoints;
-    int code = tool_json(tool) ? tool_find_job(tool) : TOOL_DONE;
+    int code = tool_find_job(tool);
 
-    if (!tool_json(tool))
-        return show_rows(tool, "checkpoints", muster_client_checkpoints, 0, show_print_checkpoints);
     if (code != TOOL_DONE)
         return code;
+    if (!tool_json(tool))
+        return show_rows(tool, "checkpoints", muster_client_checkpoints, 0, show_print_checkpoints);
     status = muster_client_checkpoints(tool->client, tool->job, 0, &rows, &err);
     if (status != MUSTER_OK)
         return tool_fail_status(status, &err);

@@ -38,6 +38,9 @@ static void no_byte_commands_the_terminal(void **state)
     (void)state;
     is_written(true, 0, "\033[2J\r\177\a", "?[2J???");
     is_written(true, 0, "forged \005red\nnext", "forged \033[1;31mred\033[0m\nnext");
+    is_written(true, 0, "plain\n\ttext\n\005red\nplain\n\xc3\xa4\a\n",
+               "plain\n\ttext\n\033[1;31mred\033[0m\nplain\n\xc3\xa4?\n");
+    is_written(true, 0, "", "");
     is_written(true, 0, "open \005", "open \033[1;31m\033[0m");
 }
 

@@ -1,5 +1,6 @@
 /* Tables: whole for files and pipes, without their least columns on a narrow terminal. Times: with
  * their date and zone. */
+#include "tools/paint.c"   /* NOLINT(bugprone-suspicious-include) */
 #include "tools/render.c"  /* NOLINT(bugprone-suspicious-include) */
 #include "tools/written.c" /* NOLINT(bugprone-suspicious-include) */
 
@@ -60,6 +61,59 @@ static void a_narrow_terminal_gets_the_columns_that_matter(void **state)
     is_printed(5, "JOB    STATE\nwords  running\na      ended\n"); /* no further */
 }
 
+/* A row is put together in memory that grows: it is as wide as its texts ask for. */
+static void a_wide_row_is_padded_by_what_is_seen_of_its_cells(void **state)
+{
+    static const char *const two[] = {">N", "TEXT"};
+    char wide[1001], expected[8192], *text = NULL;
+    struct table table;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+
+    (void)state;
+    for (size_t i = 0; i < sizeof wide - 1; i++)
+        wide[i] = "\xc3\xa4"[i % 2];
+    wide[sizeof wide - 1] = '\0';
+    table_init(&table, two, 2);
+    table_add(&table, "\xc3\xa4");
+    table_add(&table, wide);
+    table_add(&table, wide);
+    table_add(&table, "");
+    table_add(&table, "a\nb");
+    table_add(&table, "\xc3\xa4\x1b");
+    table_print(&table, out, 0);
+    fclose(out);
+    snprintf(expected, sizeof expected, "%*s  TEXT\n%*s\xc3\xa4  %s\n%s  -\n%*sa b  \xc3\xa4 \n",
+             500, "N", 499, "", wide, wide, 497, "");
+    assert_string_equal(text, expected);
+    free(text);
+}
+
+static void a_state_is_painted_and_the_padding_is_not(void **state)
+{
+    char *text;
+
+    (void)state;
+    paint_on = true;
+    text = printed(0);
+    paint_on = false;
+    assert_string_equal(text, "\017JOB\001    \017STEP\001  \017STATE\001     \017AGE\001\n"
+                              "words    47  \002running\001  12 s\n"
+                              "a       400  ended     3 s\n");
+    free(text);
+}
+
+static void a_number_is_all_its_digits(void **state)
+{
+    (void)state;
+    assert_string_equal(render_number(0).text, "0");
+    assert_string_equal(render_number(10).text, "10");
+    assert_string_equal(render_number(INT64_MAX).text, "9223372036854775807");
+    assert_string_equal(render_number(-1).text, "-");
+    assert_string_equal(render_number(INT64_MIN).text, "-");
+    assert_string_equal(render_count(0).text, "-");
+}
+
 /* Of a log that others send from another time zone, or that is read the next day. */
 static void a_time_has_its_zone_and_its_date_unless_it_is_of_today(void **state)
 {
@@ -89,6 +143,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_table_that_fits_or_that_no_terminal_reads_is_whole),
         cmocka_unit_test(a_line_has_no_end_of_line_within),
+        cmocka_unit_test(a_wide_row_is_padded_by_what_is_seen_of_its_cells),
+        cmocka_unit_test(a_state_is_painted_and_the_padding_is_not),
+        cmocka_unit_test(a_number_is_all_its_digits),
         cmocka_unit_test(a_narrow_terminal_gets_the_columns_that_matter),
         cmocka_unit_test(a_time_has_its_zone_and_its_date_unless_it_is_of_today),
     };
