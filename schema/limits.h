@@ -69,7 +69,7 @@
 #define EPOCH_AHEAD_MAX (UINT64_C(1) << 32) /* no copy of a database is older: it counts starts */
 #define ROUND_ATTEMPTS_MAX 3                /* rounds a cause gets */
 #define JOURNAL_EVENTS_MAX 100000
-/* A job keeps its newest rounds: ROUND_ROWS_KEPT / ranks of them, within the two limits below.
+/* A job keeps its newest rounds and launches: ROUND_ROWS_KEPT / ranks of each, within these limits.
  * Those whose checkpoint is on the disk stay in any case. */
 #define ROUND_ROWS_KEPT 1000000
 #define ROUNDS_KEPT_MIN 100

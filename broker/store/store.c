@@ -132,8 +132,7 @@ static enum muster_status store_write_row(struct store *store, const struct acti
         return store_forget(store, row->u.forget.job, err);
     if (row->kind == RECORD_JOB)
         return store_write_job(store, actions, at, ahead, err);
-    if (row->kind == RECORD_ROUND)
-        store_trim_look(store, &row->u.round);
+    store_trim_look(store, row);
     if (row->kind == RECORD_TASK && (ahead->given = store_task_given(actions, at)) != NULL)
         return store_task_write_given(store, row, ahead->given, err);
     return store_row_write(store, row, err);
@@ -422,6 +421,8 @@ static enum muster_status store_prepare_all(struct store *store, struct muster_e
         status = store_tidy_prepare(store, err);
     if (status == MUSTER_OK)
         status = store_trim_prepare(store, err);
+    if (status == MUSTER_OK)
+        status = store_ended_prepare(store, err);
     if (status == MUSTER_OK)
         status = store_past_prepare(store, err);
     if (status == MUSTER_OK)

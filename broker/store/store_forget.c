@@ -17,14 +17,23 @@
     "DELETE FROM " table " WHERE job = ?1 AND " key " <= (SELECT max(" key ") FROM (SELECT " key \
     " FROM " table " WHERE job = ?1 ORDER BY " key " LIMIT " STRING_OF(SLICE_ROWS) "))"
 static const char *const statements[] = {
-    BY_KEY("shard_file", "round"),  BY_ROWID("shard"),
-    BY_ROWID("checkpoint_custom"),  BY_ROWID("checkpoint"),
-    BY_ROWID("participant"),        BY_ROWID("round"),
-    BY_KEY("event", "seq"),         BY_ROWID("notice"),
-    BY_ROWID("progress"),           BY_ROWID("node"),
-    BY_KEY("launch", "generation"), BY_KEY("host", "launch"),
-    BY_ROWID("generation"),         BY_ROWID("policy"),
-    BY_KEY("pin", "checkpoint"),    BY_ROWID("job"),
+    BY_KEY("shard_file", "round"),
+    BY_ROWID("shard"),
+    BY_ROWID("checkpoint_custom"),
+    BY_ROWID("checkpoint"),
+    BY_ROWID("participant"),
+    BY_ROWID("round"),
+    BY_KEY("event", "seq"),
+    BY_ROWID("notice"),
+    BY_ROWID("progress"),
+    BY_ROWID("node"),
+    BY_KEY("launch", "generation"),
+    BY_KEY("host", "launch"),
+    BY_KEY("generation_past", "generation"),
+    BY_ROWID("generation"),
+    BY_ROWID("policy"),
+    BY_KEY("pin", "checkpoint"),
+    BY_ROWID("job"),
 };
 _Static_assert(sizeof statements / sizeof *statements == STORE_FORGET_TABLES, "one for each table");
 

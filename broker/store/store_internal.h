@@ -57,8 +57,9 @@ enum store_tidy { /* store_tidy.c's */
 #define STRING(number) #number
 #define STRING_OF(macro) STRING(macro)
 
-#define STORE_FORGET_TABLES 16 /* store_forget.c's statements */
+#define STORE_FORGET_TABLES 17 /* store_forget.c's statements */
 #define STORE_TRIM_TABLES 6    /* store_trim.c's */
+#define STORE_ENDED_TABLES 2   /* store_ended.c's */
 
 struct store_past { /* a row of broker_past that goes with the next batch */
     bool wanted;
@@ -108,9 +109,11 @@ struct store {
     bool forgets; /* there may be rows in job_garbage */
     bool untidy;  /* there may be rows in task_garbage */
     sqlite3_stmt *trim_job, *trim_last, *trim_rounds, *trim[STORE_TRIM_TABLES];
-    bool trims; /* old rounds may remain: in this job behind this round, and in later jobs */
+    sqlite3_stmt *ended_add, *ended_last, *ended_oldest, *ended[STORE_ENDED_TABLES];
+    bool trims; /* old rows may remain: in this job behind this round and launch, and in later jobs
+                 */
     char trim_at_job[JOB_NAME_MAX + 1];
-    int64_t trim_at_round, trim_to_round;
+    int64_t trim_at_round, trim_to_round, trim_at_launch, trim_kept;
     int64_t tidy_due_boot_ms;
 
     /* lazy progress, not yet written; the strings are in held_arena */
@@ -215,12 +218,19 @@ enum muster_status store_tidy_slice(struct store *store, struct muster_error *er
 
 /* --- store_trim.c --- */
 enum muster_status store_trim_prepare(struct store *store, struct muster_error *err);
-/* A round's row was written: each TRIM_EVERY rounds, a look for old ones begins. */
-void store_trim_look(struct store *store, const struct record_round *row);
+/* A round's or a launch's row was written: each so many of them, a look for old ones begins. */
+void store_trim_look(struct store *store, const struct record *row);
 /* From the first job on, since a slice may have been rolled back. */
 void store_trim_again(struct store *store);
 /* In a transaction. */
 enum muster_status store_trim_slice(struct store *store, struct muster_error *err);
+
+/* --- store_ended.c --- */
+enum muster_status store_ended_prepare(struct store *store, struct muster_error *err);
+/* Of the job's launches that ended, beyond the newest `kept`; *at is the last that was looked at.
+ * In a transaction. ret_more: false once nothing is left to do. */
+enum muster_status store_ended_slice(struct store *store, const char *job, int64_t kept,
+                                     int64_t *at, bool *ret_more, struct muster_error *err);
 
 /* --- store_past.c --- */
 enum muster_status store_past_prepare(struct store *store, struct muster_error *err);

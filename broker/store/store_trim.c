@@ -1,15 +1,17 @@
 /* store_trim - deletes rounds that ended long ago, with the rows of their ranks and of checkpoints
  * that are gone from the disk. Without it a job of 1,000 ranks adds 1,000 rows a save, without
- * limit. As in store_tidy.c, at most a slice goes at once, between the batches. */
+ * limit. The same walk over the jobs looks after launches that ended (store_ended.c). As in
+ * store_tidy.c, at most a slice goes at once, between the batches. */
 #include "broker/store/store_internal.h"
 
 #include <stdio.h>
 
-#define TRIM_EVERY 64   /* rounds of a job between two looks */
-#define SLICE_ROWS 4096 /* a slice ends with the round that reaches this */
+#define TRIM_EVERY 64    /* rounds of a job between two looks */
+#define TRIM_LAUNCHES 16 /* launches of a job, the same */
+#define SLICE_ROWS 4096  /* a slice ends with the round that reaches this */
 #define SLICE_ROUNDS 512
 
-/* This tells how many rounds of a job with that many ranks are kept. */
+/* This tells how many rounds, and launches, of a job with that many ranks are kept. */
 #define KEPT(ranks)                                                                       \
     "max(" STRING_OF(ROUNDS_KEPT_MIN) ", min(" STRING_OF(ROUNDS_KEPT_MAX) ", " STRING_OF( \
         ROUND_ROWS_KEPT) " / (" ranks ")))"
@@ -30,9 +32,11 @@ enum fate {
     FATE_GOES,
 };
 
-static const char next_job_sql[] = "SELECT job, " KEPT(RANKS_OF(
-    "job")) " FROM job"
-            " WHERE job > ?1 AND round > " STRING_OF(ROUNDS_KEPT_MIN) " ORDER BY job LIMIT 1";
+#define LONG \
+    "(round > " STRING_OF(ROUNDS_KEPT_MIN) " OR generation >= " STRING_OF(TRIM_LAUNCHES) ")"
+static const char next_job_sql[] =
+    "SELECT job, " KEPT(RANKS_OF("job")) " FROM job"
+                                         " WHERE job > ?1 AND " LONG " ORDER BY job LIMIT 1";
 /* Numbers may have gaps, so the newest are counted by their rows. */
 static const char last_old_sql[] = "SELECT round FROM round WHERE job = ?1 ORDER BY round DESC"
                                    " LIMIT 1 OFFSET ?2";
@@ -65,9 +69,8 @@ enum muster_status store_trim_prepare(struct store *store, struct muster_error *
     for (size_t i = 0; i < STORE_TRIM_TABLES && status == MUSTER_OK; i++)
         status = store_prepare(store, deletions[i], &store->trim[i], err);
     if (status == MUSTER_OK)
-        status = store_get_int(
-            store, "SELECT EXISTS (SELECT 1 FROM job WHERE round > " STRING_OF(ROUNDS_KEPT_MIN) ")",
-            &long_jobs, err);
+        status = store_get_int(store, "SELECT EXISTS (SELECT 1 FROM job WHERE " LONG ")",
+                               &long_jobs, err);
     store->trims = long_jobs > 0;
     return status;
 }
@@ -76,25 +79,28 @@ void store_trim_again(struct store *store)
 {
     store->trims = true;
     store->trim_at_job[0] = '\0';
-    store->trim_at_round = store->trim_to_round = 0;
+    store->trim_at_round = store->trim_to_round = store->trim_at_launch = store->trim_kept = 0;
 }
 
-void store_trim_look(struct store *store, const struct record_round *row)
+void store_trim_look(struct store *store, const struct record *row)
 {
-    if (row->round % TRIM_EVERY == 0 && !store->trims)
+    bool due = row->kind == RECORD_ROUND        ? row->u.round.round % TRIM_EVERY == 0
+               : row->kind == RECORD_GENERATION ? row->u.generation.generation % TRIM_LAUNCHES == 0
+                                                : false;
+
+    if (due && !store->trims)
         store_trim_again(store);
 }
 
 /* The newest of the job's rounds that are old; 0: none is. */
-static enum muster_status store_trim_find_last(struct store *store, int64_t kept,
-                                               struct muster_error *err)
+static enum muster_status store_trim_find_last(struct store *store, struct muster_error *err)
 {
     sqlite3_stmt *s = store->trim_last;
     enum muster_status status = MUSTER_OK;
     int result;
 
     sqlite3_bind_text(s, 1, store->trim_at_job, -1, SQLITE_STATIC);
-    sqlite3_bind_int64(s, 2, kept);
+    sqlite3_bind_int64(s, 2, store->trim_kept);
     result = sqlite3_step(s);
     store->trim_at_round = 0;
     store->trim_to_round = result == SQLITE_ROW ? sqlite3_column_int64(s, 0) : 0;
@@ -108,7 +114,6 @@ static enum muster_status store_trim_next_job(struct store *store, struct muster
 {
     sqlite3_stmt *s = store->trim_job;
     enum muster_status status = MUSTER_OK;
-    int64_t kept = 0;
     int result;
 
     sqlite3_bind_text(s, 1, store->trim_at_job, -1, SQLITE_TRANSIENT);
@@ -117,12 +122,13 @@ static enum muster_status store_trim_next_job(struct store *store, struct muster
     if (result == SQLITE_ROW) {
         snprintf(store->trim_at_job, sizeof store->trim_at_job, "%s",
                  (const char *)sqlite3_column_text(s, 0));
-        kept = sqlite3_column_int64(s, 1);
+        store->trim_kept = sqlite3_column_int64(s, 1);
+        store->trim_at_launch = 0;
     } else if (result != SQLITE_DONE) {
         status = store_failed(store, result, "look for a job with old rounds", err);
     }
     sqlite3_reset(s);
-    return status == MUSTER_OK && store->trims ? store_trim_find_last(store, kept, err) : status;
+    return status == MUSTER_OK && store->trims ? store_trim_find_last(store, err) : status;
 }
 
 struct trim_list {
@@ -171,10 +177,14 @@ static enum muster_status store_trim_round(struct store *store, int64_t round, e
 enum muster_status store_trim_slice(struct store *store, struct muster_error *err)
 {
     struct trim_list list;
+    bool more = false;
     int rows = 0;
     enum muster_status status = store_trim_list(store, &list, err);
 
-    if (status == MUSTER_OK && list.count == 0)
+    if (status == MUSTER_OK && list.count == 0 && store->trim_at_job[0] != '\0')
+        status = store_ended_slice(store, store->trim_at_job, store->trim_kept,
+                                   &store->trim_at_launch, &more, err);
+    if (status == MUSTER_OK && list.count == 0 && !more)
         return store_trim_next_job(store, err);
     for (size_t i = 0; i < list.count && rows < SLICE_ROWS && status == MUSTER_OK; i++) {
         status = store_trim_round(store, list.rounds[i], list.fates[i], &rows, err);

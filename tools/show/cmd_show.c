@@ -152,9 +152,9 @@ int cmd_nodes(struct tool *tool)
     if (muster_rows_count(rows) == 0 && generation != 0) {
         muster_rows_destroy(&rows);
         return tool_fail(TOOL_NO,
-                         "job %s has no generation %" PRId64 ": `muster status %s` shows "
-                         "the newest",
-                         tool->job, generation, tool->job);
+                         "the ranks of generation %" PRId64 " of job %s are not on record: "
+                         "there is none, or it ended long ago; `muster status %s` shows the newest",
+                         generation, tool->job, tool->job);
     }
     if (tool_json(tool))
         return show_print_json_nodes(tool, rows);

@@ -11,12 +11,12 @@
 #include <string.h>
 
 static const char *const tables[] = {
-    "shard_file", "shard",       "checkpoint_custom",
-    "checkpoint", "participant", "round",
-    "event",      "launch",      "host",
-    "notice",     "node",        "progress",
-    "generation", "policy",      "pin",
-    "job",
+    "shard_file",      "shard",       "checkpoint_custom",
+    "checkpoint",      "participant", "round",
+    "event",           "launch",      "host",
+    "notice",          "node",        "progress",
+    "generation",      "policy",      "pin",
+    "generation_past", "job",
 };
 #define TABLES (sizeof tables / sizeof *tables)
 #define OTHERS 3 /* task_queue, task_worker, job_garbage */
@@ -83,7 +83,7 @@ static void nothing_is_left_of_a_job_that_is_forgotten(void **state)
     other.u.job.job = "other";
     fixture_write_samples(f);
     fixture_write(f, &other);
-    assert_true(rows_of(f, SAMPLE_JOB) >= (int64_t)TABLES);
+    assert_true(rows_of(f, SAMPLE_JOB) >= (int64_t)TABLES - 1); /* test_store_ended has the last */
     fixture_write(f, &row);
     assert_int_equal(rows_of(f, SAMPLE_JOB), 0);
     assert_int_equal(rows_of(f, "other"), 1);

@@ -1,0 +1,12 @@
+-- 0020: what a launch came to that ended long ago, in one row. Questions about the job read this row in place of the
+-- launch's ranks. The ranks' own rows are deleted later.
+
+CREATE TABLE generation_past (
+    job TEXT NOT NULL REFERENCES job (job),
+    generation INTEGER NOT NULL,
+    nodes INTEGER NOT NULL,           -- processes that joined
+    step INTEGER NOT NULL,            -- how far it came
+    unknown_ranks INTEGER NOT NULL,   -- that went without a word, so nobody knows how far they came ...
+    unknown_unix_ms INTEGER NOT NULL, -- ... after this time, 0 = none
+    PRIMARY KEY (job, generation)
+) STRICT, WITHOUT ROWID;
