@@ -10,24 +10,29 @@
 
 #define SLICE_ROWS 4096
 
-/* The answer to the question about launches is what is kept of them. The two newest launches may
- * still change: one runs, and ranks of the one before it may still leave. */
+/* The next launch that ended and has no row. The two newest may still change: one runs, and ranks
+ * of the one before it may still leave. */
+static const char next_sql[] =
+    "SELECT g.generation FROM generation g JOIN job j ON j.job = g.job WHERE g.job = ?1"
+    " AND g.state = 'ended' AND g.generation < j.generation - 1 AND g.generation >"
+    " ifnull((SELECT max(p.generation) FROM generation_past p WHERE p.job = ?1), 0)"
+    " ORDER BY g.generation LIMIT 1";
+/* What the question about launches answers is what is kept. Its first row is of the one after ?3.
+ */
 static const char add_sql[] =
     "INSERT INTO generation_past (job, generation, nodes, step, unknown_ranks, unknown_unix_ms)"
     " SELECT ?1, generation, nodes, step, unknown_ranks, unknown_unix_ms FROM (%s)"
-    " WHERE state = 'ended' AND generation < (SELECT j.generation FROM job j WHERE j.job = ?1) - 1"
-    " LIMIT 1";
-/* The oldest launch after ?2 with ranks on record, and whether these may go: its row is there, and
- * no round on record needs the hosts of its ranks. Numbers may have gaps, so the newest ?3 launches
- * are counted by their rows. */
+    " WHERE generation = ?3 + 1 LIMIT 1";
+/* The oldest launch whose ranks may go. They stay while a round on record shows their hosts.
+ * Numbers may have gaps, so the newest ?2 launches are counted by their rows. */
 static const char oldest_sql[] =
-    "SELECT n.generation, EXISTS (SELECT 1 FROM generation_past p"
-    "  WHERE p.job = ?1 AND p.generation = n.generation) AND NOT EXISTS (SELECT 1 FROM round r"
-    "  JOIN participant USING (job, round) WHERE r.job = ?1 AND r.generation = n.generation) FROM "
-    "node n"
-    " WHERE n.job = ?1 AND n.generation > ?2 AND n.generation <= (SELECT g.generation"
-    "  FROM generation g WHERE g.job = ?1 ORDER BY g.generation DESC LIMIT 1 OFFSET ?3)"
-    " ORDER BY n.generation LIMIT 1";
+    "SELECT p.generation FROM generation_past p WHERE p.job = ?1 AND p.generation <="
+    " (SELECT g.generation FROM generation g WHERE g.job = ?1 ORDER BY g.generation DESC"
+    "  LIMIT 1 OFFSET ?2)"
+    " AND EXISTS (SELECT 1 FROM node n WHERE n.job = ?1 AND n.generation = p.generation)"
+    " AND p.generation NOT IN (SELECT r.generation FROM round r WHERE r.job = ?1"
+    "  AND EXISTS (SELECT 1 FROM participant m WHERE m.job = ?1 AND m.round = r.round))"
+    " ORDER BY p.generation LIMIT 1";
 /* Children before their parents. */
 static const char *const deletions[STORE_ENDED_TABLES] = {
     "DELETE FROM progress WHERE rowid IN (SELECT p.rowid FROM node n JOIN progress p"
@@ -46,10 +51,7 @@ enum muster_status store_ended_prepare(struct store *store, struct muster_error 
 
     sqlite3_free(add);
     if (status == MUSTER_OK)
-        status = store_prepare(store,
-                               "SELECT ifnull(max(generation), 0) FROM generation_past"
-                               " WHERE job = ?1",
-                               &store->ended_last, err);
+        status = store_prepare(store, next_sql, &store->ended_next, err);
     if (status == MUSTER_OK)
         status = store_prepare(store, oldest_sql, &store->ended_oldest, err);
     for (size_t i = 0; i < STORE_ENDED_TABLES && status == MUSTER_OK; i++)
@@ -57,75 +59,61 @@ enum muster_status store_ended_prepare(struct store *store, struct muster_error 
     return status;
 }
 
-/* Writes what the next launch came to. ret_changed: there was one. */
-static enum muster_status store_ended_add(struct store *store, const char *job, bool *ret_changed,
-                                          struct muster_error *err)
+/* A launch that the statement names, 0: there is none. */
+static enum muster_status store_ended_find(struct store *store, sqlite3_stmt *s, const char *job,
+                                           int64_t *ret_launch, struct muster_error *err)
 {
-    sqlite3_stmt *last = store->ended_last;
     enum muster_status status = MUSTER_OK;
     int result;
 
-    sqlite3_bind_text(last, 1, job, -1, SQLITE_STATIC);
-    result = sqlite3_step(last);
-    if (result == SQLITE_ROW)
-        sqlite3_bind_int64(store->ended_add, 3, sqlite3_column_int64(last, 0));
-    else
-        status = store_failed(store, result, "look for ended launches", err);
-    sqlite3_reset(last);
-    if (status != MUSTER_OK)
-        return status;
-    sqlite3_bind_text(store->ended_add, 1, job, -1, SQLITE_STATIC);
-    sqlite3_bind_int64(store->ended_add, 4, 0);
-    status = store_step(store, store->ended_add, "write what a launch came to", err);
-    *ret_changed = status == MUSTER_OK && sqlite3_changes(store->db) > 0;
+    sqlite3_bind_text(s, 1, job, -1, SQLITE_STATIC);
+    result = sqlite3_step(s);
+    *ret_launch = result == SQLITE_ROW ? sqlite3_column_int64(s, 0) : 0;
+    if (result != SQLITE_ROW && result != SQLITE_DONE)
+        status = store_failed(store, result, "look for old launches", err);
+    sqlite3_reset(s);
     return status;
 }
 
-/* A slice of the ranks of this launch. ret_over: there are no more. */
-static enum muster_status store_ended_delete(struct store *store, const char *job,
-                                             int64_t generation, bool *ret_over,
+static enum muster_status store_ended_add(struct store *store, const char *job, int64_t launch,
+                                          struct muster_error *err)
+{
+    sqlite3_bind_text(store->ended_add, 1, job, -1, SQLITE_STATIC);
+    sqlite3_bind_int64(store->ended_add, 3, launch - 1);
+    sqlite3_bind_int64(store->ended_add, 4, 0);
+    return store_step(store, store->ended_add, "write what a launch came to", err);
+}
+
+/* A slice of the launch's ranks. Those without progress go after the others' progress is gone. */
+static enum muster_status store_ended_delete(struct store *store, const char *job, int64_t launch,
                                              struct muster_error *err)
 {
     enum muster_status status = MUSTER_OK;
+    bool over = true;
 
-    *ret_over = true;
-    for (size_t i = 0; i < STORE_ENDED_TABLES && *ret_over && status == MUSTER_OK; i++) {
+    for (size_t i = 0; i < STORE_ENDED_TABLES && over && status == MUSTER_OK; i++) {
         sqlite3_bind_text(store->ended[i], 1, job, -1, SQLITE_STATIC);
-        sqlite3_bind_int64(store->ended[i], 2, generation);
+        sqlite3_bind_int64(store->ended[i], 2, launch);
         status = store_step(store, store->ended[i], "delete the ranks of an old launch", err);
-        *ret_over = sqlite3_changes(store->db) < SLICE_ROWS;
+        over = sqlite3_changes(store->db) < SLICE_ROWS;
     }
     return status;
 }
 
 enum muster_status store_ended_slice(struct store *store, const char *job, int64_t kept,
-                                     int64_t *at, bool *ret_more, struct muster_error *err)
+                                     bool *ret_more, struct muster_error *err)
 {
-    sqlite3_stmt *s = store->ended_oldest;
-    enum muster_status status;
-    int64_t generation = 0;
-    bool goes = false, over = true;
-    int result;
+    int64_t launch = 0;
+    enum muster_status status = store_ended_find(store, store->ended_next, job, &launch, err);
 
-    *ret_more = false;
-    status = store_ended_add(store, job, ret_more, err);
-    if (status != MUSTER_OK || *ret_more)
-        return status;
-    sqlite3_bind_text(s, 1, job, -1, SQLITE_STATIC);
-    sqlite3_bind_int64(s, 2, *at);
-    sqlite3_bind_int64(s, 3, kept);
-    result = sqlite3_step(s);
-    if (result == SQLITE_ROW) {
-        *ret_more = true;
-        generation = sqlite3_column_int64(s, 0);
-        goes = sqlite3_column_int(s, 1) != 0;
-    } else if (result != SQLITE_DONE) {
-        status = store_failed(store, result, "look for old launches", err);
+    if (status == MUSTER_OK && launch > 0) {
+        status = store_ended_add(store, job, launch, err);
+    } else if (status == MUSTER_OK) {
+        sqlite3_bind_int64(store->ended_oldest, 2, kept);
+        status = store_ended_find(store, store->ended_oldest, job, &launch, err);
+        if (status == MUSTER_OK && launch > 0)
+            status = store_ended_delete(store, job, launch, err);
     }
-    sqlite3_reset(s);
-    if (status == MUSTER_OK && goes)
-        status = store_ended_delete(store, job, generation, &over, err);
-    if (status == MUSTER_OK && *ret_more && over)
-        *at = generation;
+    *ret_more = status == MUSTER_OK && launch > 0;
     return status;
 }

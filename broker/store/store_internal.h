@@ -109,11 +109,10 @@ struct store {
     bool forgets; /* there may be rows in job_garbage */
     bool untidy;  /* there may be rows in task_garbage */
     sqlite3_stmt *trim_job, *trim_last, *trim_rounds, *trim[STORE_TRIM_TABLES];
-    sqlite3_stmt *ended_add, *ended_last, *ended_oldest, *ended[STORE_ENDED_TABLES];
-    bool trims; /* old rows may remain: in this job behind this round and launch, and in later jobs
-                 */
+    sqlite3_stmt *ended_next, *ended_add, *ended_oldest, *ended[STORE_ENDED_TABLES];
+    bool trims; /* old rows may remain: in this job after this round, and in later jobs */
     char trim_at_job[JOB_NAME_MAX + 1];
-    int64_t trim_at_round, trim_to_round, trim_at_launch, trim_kept;
+    int64_t trim_at_round, trim_to_round, trim_kept;
     int64_t tidy_due_boot_ms;
 
     /* lazy progress, not yet written; the strings are in held_arena */
@@ -227,10 +226,10 @@ enum muster_status store_trim_slice(struct store *store, struct muster_error *er
 
 /* --- store_ended.c --- */
 enum muster_status store_ended_prepare(struct store *store, struct muster_error *err);
-/* Of the job's launches that ended, beyond the newest `kept`; *at is the last that was looked at.
- * In a transaction. ret_more: false once nothing is left to do. */
+/* The job's next launch that ended gets its row, or ranks beyond those of the newest `kept`
+ * launches go. In a transaction. ret_more: false once nothing was left to do. */
 enum muster_status store_ended_slice(struct store *store, const char *job, int64_t kept,
-                                     int64_t *at, bool *ret_more, struct muster_error *err);
+                                     bool *ret_more, struct muster_error *err);
 
 /* --- store_past.c --- */
 enum muster_status store_past_prepare(struct store *store, struct muster_error *err);

@@ -79,7 +79,7 @@ void store_trim_again(struct store *store)
 {
     store->trims = true;
     store->trim_at_job[0] = '\0';
-    store->trim_at_round = store->trim_to_round = store->trim_at_launch = store->trim_kept = 0;
+    store->trim_at_round = store->trim_to_round = store->trim_kept = 0;
 }
 
 void store_trim_look(struct store *store, const struct record *row)
@@ -123,7 +123,6 @@ static enum muster_status store_trim_next_job(struct store *store, struct muster
         snprintf(store->trim_at_job, sizeof store->trim_at_job, "%s",
                  (const char *)sqlite3_column_text(s, 0));
         store->trim_kept = sqlite3_column_int64(s, 1);
-        store->trim_at_launch = 0;
     } else if (result != SQLITE_DONE) {
         status = store_failed(store, result, "look for a job with old rounds", err);
     }
@@ -182,8 +181,7 @@ enum muster_status store_trim_slice(struct store *store, struct muster_error *er
     enum muster_status status = store_trim_list(store, &list, err);
 
     if (status == MUSTER_OK && list.count == 0 && store->trim_at_job[0] != '\0')
-        status = store_ended_slice(store, store->trim_at_job, store->trim_kept,
-                                   &store->trim_at_launch, &more, err);
+        status = store_ended_slice(store, store->trim_at_job, store->trim_kept, &more, err);
     if (status == MUSTER_OK && list.count == 0 && !more)
         return store_trim_next_job(store, err);
     for (size_t i = 0; i < list.count && rows < SLICE_ROWS && status == MUSTER_OK; i++) {

@@ -5,7 +5,7 @@ CREATE TABLE generation_past (
     job TEXT NOT NULL REFERENCES job (job),
     generation INTEGER NOT NULL,
     nodes INTEGER NOT NULL,           -- processes that joined
-    step INTEGER NOT NULL,            -- how far it came
+    step INTEGER NOT NULL,            -- how far it came; an import may add a checkpoint that is further
     unknown_ranks INTEGER NOT NULL,   -- that went without a word, so nobody knows how far they came ...
     unknown_unix_ms INTEGER NOT NULL, -- ... after this time, 0 = none
     PRIMARY KEY (job, generation)

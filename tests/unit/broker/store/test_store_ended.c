@@ -156,6 +156,28 @@ static void answers_stay_when_the_rows_of_ranks_go(void **state)
     }
 }
 
+/* An import may find what a launch saved when nobody remembered it. */
+static void a_checkpoint_that_comes_later_counts(void **state)
+{
+    struct fixture *f = *state;
+    struct record round = *sample_of(RECORD_ROUND), checkpoint = *sample_of(RECORD_CHECKPOINT);
+    int64_t steps;
+
+    fill(f, 7, MANY_RANKS);
+    fixture_reopen(f);
+    trim(f);
+    steps = answer(f, "step", "generations");
+    round.u.round.round = checkpoint.u.checkpoint.round = LAUNCHES * ROUNDS_EACH + 2;
+    round.u.round.generation = checkpoint.u.checkpoint.generation = 1;
+    round.u.round.state = ROUND_COMMITTED;
+    checkpoint.u.checkpoint.state = CHECKPOINT_COMMITTED;
+    checkpoint.u.checkpoint.step = 1000;
+    fixture_write(f, &round);
+    fixture_write(f, &checkpoint);
+    assert_true(steps < 1000);
+    assert_int_equal(answer(f, "step", "generations"), 1000);
+}
+
 static void ranks_stay_of_new_launches_and_of_rounds_on_record(void **state)
 {
     struct fixture *f = *state;
@@ -236,6 +258,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(answers_stay_when_the_rows_of_ranks_go, fixture_setup,
+                                        fixture_teardown),
+        cmocka_unit_test_setup_teardown(a_checkpoint_that_comes_later_counts, fixture_setup,
                                         fixture_teardown),
         cmocka_unit_test_setup_teardown(ranks_stay_of_new_launches_and_of_rounds_on_record,
                                         fixture_setup, fixture_teardown),
