@@ -346,6 +346,11 @@ enum muster_status store_tidy(struct store *store, int64_t now_boot_ms, struct m
 
     if (!store_has_old_rows(store) || now_boot_ms < store->tidy_due_boot_ms)
         return MUSTER_OK;
+    if (store->trims && store->held_count > 0) { /* what a launch came to is read from the rows */
+        status = store_flush_held(store, now_boot_ms, err);
+        if (status != MUSTER_OK)
+            return status;
+    }
     status = store_tidy_once(store, err);
     if (status != MUSTER_OK && store->trims)
         store_trim_again(store);

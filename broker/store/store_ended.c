@@ -17,8 +17,7 @@ static const char next_sql[] =
     " AND g.state = 'ended' AND g.generation < j.generation - 1 AND g.generation >"
     " ifnull((SELECT max(p.generation) FROM generation_past p WHERE p.job = ?1), 0)"
     " ORDER BY g.generation LIMIT 1";
-/* What the question about launches answers is what is kept. Its first row is of the one after ?3.
- */
+/* The row keeps the answer to the question about launches. Its first row is the one after ?3. */
 static const char add_sql[] =
     "INSERT INTO generation_past (job, generation, nodes, step, unknown_ranks, unknown_unix_ms)"
     " SELECT ?1, generation, nodes, step, unknown_ranks, unknown_unix_ms FROM (%s)"
