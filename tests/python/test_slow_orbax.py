@@ -4,6 +4,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import time
@@ -142,6 +143,15 @@ def test_A6_ctrl_c_ends_the_wait_for_the_other_processes_at_the_beginning(world)
     assert took < 1.0, took
 
 
+@pytest.mark.parametrize("number", range(3))
+def test_A7_why_names_the_killed_process_and_not_the_one_whose_collective_broke(world, number):
+    launch = train(world, 2, 0.02, killed_at=20)
+    assert launch.end(PATIENCE) != 0
+    first = world.muster("why", "--job", "job").splitlines()[0]
+    assert "rank 1" in first and "rank 0" not in first, first
+    assert re.search("Gloo .* failed", launch.log(0))
+
+
 def test_A8_what_two_processes_saved_resumes_on_one_and_three(world):
     launch = train(world, 2, 0, steps=51)
     launch.finish(PATIENCE)
@@ -201,7 +211,6 @@ def of_shape(*shape):
         (of_shape(6), "w", "shape (3, 2)", "shape (6,)"),
         (other(w=jax.numpy.ones((3, 4))), "w", "(3, 2)", "(3, 4)"),
         (other(w=abstract(jax.numpy.ones((3, 4)))), "w", "(3, 2)", "(3, 4)"),
-        (other(w=7.0), "w", "(3, 2)", "shape ()"),
         (other(deep=[numpy.zeros(4, "float32"), 5]), "deep.0", "(3,)", "(4,)"),
         (other(deep=[SAVED["deep"][0], numpy.zeros(2)]), "deep.1", "shape ()", "(2,)"),
         (other(keys=SAVED["keys"][:2]), "keys", "(4, 2)", "(2, 2)"),
@@ -234,6 +243,11 @@ def test_a_target_that_fits_or_says_nothing_is_restored(saved, of):
         restored = restore(saved[False], of(target))
         assert numpy.array_equal(restored["w"], SAVED["w"]) and restored["deep"][1] == 5
         assert jax.numpy.array_equal(restored["deep"][0], SAVED["deep"][0])
+
+
+def test_a_number_may_stand_for_an_array(saved):
+    how = ocp.checkpoint_utils.construct_restore_args(SAVED)
+    assert restore(saved[False], PyTree(other(w=0), how))["w"].shape == (3, 2)
 
 
 def test_strict_false_takes_what_orbax_makes_of_it(saved):

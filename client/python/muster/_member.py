@@ -285,11 +285,13 @@ class Member(Turns):
     def _suspects(value: BaseException) -> bool:
         """Does this exception say that another rank went away in a collective?"""
         torch = sys.modules.get("torch.distributed")
-        if torch is None or not isinstance(value, RuntimeError):
+        if torch is None and "jax" not in sys.modules:
             return False
-        broken = getattr(torch, "DistError", ())
-        return isinstance(value, broken) or any(
-            name in str(value) for name in ("gloo", "NCCL", "peer")
+        if isinstance(value, getattr(torch, "DistError", ())):
+            return True
+        # PyTorch's are RuntimeErrors. JAX raises a ValueError: "UNKNOWN: Gloo all-reduce failed".
+        return isinstance(value, (RuntimeError, ValueError)) and any(
+            name in str(value).lower() for name in ("gloo", "nccl", "peer")
         )
 
     # --- who --------------------------------------------------------------------------------

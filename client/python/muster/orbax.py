@@ -11,7 +11,6 @@ with muster.orbax.CheckpointManager(path, options=options) as mngr:      # one l
 from __future__ import annotations
 
 import dataclasses
-import numbers
 import os
 import pathlib
 import re
@@ -98,8 +97,8 @@ def _numbers(metrics: Any) -> dict[str, float]:
 
 
 def _shape(leaf: Any) -> tuple[int, ...] | None:
-    """Of an array, as Orbax stores it; None: it is none."""
-    if isinstance(leaf, (numbers.Number, ocp.metadata.ScalarMetadata)):
+    """Of an array, as Orbax stores it; None: it is none. A number may only stand for an array."""
+    if isinstance(leaf, ocp.metadata.ScalarMetadata):
         return ()
     if not hasattr(leaf, "shape") or not hasattr(leaf, "dtype"):
         return None

@@ -24,10 +24,13 @@ output, steps, seconds = pathlib.Path(sys.argv[1]), int(sys.argv[2]), float(sys.
 options = json.loads(sys.argv[4]) if len(sys.argv) > 4 else {}
 launches = options.pop("slow_launches", 1)  # so many are slow, for a test to hit them
 dies_at = options.pop("dies_at", None)  # rank 1 does, when Orbax has written this step
+killed_at = options.pop("killed_at", None)  # rank 1 is, after this step
 launch = int(os.environ["MUSTER_RESTART_COUNT"])
 
 
 def behind(step):
+    if step == killed_at and os.environ["RANK"] == "1":
+        os.kill(os.getpid(), signal.SIGKILL)
     time.sleep(seconds if launch < launches else 0)
 
 
