@@ -135,8 +135,14 @@ class Muster(TrainerCallback):  # type: ignore[misc] # transformers has no types
 
     def close(self) -> None:
         """Leaves the job, as the end of training does. Raises Preempted and other muster.Error."""
+        self._end_advice()
         if self._elsewhere is not None:
             self._elsewhere.close()
+
+    def _end_advice(self) -> None:
+        if self._advice is not None:
+            self._advice.stop()
+        self._advice = None
 
     # --- the Trainer's calls ----------------------------------------------------------------
 
@@ -146,9 +152,8 @@ class Muster(TrainerCallback):  # type: ignore[misc] # transformers has no types
         self._limit, args.save_total_limit = args.save_total_limit, None  # see _rotate
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **others: Any) -> None:
-        if self._advice is not None:
-            self._advice.stop()
-        self._model = self._advice = None
+        self._end_advice()
+        self._model = None
         if state.is_hyper_param_search:
             raise wrong("muster saves no hyperparameter search; leave its callback out there")
         self._open()
