@@ -241,7 +241,7 @@ struct muster_notice_row {
     const char *id;
     int64_t generation;
     int64_t rank;
-    const char *host;
+    const char *host; /* "": the launch ended so long ago that its ranks are not on record */
     int64_t pid;
     bool by_operator; /* told by a person, not by the node itself */
     const char *kind;

@@ -161,7 +161,9 @@ struct muster_save_request {
      * borrowed for the call. If several ranks save, those of the lowest rank are recorded. */
     const struct muster_metric *metrics;
     size_t metrics_count;
-    const char *custom_metadata; /* a JSON object of at most 16,383 bytes; NULL = none */
+    /* A JSON object of at most 16,383 bytes; NULL = none. If the program itself wrote elsewhere,
+     * "path" and "bytes" in it are what `muster checkpoints` and `verify` show. */
+    const char *custom_metadata;
     int64_t epoch, step_in_epoch, data_position; /* as muster_node_set_position; -1 = not told */
     void *call_arg;                              /* reaches save_fn */
 };

@@ -304,8 +304,9 @@ class Manager(Member, Checkpoints):
     ) -> bool:
         """The boundary after step `step`: saves if a policy says so, if forced, or if preempted.
 
-        Returns whether this step is committed. metadata: a JSON object. Raises Preempted; SaveError
-        when the save failed, after which training may go on.
+        Returns whether this step is committed. metadata: a JSON object. If the program itself wrote
+        elsewhere, give "path" and "bytes" in it: `muster checkpoints` and `verify` show them.
+        Raises Preempted; SaveError when the save failed, after which training may go on.
         """
         request = ffi.new("struct muster_save_request *")
         lib.muster_save_request_init(request, ffi.sizeof("struct muster_save_request"))
