@@ -209,19 +209,25 @@ static void next_pass(struct sim *sim)
         broker_wake(sim, b->holder.renew_at_us);
 }
 
-/* What musterd does when it cannot go on with its database: it exits. The batch may be written or
- * not. */
+/* The batch may be written or not. */
+static void put_in_doubt(struct sim_broker *b)
+{
+    struct actions batch = b->batch;
+
+    b->batch = b->doubt;
+    b->doubt = batch;
+    b->doubt_boot = b->boot;
+    b->in_doubt = true;
+}
+
+/* What musterd does when it cannot go on with its database: it exits. */
 static void store_died(struct sim *sim, bool in_doubt)
 {
     struct sim_broker *b = sim->broker;
-    struct actions batch = b->batch;
 
-    if (in_doubt) {
-        b->batch = b->doubt;
-        b->doubt = batch;
-        b->doubt_boot = b->boot;
-        b->in_doubt = true;
-    }
+    if (in_doubt)
+        put_in_doubt(b);
+    b->refused = false;
     b->down_us = sim_range(sim, 10000, 3000000);
     broker_crash(sim, sim_store_lost_power(sim) ? sim_fault_name(FAULT_STORE_CUT)
                                                 : "its database failed");
@@ -269,7 +275,7 @@ static void batch_is_written(struct sim *sim)
 {
     struct sim_broker *b = sim->broker;
 
-    b->blocked = b->starting = false;
+    b->blocked = b->starting = b->refused = false;
     if (crash_now(sim, FAULT_BROKER_AFTER_COMMIT))
         return;
     if (sim->options.mutation != MUTANT_PUBLISH_FIRST && !send_batch(sim))
@@ -312,6 +318,7 @@ static void commit_one(struct sim *sim, struct sim_event *event)
         return;
     enum muster_status status = disk_apply(sim, &b->batch);
     if (status == MUSTER_E_STORAGE) {
+        b->refused = true;
         no_room(sim);
         return;
     }
@@ -619,6 +626,9 @@ void broker_crash(struct sim *sim, const char *how)
     if (!b->alive)
         return;
     SIM_TELL(sim, "BROKER dies: %s", how);
+    if (b->refused)
+        put_in_doubt(b);
+    b->refused = false;
     sim_store_die(sim, reboots);
     die(sim);
     if (reboots) {

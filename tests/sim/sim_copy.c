@@ -13,7 +13,7 @@ static void copy_disk(struct sim_disk *to, const struct sim_disk *from)
 
 void copy_take(struct sim *sim)
 {
-    if (sim->broker->in_doubt)
+    if (sim->broker->in_doubt || sim->broker->refused)
         return; /* nobody knows what it would hold */
     copy_disk(&sim->copy, &sim->disk);
     sim->copy_epoch = sim->broker->epoch;
