@@ -1,7 +1,7 @@
 -- 0020: what a launch came to that ended long ago, in one row. Questions about the job read this row in place of the
 -- launch's ranks. The ranks' own rows are deleted later.
 
-CREATE TABLE generation_past (
+CREATE TABLE IF NOT EXISTS generation_past (
     job TEXT NOT NULL REFERENCES job (job),
     generation INTEGER NOT NULL,
     nodes INTEGER NOT NULL,           -- processes that joined
