@@ -227,7 +227,6 @@ static void store_died(struct sim *sim, bool in_doubt)
 
     if (in_doubt)
         put_in_doubt(b);
-    b->refused = false;
     b->down_us = sim_range(sim, 10000, 3000000);
     broker_crash(sim, sim_store_lost_power(sim) ? sim_fault_name(FAULT_STORE_CUT)
                                                 : "its database failed");
@@ -275,7 +274,7 @@ static void batch_is_written(struct sim *sim)
 {
     struct sim_broker *b = sim->broker;
 
-    b->blocked = b->starting = b->refused = false;
+    b->blocked = b->starting = false;
     if (crash_now(sim, FAULT_BROKER_AFTER_COMMIT))
         return;
     if (sim->options.mutation != MUTANT_PUBLISH_FIRST && !send_batch(sim))
@@ -317,8 +316,8 @@ static void commit_one(struct sim *sim, struct sim_event *event)
     if (sim->options.mutation == MUTANT_PUBLISH_FIRST && !send_batch(sim))
         return;
     enum muster_status status = disk_apply(sim, &b->batch);
-    if (status == MUSTER_E_STORAGE) {
-        b->refused = true;
+    b->refused = status == MUSTER_E_STORAGE;
+    if (b->refused) {
         no_room(sim);
         return;
     }

@@ -346,7 +346,7 @@ struct sim_broker {
     bool starting;      /* the batch of its start is not written */
     bool busy;          /* a batch is being written */
     bool blocked;       /* a batch could not be written */
-    bool refused;       /* by the database, whose log may hold it: old bytes may end a page */
+    bool refused;       /* the database refused that batch, and its log may hold it */
     int64_t passed_us;  /* the last pass of its loop ... */
     int64_t steady_us;  /* ... and since when it was never away */
     int64_t pass_at_us; /* NEVER = none is due */
