@@ -1,7 +1,7 @@
-/* store_ended - writes what a launch came to that ended long ago into one row of generation_past.
- * So questions about the job need not read the rows of its ranks again and again. Later those rows
- * are deleted: otherwise a job of 1,000 ranks would add 2,000 rows a launch, without limit.
- * store_trim.c calls this in its transactions. */
+/* store_ended - sums up each launch that ended long ago in one row of generation_past. So questions
+ * about the job need not read the rows of its ranks again and again. Later those rows are deleted:
+ * otherwise a job of 1,000 ranks would add 2,000 rows a launch, without limit. store_trim.c calls
+ * this in its transactions. */
 #include "broker/store/store_internal.h"
 
 #include "schema/sql/queries.h"
@@ -17,7 +17,7 @@ static const char next_sql[] =
     " AND g.state = 'ended' AND g.generation < j.generation - 1 AND g.generation >"
     " ifnull((SELECT max(p.generation) FROM generation_past p WHERE p.job = ?1), 0)"
     " ORDER BY g.generation LIMIT 1";
-/* The row keeps the answer to the question about launches. Its first row is the one after ?3. */
+/* The row keeps what the query of launches answers. That query begins with the launch after ?3. */
 static const char add_sql[] =
     "INSERT INTO generation_past (job, generation, nodes, step, unknown_ranks, unknown_unix_ms)"
     " SELECT ?1, generation, nodes, step, unknown_ranks, unknown_unix_ms FROM (%s)"
@@ -58,7 +58,7 @@ enum muster_status store_ended_prepare(struct store *store, struct muster_error 
     return status;
 }
 
-/* A launch that the statement names, 0: there is none. */
+/* The launch that the statement finds; 0 = none. */
 static enum muster_status store_ended_find(struct store *store, sqlite3_stmt *s, const char *job,
                                            int64_t *ret_launch, struct muster_error *err)
 {
@@ -83,7 +83,7 @@ static enum muster_status store_ended_add(struct store *store, const char *job, 
     return store_step(store, store->ended_add, "write what a launch came to", err);
 }
 
-/* A slice of the launch's ranks. Those without progress go after the others' progress is gone. */
+/* Deletes a slice of the launch's rows: first the progress of its ranks, then the ranks. */
 static enum muster_status store_ended_delete(struct store *store, const char *job, int64_t launch,
                                              struct muster_error *err)
 {

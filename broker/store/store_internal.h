@@ -217,7 +217,8 @@ enum muster_status store_tidy_slice(struct store *store, struct muster_error *er
 
 /* --- store_trim.c --- */
 enum muster_status store_trim_prepare(struct store *store, struct muster_error *err);
-/* A round's or a launch's row was written: each so many of them, a look for old ones begins. */
+/* Called for each row that is written. Each TRIM_EVERY rounds or TRIM_LAUNCHES launches of a job, a
+ * look for old ones begins. */
 void store_trim_look(struct store *store, const struct record *row);
 /* From the first job on, since a slice may have been rolled back. */
 void store_trim_again(struct store *store);

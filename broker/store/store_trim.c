@@ -84,9 +84,9 @@ void store_trim_again(struct store *store)
 
 void store_trim_look(struct store *store, const struct record *row)
 {
-    bool due = row->kind == RECORD_ROUND        ? row->u.round.round % TRIM_EVERY == 0
-               : row->kind == RECORD_GENERATION ? row->u.generation.generation % TRIM_LAUNCHES == 0
-                                                : false;
+    bool due =
+        (row->kind == RECORD_ROUND && row->u.round.round % TRIM_EVERY == 0) ||
+        (row->kind == RECORD_GENERATION && row->u.generation.generation % TRIM_LAUNCHES == 0);
 
     if (due && !store->trims)
         store_trim_again(store);

@@ -1,5 +1,5 @@
--- 0020: what a launch came to that ended long ago, in one row. Questions about the job read this row in place of the
--- launch's ranks. The ranks' own rows are deleted later.
+-- 0020: one row sums up each launch that ended long ago. Questions about the job read this row instead of the rows of
+-- the launch's ranks. Those are deleted later.
 
 CREATE TABLE IF NOT EXISTS generation_past (
     job TEXT NOT NULL REFERENCES job (job),

@@ -153,7 +153,8 @@ int cmd_nodes(struct tool *tool)
         muster_rows_destroy(&rows);
         return tool_fail(TOOL_NO,
                          "the ranks of generation %" PRId64 " of job %s are not on record: "
-                         "there is none, or it ended long ago; `muster status %s` shows the newest",
+                         "there was no such generation, or it ended long ago; `muster status %s` "
+                         "shows the newest",
                          generation, tool->job, tool->job);
     }
     if (tool_json(tool))
