@@ -18,14 +18,14 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import jax
 import orbax.checkpoint as ocp
-from etils import epath
 
 from . import _framework
 
 _framework.check_version("muster.orbax", "orbax-checkpoint", ocp.__version__)
 
+import jax
+from etils import epath
 from orbax.checkpoint import checkpoint_managers as policies
 
 from ._elsewhere import Elsewhere, local, read_pointer
