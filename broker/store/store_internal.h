@@ -217,8 +217,8 @@ enum muster_status store_tidy_slice(struct store *store, struct muster_error *er
 
 /* --- store_trim.c --- */
 enum muster_status store_trim_prepare(struct store *store, struct muster_error *err);
-/* Called for each row that is written. Each TRIM_EVERY rounds or TRIM_LAUNCHES launches of a job, a
- * look for old ones begins. */
+/* Called for each row that is written. Begins a look for old ones at every TRIM_EVERY-th round of a
+ * job, and at every TRIM_LAUNCHES-th launch. */
 void store_trim_look(struct store *store, const struct record *row);
 /* From the first job on, since a slice may have been rolled back. */
 void store_trim_again(struct store *store);
