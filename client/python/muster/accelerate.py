@@ -21,11 +21,12 @@ import warnings
 from typing import Any
 
 import accelerate
-import torch
 
 from . import _framework
 
 _framework.check_version("muster.accelerate", "accelerate", accelerate.__version__)
+
+import torch
 
 from . import torch as _torch
 from ._errors import missing, unfit, wrong, wrong_type

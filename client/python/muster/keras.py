@@ -17,14 +17,16 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import keras
-import numpy
 
 from . import _framework
+
+_framework.check_version("muster.keras", "keras", keras.__version__)
+
+import numpy
+
 from ._errors import misused, unfit, wrong
 from ._manager import KeepLatest, Manager
 from ._member import RestoreContext, SaveContext
-
-_framework.check_version("muster.keras", "keras", keras.__version__)
 
 _BACKENDS = ("jax", "torch")
 _WEIGHTS = "model.weights.h5"  # as Keras writes it, with the optimizer's

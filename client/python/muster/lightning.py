@@ -16,12 +16,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import lightning
-import torch
 
 from . import _framework
 
 _framework.check_version("muster.lightning", "lightning", lightning.__version__)
 
+import torch
 from lightning.fabric.utilities.data import _set_sampler_epoch
 from lightning.fabric.utilities.seed import pl_worker_init_function
 from lightning.pytorch import Callback
