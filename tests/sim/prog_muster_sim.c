@@ -10,6 +10,7 @@
  *   --power-cuts                            hosts lose their power, and what was not synced
  *   --relays                                each host has a relay, and bundles travel
  *   --suspects                              collectives break, and ranks suspect one another
+ *   --turns                                 programs save by themselves
  *   --lasting                               loops outlast the faults
  *   --healthy --nodes N --layout sharded|replicated --async 0|1 --keeps 0|1 --mutant N
  *                                           fix what a seed decides
@@ -39,7 +40,7 @@ static double now_s(void)
 static int usage(FILE *to)
 {
     fputs("usage: muster-sim --seed N | --seeds A..B [--minutes M] [--focused] [--put-back] "
-          "[--hasty] [--slow-disk] [--shared] [--power-cuts] [--relays] [--suspects]\n"
+          "[--hasty] [--slow-disk] [--shared] [--power-cuts] [--relays] [--suspects] [--turns]\n"
           "                  [--lasting] [--healthy] [--nodes N] [--layout sharded|replicated] "
           "[--async 0|1] "
           "[--keeps 0|1] "
@@ -189,6 +190,8 @@ static bool parse(int argc, char **argv, struct arguments *args)
             args->options.relays = true;
         else if (strcmp(argv[i], "--suspects") == 0)
             args->options.suspects = true;
+        else if (strcmp(argv[i], "--turns") == 0)
+            args->options.turns = true;
         else if (strcmp(argv[i], "--lasting") == 0)
             args->options.lasting = true;
         else if (strcmp(argv[i], "--sqlite") == 0)

@@ -1,4 +1,5 @@
 /* sim - one world: its time, its chance, its story, its end. */
+#include "tests/sim/sim_save.h"
 #include "tests/sim/sim_world.h"
 
 #include <signal.h>
@@ -10,7 +11,7 @@
 
 /* --- chance ----------------------------------------------------------------------------------- */
 
-static uint64_t next(uint64_t *state) /* splitmix64 */
+uint64_t sim_next(uint64_t *state) /* splitmix64 */
 {
     uint64_t z = (*state += UINT64_C(0x9e3779b97f4a7c15));
 
@@ -21,7 +22,7 @@ static uint64_t next(uint64_t *state) /* splitmix64 */
 
 uint64_t sim_random(struct sim *sim)
 {
-    return next(&sim->random);
+    return sim_next(&sim->random);
 }
 
 int64_t sim_range(struct sim *sim, int64_t low, int64_t high)
@@ -36,27 +37,27 @@ bool sim_chance(struct sim *sim, unsigned percent)
 
 int64_t side_range(struct sim *sim, int64_t low, int64_t high)
 {
-    return high <= low ? low : low + (int64_t)(next(&sim->side) % (uint64_t)(high - low + 1));
+    return high <= low ? low : low + (int64_t)(sim_next(&sim->side) % (uint64_t)(high - low + 1));
 }
 
 int64_t frames_below(struct sim *sim, int64_t below)
 {
-    return (int64_t)(next(&sim->frames) % (uint64_t)below);
+    return (int64_t)(sim_next(&sim->frames) % (uint64_t)below);
 }
 
 int64_t relay_below(struct sim *sim, int64_t below)
 {
-    return (int64_t)(next(&sim->relay_chance) % (uint64_t)below);
+    return (int64_t)(sim_next(&sim->relay_chance) % (uint64_t)below);
 }
 
 int64_t suspects_below(struct sim *sim, int64_t below)
 {
-    return (int64_t)(next(&sim->suspects_chance) % (uint64_t)below);
+    return (int64_t)(sim_next(&sim->suspects_chance) % (uint64_t)below);
 }
 
 bool side_chance(struct sim *sim, unsigned percent)
 {
-    return next(&sim->side) % 100 < percent;
+    return sim_next(&sim->side) % 100 < percent;
 }
 
 /* --- words ------------------------------------------------------------------------------------ */
@@ -318,6 +319,7 @@ void sim_arguments(const struct sim_options *options, char *text, size_t size)
         {options->power_cuts, " --power-cuts"},
         {options->relays, " --relays"},
         {options->suspects, " --suspects"},
+        {options->turns, " --turns"},
         {options->lasting, " --lasting"},
         {options->healthy, " --healthy"},
         {options->layout == LAYOUT_SHARDED, " --layout sharded"},

@@ -186,6 +186,8 @@ enum sim_mutation {
     MUTANT_BLAMES_ITSELF, /* a rank whose collective broke asks nobody, */
     MUTANT_ALL_LIVE,      /* ... is told at once that all others live, */
     MUTANT_NEVER_TOLD,    /* ... or never */
+    /* With programs that save by themselves: */
+    MUTANT_TURN_TRAINS, /* one trains a step in its turn, and saves what came of it */
     MUTANT_COUNT
 };
 
@@ -223,6 +225,7 @@ struct sim_options {
     bool power_cuts;         /* of every world's hosts, now and then (sim_power.c) */
     bool relays;             /* every host has one (sim_relay.c) */
     bool suspects;           /* collectives break, and ranks suspect one another (sim_suspects.c) */
+    bool turns;              /* programs save by themselves (sim_save.c) */
     bool lasting;            /* loops outlast the faults, but in worlds whose matter is their end */
     bool healthy;            /* no faults but notices and saves that are asked for */
     unsigned nodes;          /* 0 = the seed decides */
@@ -274,6 +277,7 @@ struct sim_stats {
     uint64_t bundles_cut;      /* half of one came: nothing of it may be taken */
     uint64_t bundles_halved;   /* a relay left half of the messages out */
     uint64_t suspects[2];      /* ranks whose collective broke: all others lived, or one was dead */
+    uint64_t turns, turns_beside, turns_again, turns_over, turns_failed; /* of such programs */
     uint64_t suspects_all_live, suspects_unanswered; /* what came of it, where nobody was blamed */
     uint64_t collectives_broken;                     /* though all lived */
     uint64_t histories_lost;

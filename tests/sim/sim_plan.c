@@ -1,5 +1,6 @@
 /* sim_plan - which faults a seed meets, when and how long: by chance, and those of its focus
  * (sim_focus.c). */
+#include "tests/sim/sim_save.h"
 #include "tests/sim/sim_world.h"
 
 #define IMPORT_PERCENT 25 /* of the worlds with policies, in which the database is lost */
@@ -313,6 +314,7 @@ void plan_faults(struct sim *sim)
         return;
     }
     suspects_plan_world(sim);
+    turns_plan_world(sim);
     if (sim->options.healthy || sim->quiet)
         add_healthy(sim, work);
     else

@@ -233,6 +233,11 @@ void sim_stats_print(const struct sim_stats *s, FILE *out)
             ", were told that all live %" PRIu64 ", were told nothing %" PRIu64,
             s->suspects[1], s->suspects[0], s->suspects_all_live, s->suspects_unanswered);
     fprintf(out,
+            "\nprograms that save by themselves: turns %" PRIu64
+            ", beside others that save %" PRIu64 ", asked for again %" PRIu64
+            ", over before they saved %" PRIu64 ", failed %" PRIu64,
+            s->turns, s->turns_beside, s->turns_again, s->turns_over, s->turns_failed);
+    fprintf(out,
             "\nsupervisors said of %" PRIu64 " that they are gone, %" PRIu64
             " were asked; terminations frozen:",
             s->gone_told, s->gone_lived);

@@ -161,6 +161,7 @@ static void run_fresh(const struct sim_options *kind, const char *what, double c
         options.slow_disk = seed % 5 == 2;
         options.power_cuts = seed % 3 == 1;
         options.suspects = seed % 6 == 2;
+        options.turns = seed % 7 == 3;
         double before = sim_cpu_seconds();
         assert_true(sim_run_told(&options, &stats));
         sim_longest_note(&longest, &options, sim_cpu_seconds() - before);

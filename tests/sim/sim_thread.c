@@ -1,6 +1,7 @@
 /* sim_thread - the training thread: a loop of steps with boundaries between them, as client/ and
  * node/agent/agent_boundary.c make it. In a synchronous job a step ends only when all its
  * participants began it, so a wrong freeze deadlocks visibly. */
+#include "tests/sim/sim_save.h"
 #include "tests/sim/sim_world.h"
 
 #include <stdlib.h>
@@ -8,7 +9,6 @@
 
 #define CONNECT_US 10000000
 #define OPEN_US 60000000
-#define FILES 200
 
 static void boundary(struct sim *sim, struct sim_proc *proc);
 static void leave(struct sim *sim, struct sim_proc *proc, enum wire_leave_why why, int64_t code);
@@ -35,7 +35,7 @@ const char *thread_state_name(enum sim_thread_state state)
     return names[state];
 }
 
-static void set_state(struct sim *sim, struct sim_proc *proc, enum sim_thread_state state)
+void thread_set_state(struct sim *sim, struct sim_proc *proc, enum sim_thread_state state)
 {
     if (proc->state != state)
         proc->since_us = sim->now_us;
@@ -61,7 +61,7 @@ static void posted(struct sim *sim, struct sim_event *event)
     thread_look(sim, proc);
 }
 
-static void post(struct sim *sim, struct sim_proc *proc, const struct member_input *input,
+void thread_post(struct sim *sim, struct sim_proc *proc, const struct member_input *input,
                  enum sim_thread_state after)
 {
     proc->after_post = after;
@@ -102,7 +102,7 @@ static void step_failed(struct sim *sim, struct sim_proc *proc, const char *text
     proc->failed_step = true;
     proc->arrived = false;
     proc->since_us = sim->now_us;
-    post(sim, proc, &input, THREAD_WAITING);
+    thread_post(sim, proc, &input, THREAD_WAITING);
 }
 
 static void step_over(struct sim *sim, struct sim_proc *proc)
@@ -195,7 +195,7 @@ static void begin(struct sim *sim, struct sim_proc *proc)
     proc->stuck_at_end = false;
     proc->holding = sim_chance(sim, sim->jobs[proc->job].hold_percent);
     sim->stats->holds += proc->holding;
-    set_state(sim, proc, THREAD_STEP);
+    thread_set_state(sim, proc, THREAD_STEP);
     check_begin(sim, proc);
     notice_at_last_step(sim, proc);
     if (sim->jobs[proc->job].async || !is_trainer(proc))
@@ -213,7 +213,7 @@ void thread_suspects(struct sim *sim, struct sim_proc *proc)
     if (sim->options.mutation == MUTANT_BLAMES_ITSELF)
         step_failed(sim, proc, SIM_BROKE);
     else
-        post(sim, proc, &input, THREAD_SUSPECTING);
+        thread_post(sim, proc, &input, THREAD_SUSPECTING);
 }
 
 void thread_suspects_nobody(struct sim *sim, struct sim_proc *proc)
@@ -238,179 +238,6 @@ void thread_on_error(struct sim *sim, struct sim_proc *proc)
     }
     proc->stuck = false;
     step_failed(sim, proc, "broken off");
-}
-
-/* --- saving ----------------------------------------------------------------------------------- */
-
-static const struct wire_file *job_files(struct sim *sim, struct sim_job *job)
-{
-    if (job->files != NULL)
-        return job->files;
-    job->files = arena_alloc(&sim->arena, FILES * sizeof *job->files);
-    for (int i = 0; i < FILES; i++)
-        job->files[i] =
-            (struct wire_file){.path = arena_printf(&sim->arena, "f%03d.safetensors", i),
-                               .bytes = 1000,
-                               .checksum = "xxh3-128:00112233445566778899aabbccddeeff"};
-    return job->files;
-}
-
-/* How a save ended, and what is told of it. */
-static struct member_input save_result(struct sim *sim, struct sim_proc *proc, uint64_t generation,
-                                       uint64_t round, int64_t begun_us)
-{
-    struct sim_job *job = &sim->jobs[proc->job];
-    struct sim_shard *shard = fs_shard(sim, proc, generation, round);
-    bool fails = sim->fail_saves > 0;
-    struct member_input input = {.kind = MEMBER_SAVED,
-                                 .round = round,
-                                 .step = shard->done,
-                                 .epoch = 1,
-                                 .step_in_epoch = shard->done,
-                                 .data_position = shard->done};
-
-    if (fails) {
-        sim->fail_saves--;
-        fault_met(sim, FAULT_SAVE_FAILS);
-        shard->deleted = true;
-        sim->unchecked = true;
-        input.kind = MEMBER_SAVE_FAILED;
-        input.code = sim_chance(sim, 50) || sim->fail_again ? MUSTER_E_SAVE : MUSTER_E_STORAGE;
-        input.text = "no room for the shard";
-        if (input.code == MUSTER_E_STORAGE)
-            job->no_room_us = sim->now_us;
-    } else {
-        shard->complete = true;
-        shard->synced = sim->options.mutation != MUTANT_SAVED_UNSYNCED;
-        power_moment(sim, proc, POWER_SAVED);
-        proc->saved_us = sim->now_us;
-        input.files = job_files(sim, job);
-        input.files_count = (size_t)(round % 9 == 0 && !sim->keeps ? FILES : 1 + round % 3);
-        input.bytes = 1000 * input.files_count;
-        input.save_ms = input.blocked_ms = (uint64_t)(sim->now_us - begun_us) / 1000;
-        if (sim->keeps)
-            input.metrics = keeps_metrics(sim, shard->done);
-    }
-    SIM_TELL(sim, "%s/%u save of round %llu at step %lld %s", job->name, proc->slot,
-             (unsigned long long)round, (long long)shard->done, fails ? "fails" : "is whole");
-    return input;
-}
-
-static void discard_late(struct sim *sim, struct sim_proc *proc, uint64_t round)
-{
-    if (proc->discard_round != round || round == 0)
-        return;
-    proc->discard_round = 0;
-    fs_discard(sim, proc, proc->discard_generation, round);
-}
-
-static void save_end(struct sim *sim, struct sim_event *event)
-{
-    struct sim_proc *proc = event->proc;
-    uint64_t round = proc->saving_round;
-
-    if (event->stamp != proc->thread_stamp)
-        return;
-    struct member_input input =
-        save_result(sim, proc, (uint64_t)event->number, round, proc->save_begun_us);
-    proc->saving_round = 0;
-    discard_late(sim, proc, round);
-    post(sim, proc, &input, proc->leaving ? THREAD_LEAVING : THREAD_WAITING);
-}
-
-static void written_behind(struct sim *sim, struct sim_event *event)
-{
-    struct sim_proc *proc = event->proc;
-    uint64_t round = proc->behind_round;
-    struct member_input input =
-        save_result(sim, proc, (uint64_t)event->number, round, proc->behind_begun_us);
-
-    proc->behind_round = 0;
-    discard_late(sim, proc, round);
-    proc_feed(sim, proc, &input);
-    if (proc->alive)
-        thread_look(sim, proc); /* the next capture may have waited for it */
-}
-
-static void snapshot_end(struct sim *sim, struct sim_event *event)
-{
-    struct sim_proc *proc = event->proc;
-    struct member_input input = {.kind = MEMBER_CAPTURED, .round = proc->saving_round};
-
-    if (event->stamp != proc->thread_stamp)
-        return;
-    proc->behind_round = proc->saving_round;
-    proc->behind_begun_us = proc->save_begun_us;
-    proc->saving_round = 0;
-    struct sim_event *end = sim_after(sim, (int64_t)event->size, written_behind, proc);
-    end->number = event->number;
-    sim->stats->behind++;
-    post(sim, proc, &input, proc->leaving ? THREAD_LEAVING : THREAD_WAITING);
-}
-
-#define SLOW_ONE_US 20000000 /* longer than everybody else's */
-
-static bool is_meant(const struct sim_proc *proc, int slot)
-{
-    return slot < 0 || (proc->job == 0 && (int)proc->slot == slot);
-}
-
-static int64_t save_takes(struct sim *sim, struct sim_proc *proc)
-{
-    int64_t takes = sim->jobs[proc->job].save_us * sim_range(sim, 60, 140) / 100;
-
-    if (sim->options.grace != NULL)
-        takes = grace_save_us(sim, proc->view.round);
-    if (sim->now_us < sim->slow_saves_until_us && is_meant(proc, sim->slow_slot)) {
-        fault_met_once(sim, &sim->unmet, FAULT_SAVE_SLOW);
-        takes += sim->slow_slot < 0 ? sim_range(sim, 1000000, 20000000) : SLOW_ONE_US;
-    }
-    if (sim->now_us < sim->hung_saves_until_us) {
-        fault_met_once(sim, &sim->unmet, FAULT_SAVE_HANGS);
-        takes += sim_range(sim, 62000000, 90000000);
-    }
-    if (proc->saves_long)
-        proc->saved_long_us = sim->now_us;
-    proc->saves_long = sim->now_us < sim->long_saves_until_us && is_meant(proc, sim->long_slot);
-    if (proc->saves_long) {
-        fault_met_once(sim, &sim->unmet, FAULT_SAVE_LONG);
-        takes += sim_range(sim, 130000000, 240000000);
-    }
-    return takes;
-}
-
-static void capture(struct sim *sim, struct sim_proc *proc)
-{
-    const struct sim_job *job = &sim->jobs[proc->job];
-    const struct member_view *view = &proc->view;
-    bool behind = job->writes_behind && !proc->leaving && !view->termination;
-
-    if (view->writer && proc->behind_round != 0)
-        return; /* one at a time is written behind */
-    proc->captured_round = view->round;
-    if (proc->begun != proc->done || proc->done != view->step)
-        sim_broken(sim, "I1",
-                   "rank %u is to capture round %llu at step %lld, but begun %lld done %lld",
-                   proc->rank, (unsigned long long)view->round, (long long)view->step,
-                   (long long)proc->begun, (long long)proc->done);
-    if (!view->writer) {
-        thread_look(sim, proc);
-        return;
-    }
-    int64_t takes = save_takes(sim, proc);
-    proc->saving_round = view->round;
-    proc->save_begun_us = sim->now_us;
-    struct sim_shard *shard = fs_shard_add(sim, proc, view->generation, view->round);
-    bool late = sim->options.mutation == MUTANT_SAVES_LATE ||
-                sim->options.mutation == MUTANT_SAVES_LATE_SAYS_SO;
-    if (late && !sim_is_calm(sim) && sim_chance(sim, 20))
-        shard->begun = ++shard->done;
-    set_state(sim, proc, THREAD_SAVING);
-    struct sim_event *event =
-        sim_after(sim, behind ? takes / 20 : takes, behind ? snapshot_end : save_end, proc);
-    event->size = behind ? (size_t)takes : 0;
-    event->stamp = proc->thread_stamp;
-    event->number = (int64_t)view->generation;
 }
 
 /* --- the slow path ---------------------------------------------------------------------------- */
@@ -468,7 +295,7 @@ static void ask_for_save(struct sim *sim, struct sim_proc *proc)
         proc->closed_since_us = sim->now_us;
     proc->closed = true;
     plan_next_save(sim, proc);
-    post(sim, proc, &input, THREAD_WAITING);
+    thread_post(sim, proc, &input, THREAD_WAITING);
 }
 
 static bool may_step(const struct sim *sim, const struct sim_proc *proc)
@@ -489,6 +316,8 @@ static void obey(struct sim *sim, struct sim_proc *proc)
         end_loop(sim, proc, view->end.status, view->leave_restart);
         return;
     }
+    if (turn_is_on(sim, proc))
+        return;
     if ((view->mode == VIEW_OPEN && !save_is_due(proc)) || may_step(sim, proc)) {
         if (proc->failed_step) { /* its run() returns E_STEP */
             end_loop(sim, proc, MUSTER_E_STEP, false);
@@ -507,17 +336,20 @@ static void obey(struct sim *sim, struct sim_proc *proc)
     }
     if (save_is_due(proc))
         plan_next_save(sim, proc);
-    if (must_arrive(proc))
-        post(sim, proc, &arrived, THREAD_WAITING);
-    else if (view->mode == VIEW_CAPTURE && proc->captured_round != view->round)
-        capture(sim, proc);
+    turn_at_save_step(proc);
+    if (must_arrive(proc)) {
+        turn_arrives(sim, proc);
+        thread_post(sim, proc, &arrived, THREAD_WAITING);
+    } else if (view->mode == VIEW_CAPTURE && proc->captured_round != view->round) {
+        save_capture(sim, proc);
+    }
 }
 
 static void boundary(struct sim *sim, struct sim_proc *proc)
 {
     if (proc->done >= proc->total || (!is_trainer(proc) && job_is_done(&sim->jobs[proc->job]))) {
         if (keeps_sweep_first(sim, proc))
-            set_state(sim, proc, THREAD_SWEEPING);
+            thread_set_state(sim, proc, THREAD_SWEEPING);
         else
             leave(sim, proc, LEAVE_FINISHED, 0);
         return;
@@ -526,8 +358,9 @@ static void boundary(struct sim *sim, struct sim_proc *proc)
         begin(sim, proc);
         return;
     }
+    turn_at_boundary(sim, proc);
     proc->arrived = false;
-    set_state(sim, proc, THREAD_WAITING);
+    thread_set_state(sim, proc, THREAD_WAITING);
     thread_look(sim, proc);
 }
 
@@ -555,6 +388,7 @@ static void leave(struct sim *sim, struct sim_proc *proc, enum wire_leave_why wh
     if (!proc->closed)
         proc->closed_since_us = sim->now_us;
     proc->closed = true;
+    proc->visit_asks = false;
     proc->policy_due = NEVER;
     proc->begun = proc->done;
     proc->why = why;
@@ -563,7 +397,7 @@ static void leave(struct sim *sim, struct sim_proc *proc, enum wire_leave_why wh
     proc->since_us = sim->now_us;
     SIM_TELL(sim, "%s/%u leaves: %s, done %lld", sim->jobs[proc->job].name, proc->slot,
              wire_leave_why_name(why), (long long)proc->done);
-    post(sim, proc, &input, THREAD_LEAVING);
+    thread_post(sim, proc, &input, THREAD_LEAVING);
 }
 
 static void serve_leaving(struct sim *sim, struct sim_proc *proc)
@@ -574,9 +408,9 @@ static void serve_leaving(struct sim *sim, struct sim_proc *proc)
     if (view->left)
         gone(sim, proc, "left");
     else if (view->mode == VIEW_STEP_TO && proc->done == view->step && must_arrive(proc))
-        post(sim, proc, &arrived, THREAD_LEAVING);
+        thread_post(sim, proc, &arrived, THREAD_LEAVING);
     else if (view->mode == VIEW_CAPTURE && proc->captured_round != view->round)
-        capture(sim, proc);
+        save_capture(sim, proc);
 }
 
 /* --- joining ---------------------------------------------------------------------------------- */
@@ -608,7 +442,7 @@ static void restored(struct sim *sim, struct sim_event *event)
         input.step = shard ? shard->done : 0;
         input.text = "the file is damaged";
         proc->not_checkpoint = checkpoint;
-        post(sim, proc, &input, THREAD_RESUME);
+        thread_post(sim, proc, &input, THREAD_RESUME);
         return;
     }
     if (is_trainer(proc) && proc->rank == 0 && sim->options.mutation != MUTANT_DOES_NOT_LOOK &&
@@ -619,7 +453,7 @@ static void restored(struct sim *sim, struct sim_event *event)
         input.text = "newer ones are there";
         input.final = input.imports = true;
         proc->not_checkpoint = checkpoint;
-        post(sim, proc, &input, THREAD_RESUME);
+        thread_post(sim, proc, &input, THREAD_RESUME);
         return;
     }
     check_restored(sim, proc, checkpoint, shard);
@@ -630,7 +464,7 @@ static void restored(struct sim *sim, struct sim_event *event)
     plan_next_save(sim, proc);
     SIM_TELL(sim, "%s/%u restored checkpoint %llu, step %lld", job->name, proc->slot,
              (unsigned long long)checkpoint, (long long)proc->done);
-    post(sim, proc, &input, THREAD_WAITING);
+    thread_post(sim, proc, &input, THREAD_WAITING);
 }
 
 void thread_imported(struct sim *sim, struct sim_proc *proc)
@@ -653,7 +487,7 @@ static void resume(struct sim *sim, struct sim_proc *proc)
     }
     if (!view->resume_known || view->resume_checkpoint == proc->not_checkpoint)
         return;
-    set_state(sim, proc, THREAD_RESTORING);
+    thread_set_state(sim, proc, THREAD_RESTORING);
     proc->restoring = view->resume_checkpoint;
     struct sim_event *event = sim_after(sim, sim_range(sim, 1000, 400000), restored, proc);
     event->stamp = proc->thread_stamp;
@@ -671,7 +505,7 @@ static void joining(struct sim *sim, struct sim_proc *proc)
     if (view->mode == VIEW_END)
         end_loop(sim, proc, view->end.status, view->leave_restart);
     else if (view->joined) {
-        set_state(sim, proc, THREAD_RESUME);
+        thread_set_state(sim, proc, THREAD_RESUME);
         resume(sim, proc);
     } else if (view->refused.status != MUSTER_OK && (!view->refused_retry || late)) {
         sim->stats->ends[view->refused.status]++;
@@ -691,7 +525,7 @@ static void joining_late(struct sim *sim, struct sim_event *event)
 
 void sim_thread_start(struct sim *sim, struct sim_proc *proc)
 {
-    set_state(sim, proc, THREAD_JOINING);
+    thread_set_state(sim, proc, THREAD_JOINING);
     sim_after(sim, CONNECT_US, joining_late, proc);
     sim_after(sim, OPEN_US, joining_late, proc);
 }
@@ -718,7 +552,7 @@ void thread_look(struct sim *sim, struct sim_proc *proc)
         break;
     case THREAD_WAITING:
         if (resume_changed(proc)) {
-            set_state(sim, proc, THREAD_RESUME);
+            thread_set_state(sim, proc, THREAD_RESUME);
             resume(sim, proc);
         } else {
             obey(sim, proc);

@@ -137,6 +137,8 @@ struct sim_proc {
     enum view_mode arrived_mode;
     uint64_t arrived_round;
     uint64_t captured_round, saving_round;
+    bool visit_asks, turn_beside; /* sim_save.c: at this boundary; the others save, not this rank */
+    uint64_t asked_round, turn_round;
     uint64_t behind_round; /* its snapshot is being written while the thread trains on */
     int64_t behind_begun_us;
     uint64_t discard_generation, discard_round;
@@ -373,7 +375,7 @@ struct sim {
     bool failed, over;
     uint64_t random;
     uint64_t frames; /* of the mishaps of single ones */
-    uint64_t relay_chance, suspects_chance;
+    uint64_t relay_chance, suspects_chance, turns_chance;
     unsigned relay_ranks; /* slots behind each relay */
     struct sim_relay **relays;
     size_t relays_count;
