@@ -331,6 +331,8 @@ class Manager(Member, Checkpoints):
         With True the save begins here: a program that saves by itself does so before it calls
         save, within ten minutes.
         force: the program decides that this step is saved, alike on all ranks.
+        Raises Preempted, too: with layout "replicated" a slow rank may hear of the finished save
+        before it gets to that step.
         """
         self._unwatch()
         answer = ffi.new("bool *")

@@ -61,5 +61,7 @@ else:
 
     import muster
 
-    with muster.Manager(state=muster.TrainingState(w=numpy.zeros(8))) as opened:
+    # sharded: of a replicated job only the writer has to stand at the step
+    state = muster.TrainingState(w=numpy.zeros(8))
+    with muster.Manager(state=state, layout="sharded") as opened:
         of_muster(opened)
