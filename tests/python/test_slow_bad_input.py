@@ -11,6 +11,7 @@ import re
 import pytest
 import torch
 
+import muster
 import muster.dcp
 import muster.torch
 
@@ -59,3 +60,50 @@ def test_a_checkpoint_of_a_device_that_is_not_here_is_restored_on_this_one(alone
     files = [path for path in alone.directory.glob("checkpoints/*/*/*") if path.is_file()]
     assert any(b"cuda:0" in path.read_bytes() for path in files), newest
     assert train(0.0).unique().tolist() == [7.0]
+
+
+def fake():
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    with FakeTensorMode():
+        return torch.zeros(4)
+
+
+def distributed():
+    from torch.distributed.tensor import DTensor, Replicate, init_device_mesh
+
+    mesh = init_device_mesh("cpu", (1,))
+    return DTensor.from_local(torch.zeros(4), mesh, [Replicate()])
+
+
+def emptied():
+    tensor = torch.zeros(4)
+    tensor.untyped_storage().resize_(0)
+    return tensor
+
+
+@pytest.fixture
+def group(monkeypatch, tmp_path):
+    torch.distributed.init_process_group(
+        "gloo", init_method=f"file://{tmp_path / 'group'}", rank=0, world_size=1
+    )
+    yield
+    torch.distributed.destroy_process_group()
+
+
+@pytest.mark.parametrize(
+    "make, says",
+    [
+        (lambda: torch.zeros(4, device="meta"), "'w' is on meta, where muster reads no memory"),
+        (lambda: torch.zeros(2, 2).to_sparse_csr(), "'w' is a Tensor without plain memory"),
+        (lambda: torch.nested.nested_tensor([torch.zeros(4)]), "'w' is a Tensor without plain mem"),
+        (lambda: torch.nn.LazyLinear(4).weight, "'w' is a UninitializedParameter without plain"),
+        (fake, "'w' is a FakeTensor without plain memory"),
+        (emptied, "'w' is a Tensor without plain memory .its address is 0"),
+        (distributed, "'w' is a DTensor, of which each rank has a part; save it by muster.dcp"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore")
+def test_a_tensor_without_memory_of_its_own_is_refused_by_name(group, make, says):
+    with pytest.raises(muster.ArgumentError, match=says):
+        muster.TrainingState(w=make())

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from . import _hooks
 from ._closing import Closing, Turns
-from ._errors import check, encoded, milliseconds, new_error, parents, wrong
+from ._errors import check, encoded, integer, milliseconds, new_error, parents, wrong
 from ._native import ffi, lib
 from ._rows import (
     BrokerFact,
@@ -76,88 +76,133 @@ class Client(Turns, Closing):
 
     def jobs(self, job: str | None = None) -> list[Job]:
         """All jobs, or one."""
-        return self._ask(Job, lib.muster_client_jobs, _text(job))
+        return self._ask(Job, lib.muster_client_jobs, _text("job", job))
 
     def nodes(self, job: str, generation: int = 0) -> list[NodeRow]:
         """The ranks of a generation, 0 = the newest."""
-        return self._ask(NodeRow, lib.muster_client_nodes, _text(job), generation)
+        return self._ask(
+            NodeRow, lib.muster_client_nodes, _text("job", job), _number("generation", generation)
+        )
 
     def rounds(self, job: str, after: int = 0) -> list[Round]:
         """Save rounds with a greater number than `after`."""
-        return self._ask(Round, lib.muster_client_rounds, _text(job), after)
+        return self._ask(
+            Round, lib.muster_client_rounds, _text("job", job), _number("after", after)
+        )
 
     def round(self, job: str, number: int = 0) -> list[Round]:
         """One round, 0 = the newest."""
-        return self._ask(Round, lib.muster_client_round, _text(job), number)
+        return self._ask(
+            Round, lib.muster_client_round, _text("job", job), _number("number", number)
+        )
 
     def attempts(self, job: str, number: int) -> list[Round]:
         """A round, and the other attempts at the save that it was to make."""
-        return self._ask(Round, lib.muster_client_attempts, _text(job), number)
+        return self._ask(
+            Round, lib.muster_client_attempts, _text("job", job), _number("number", number)
+        )
 
     def participants(self, job: str, number: int) -> list[Participant]:
         """The ranks of one round."""
-        return self._ask(Participant, lib.muster_client_participants, _text(job), number)
+        return self._ask(
+            Participant,
+            lib.muster_client_participants,
+            _text("job", job),
+            _number("number", number),
+        )
 
     def checkpoints(self, job: str, after: int = 0) -> list[Checkpoint]:
         """Checkpoints with a greater number than `after`."""
-        return self._ask(Checkpoint, lib.muster_client_checkpoints, _text(job), after)
+        return self._ask(
+            Checkpoint, lib.muster_client_checkpoints, _text("job", job), _number("after", after)
+        )
 
     def checkpoint(self, job: str, number: int) -> list[Checkpoint]:
         """One checkpoint."""
-        return self._ask(Checkpoint, lib.muster_client_checkpoint, _text(job), number)
+        return self._ask(
+            Checkpoint, lib.muster_client_checkpoint, _text("job", job), _number("number", number)
+        )
 
     def latest(self, job: str) -> list[Checkpoint]:
         """The checkpoint to resume from."""
-        return self._ask(Checkpoint, lib.muster_client_latest, _text(job))
+        return self._ask(Checkpoint, lib.muster_client_latest, _text("job", job))
 
     def shards(self, job: str, checkpoint: int) -> list[Shard]:
         """The shards of one checkpoint."""
-        return self._ask(Shard, lib.muster_client_shards, _text(job), checkpoint)
+        return self._ask(
+            Shard, lib.muster_client_shards, _text("job", job), _number("checkpoint", checkpoint)
+        )
 
     def files(self, job: str, checkpoint: int) -> list[File]:
         """The files of one checkpoint."""
-        return self._ask(File, lib.muster_client_files, _text(job), checkpoint)
+        return self._ask(
+            File, lib.muster_client_files, _text("job", job), _number("checkpoint", checkpoint)
+        )
 
     def events(self, job: str, after: int = 0, kind: str | None = None) -> list[Event]:
         """The events with a greater number than `after`, of one kind or all."""
-        return self._ask(Event, lib.muster_client_events, _text(job), after, _text(kind))
+        return self._ask(
+            Event,
+            lib.muster_client_events,
+            _text("job", job),
+            _number("after", after),
+            _text("kind", kind),
+        )
 
     def incidents(self, job: str, generation: int) -> list[Event]:
         """What `muster why` tells: errors, losses, withdrawn notices and the end of a generation,
         by time.
         """
-        return self._ask(Event, lib.muster_client_incidents, _text(job), generation)
+        return self._ask(
+            Event, lib.muster_client_incidents, _text("job", job), _number("generation", generation)
+        )
 
     def notices(self, job: str, id: str | None = None, generation: int = 0) -> list[Notice]:
         """The notices of one id or all, and of one generation or all (0)."""
-        return self._ask(Notice, lib.muster_client_notices, _text(job), _text(id), generation)
+        return self._ask(
+            Notice,
+            lib.muster_client_notices,
+            _text("job", job),
+            _text("id", id),
+            _number("generation", generation),
+        )
 
     def generations(self, job: str, after: int = 0) -> list[Generation]:
         """Launches with a greater number than `after`: where each resumed, and why it ended."""
-        return self._ask(Generation, lib.muster_client_generations, _text(job), after)
+        return self._ask(
+            Generation, lib.muster_client_generations, _text("job", job), _number("after", after)
+        )
 
     def task_queues(self, job: str | None = None) -> list[TaskQueue]:
         """Queues of tasks."""
-        return self._ask(TaskQueue, lib.muster_client_task_queues, _text(job))
+        return self._ask(TaskQueue, lib.muster_client_task_queues, _text("job", job))
 
     def tasks(self, job: str | None = None, state: str | None = None, number: int = 0) -> list[Task]:
         """The tasks of one queue or all, in one state or all, of one number or all (0)."""
-        return self._ask(Task, lib.muster_client_tasks, _text(job), _text(state), number)
+        return self._ask(
+            Task,
+            lib.muster_client_tasks,
+            _text("job", job),
+            _text("state", state),
+            _number("number", number),
+        )
 
     def task_workers(self, job: str | None = None) -> list[TaskWorker]:
         """The newest process of each worker's index."""
-        return self._ask(TaskWorker, lib.muster_client_task_workers, _text(job))
+        return self._ask(TaskWorker, lib.muster_client_task_workers, _text("job", job))
 
     def hosts(self, job: str, launch: int = 0) -> list[Host]:
         """The hosts of a launch that hosts formed by themselves (``muster run --nodes``).
 
         0: those of the newest, and those that wait for the next.
         """
-        return self._ask(Host, lib.muster_client_hosts, _text(job), launch)
+        return self._ask(
+            Host, lib.muster_client_hosts, _text("job", job), _number("launch", launch)
+        )
 
     def policies(self, job: str) -> list[Policy]:
         """Which checkpoints stay, and when the broker saves, as the newest launch told it."""
-        return self._ask(Policy, lib.muster_client_policies, _text(job))
+        return self._ask(Policy, lib.muster_client_policies, _text("job", job))
 
     def broker(self) -> dict[str, float | str]:
         """What the broker tells of its own process: the facts of muster-broker(1) by name.
@@ -186,7 +231,12 @@ class Client(Turns, Closing):
         """
         name = id or f"python-{uuid.uuid4().hex[:8]}"
         return self._order(
-            lib.muster_client_notify, job, name, rank, milliseconds("left", left, -1), text.encode()
+            lib.muster_client_notify,
+            job,
+            name,
+            integer("rank", rank),
+            milliseconds("left", left, -1),
+            encoded("text", text),
         )
 
     def cancel(self, job: str, id: str) -> None:
@@ -224,7 +274,7 @@ class Client(Turns, Closing):
     def _order(self, call: Any, job: str, id: str, *arguments: Any, value: bool = True) -> int:
         given = ffi.new("int64_t *")
         place = (given,) if value else ()
-        self._finish(call, _text(job), id.encode(), *arguments, *place)
+        self._finish(call, _text("job", job), encoded("id", id), *arguments, *place)
         return int(given[0])
 
     def _finish(self, call: Any, *arguments: Any) -> None:
@@ -233,5 +283,9 @@ class Client(Turns, Closing):
         _hooks.settle(self._hooks, status, error)
 
 
-def _text(value: str | None) -> Any:
-    return ffi.NULL if value is None else encoded("this word", value)
+def _text(name: str, value: str | None) -> Any:
+    return ffi.NULL if value is None else encoded(name, value)
+
+
+def _number(name: str, value: int) -> int:
+    return integer(name, value, bits=62)

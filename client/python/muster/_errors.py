@@ -5,6 +5,7 @@ from __future__ import annotations
 import numbers
 import operator
 import os
+from collections.abc import Iterable
 from typing import Any
 
 from ._exceptions import (
@@ -145,6 +146,39 @@ def integer(name: str, value: int | None, unset: int = 0, bits: int = 31) -> int
     return number
 
 
+def natural(name: str, value: int | None, bits: int = 62) -> int:
+    """A number from 0 on; -1 for None."""
+    number = integer(name, value, -1, bits)
+    if value is not None and number < 0:
+        raise wrong(f"{name} is {number}; give 0 or more")
+    return number
+
+
+def flag(name: str, value: Any) -> bool:
+    """True or False, or what Python or NumPy take for one, but no text and no list."""
+    if not hasattr(type(value), "__bool__"):
+        raise wrong_type(f"{name} is {value!r}; give True or False")
+    return bool(value)
+
+
+def number(name: str, value: Any) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        raise wrong_type(f"{name} is {value!r}; give a number") from None
+
+
+def listed(name: str, value: Any, of: str) -> list[Any]:
+    if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
+        raise wrong_type(f"{name} is {value!r}; give a list of {of}")
+    return list(value)
+
+
+def printable(text: str) -> bytes:
+    """A text that muster only shows: what C cannot hold of it is written as an escape."""
+    return text.encode("utf-8", "backslashreplace").replace(b"\0", b"\\x00")
+
+
 def encoded(name: str, value: str | os.PathLike[str]) -> bytes:
     """A word or a path, as bytes for C."""
     try:
@@ -180,12 +214,17 @@ __all__ = [
     "check",
     "encoded",
     "error_of",
+    "flag",
     "integer",
+    "listed",
     "milliseconds",
     "missing",
     "misused",
+    "natural",
     "new_error",
+    "number",
     "parents",
+    "printable",
     "status_of",
     "unfit",
     "wrong",

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 
-from ._errors import Preempted, check, error_of
+from ._errors import Preempted, check, error_of, printable
 from ._log import Events
 from ._native import ffi, lib
 from ._progress import Progress
@@ -28,12 +28,21 @@ def exit_code_of(value: BaseException | None) -> int:
     if value is None or isinstance(value, Preempted):
         return 0
     if isinstance(value, SystemExit):
-        return value.code if isinstance(value.code, int) else 0 if value.code is None else 1
+        if isinstance(value.code, int):
+            whole = -(1 << 63) <= value.code < 1 << 63
+            return value.code & 0xFF if whole else 0xFF  # as Python and the system cut it
+        return 0 if value.code is None else 1
     return _CTRL_C_CODE if isinstance(value, KeyboardInterrupt) else 1
 
 
-def text_of(value: BaseException) -> str:
-    return f"{type(value).__name__}: {value}" if str(value) else type(value).__name__
+def text_of(value: BaseException) -> bytes:
+    """Its type and text, for C. A text that cannot be had changes nothing else."""
+    name = type(value).__name__
+    try:
+        text = str(value)
+    except Exception as error:
+        text = f"(its text cannot be had: {type(error).__name__})"
+    return printable(f"{name}: {text}" if text else name)
 
 
 class Hooks:
@@ -71,7 +80,7 @@ def _keep(
         node = lib.muster_manager_node(hooks.manager[0])
     if value is None or node == ffi.NULL or trace.tb_frame.f_code is _interrupted_code:
         return
-    code, text = exit_code_of(value), text_of(value).encode()
+    code, text = exit_code_of(value), text_of(value)
     if trace.tb_frame.f_code is _restore_code:
         lib.muster_node_save_fail(node, code, text)
     else:

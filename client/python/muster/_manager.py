@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import json
 import os
 import pathlib
@@ -10,11 +11,34 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ._checkpoints import CheckpointInfo, Checkpoints, told_number
-from ._errors import encoded, integer, milliseconds, wrong, wrong_type
+from ._errors import (
+    encoded,
+    flag,
+    integer,
+    listed,
+    milliseconds,
+    misused,
+    natural,
+    number,
+    wrong,
+    wrong_type,
+)
 from ._member import Member, RestoreContext, SaveContext, node_options
 from ._native import ffi, lib
 from ._progress import PATIENCE, Progress
 from ._state import TrainingState
+
+
+# Of Node's options those that have another name here, or none.
+_NODE_OPTIONS = set(inspect.signature(node_options).parameters) - {
+    "fallback",
+    "restore",
+    "restore_later",
+    "save",
+    "save_every",
+    "state",
+}
+_METADATA_BYTES_MAX = 16_383  # as struct muster_save_request says
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,7 +54,8 @@ class _Number(_Policy):
     number: int
 
     def _fill(self, policy: Any, memory: list[Any]) -> None:
-        policy.kind, policy.number = self._kind, self.number
+        policy.kind = self._kind
+        policy.number = integer("number", self.number, bits=62)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,7 +71,8 @@ class _Steps(_Policy):
     steps: Sequence[int]
 
     def _fill(self, policy: Any, memory: list[Any]) -> None:
-        numbers = ffi.new("int64_t[]", list(self.steps))
+        steps = listed("steps", self.steps, "steps")
+        numbers = ffi.new("int64_t[]", [integer("steps", step, bits=62) for step in steps])
         memory.append(numbers)
         policy.kind, policy.steps, policy.steps_count = self._kind, numbers, len(numbers)
 
@@ -67,9 +93,10 @@ class KeepEverySteps(_Number):
     def _fill(self, policy: Any, memory: list[Any]) -> None:
         super()._fill(policy, memory)
         if self.max_to_keep is not None:
-            if self.max_to_keep < 1:
-                raise wrong(f"max_to_keep is {self.max_to_keep}; give 1 or more, or None for all")
-            policy.max_to_keep = self.max_to_keep
+            most = integer("max_to_keep", self.max_to_keep, bits=62)
+            if most < 1:
+                raise wrong(f"max_to_keep is {most}; give 1 or more, or None for all")
+            policy.max_to_keep = most
 
 
 class KeepEveryStepsClosest(KeepEverySteps):
@@ -109,10 +136,12 @@ class KeepBest(_Policy):
     _kind = lib.MUSTER_KEEP_BEST
 
     def _fill(self, policy: Any, memory: list[Any]) -> None:
-        metric = ffi.new("char[]", self.metric.encode())
+        metric = ffi.new("char[]", encoded("metric", self.metric))
         memory.append(metric)
-        policy.kind, policy.number, policy.metric = self._kind, self.number, metric
-        policy.greatest, policy.keep_unmeasured = self.greatest, self.keep_unmeasured
+        policy.kind, policy.metric = self._kind, metric
+        policy.number = integer("number", self.number, bits=62)
+        policy.greatest = flag("greatest", self.greatest)
+        policy.keep_unmeasured = flag("keep_unmeasured", self.keep_unmeasured)
 
 
 class SaveEverySteps(_Number):
@@ -148,7 +177,7 @@ class SaveShare(_Policy):
     _kind = lib.MUSTER_SAVE_OVERHEAD
 
     def _fill(self, policy: Any, memory: list[Any]) -> None:
-        policy.kind, policy.share = self._kind, self.share
+        policy.kind, policy.share = self._kind, number("share", self.share)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -172,8 +201,7 @@ def _policies(save: Sequence[_Policy], keep: Sequence[_Policy], trash: str | Non
     lib.muster_policies_init(policies, ffi.sizeof("struct muster_policies"))
     memory: list[Any] = []
     for name, given in (("save", save), ("keep", keep)):
-        if isinstance(given, _Policy):
-            raise wrong_type(f"{name} is {given!r}; give a list of policies")
+        given = listed(name, given, "policies")
         array = ffi.new(f"struct muster_{name}_policy[]", len(given))
         for at, policy in enumerate(given):
             if not type(policy).__name__.lower().startswith(name):
@@ -183,7 +211,7 @@ def _policies(save: Sequence[_Policy], keep: Sequence[_Policy], trash: str | Non
         setattr(policies, f"{name}_count", len(given))
         memory.append(array)
     if trash is not None:
-        policies.trash = ffi.new("char[]", trash.encode())
+        policies.trash = ffi.new("char[]", encoded("trash", trash))
         memory.append(policies.trash)
     return policies, memory
 
@@ -203,10 +231,19 @@ def _metrics(metrics: Mapping[str, float]) -> tuple[list[Any], Any]:
 
 
 def _as_json(metadata: Mapping[str, Any]) -> bytes:
+    if not isinstance(metadata, Mapping):
+        raise wrong_type(f"metadata is a {type(metadata).__name__}; give a dict")
     try:
-        return json.dumps(metadata).encode()
-    except (TypeError, ValueError) as error:
+        text = json.dumps(metadata, allow_nan=False)
+        json.dumps(metadata, ensure_ascii=False).encode()
+    except (TypeError, ValueError, RecursionError) as error:
         raise wrong_type(f"metadata is no JSON ({error}); give a dict of plain values") from None
+    if len(text) > _METADATA_BYTES_MAX:
+        raise wrong(
+            f"metadata is {len(text)} bytes of JSON, and at most {_METADATA_BYTES_MAX} are kept; "
+            "save the rest with the state"
+        )
+    return text.encode()
 
 
 class Manager(Member, Checkpoints):
@@ -246,6 +283,12 @@ class Manager(Member, Checkpoints):
         save_timeout: float | None = None,
         **options: Any,
     ) -> None:
+        for option in options:
+            if option not in _NODE_OPTIONS:
+                raise wrong_type(
+                    f"muster.Manager has no option {option!r}; give those of its own, or "
+                    + ", ".join(sorted(_NODE_OPTIONS))
+                )
         node, texts, hooks = node_options(state=state, save=save_fn, restore=restore_fn, **options)
         self._begin(hooks, state)
         self._progress: Progress | None = None
@@ -253,14 +296,17 @@ class Manager(Member, Checkpoints):
         policies, memory = _policies(save, keep, trash)
         own = ffi.new("struct muster_manager_options *")
         lib.muster_manager_options_init(own, ffi.sizeof("struct muster_manager_options"))
-        prefix = ffi.NULL if name_prefix is None else ffi.new("char[]", name_prefix.encode())
+        prefix = ffi.NULL if name_prefix is None else (
+            ffi.new("char[]", encoded("name_prefix", name_prefix))
+        )
         own.node, own.policies, own.name_prefix, own.name_digits = (
             node,
             policies,
             prefix,
-            name_digits,
+            integer("name_digits", name_digits),
         )
-        own.fallback, own.save_timeout_ms = fallback, milliseconds("save_timeout", save_timeout)
+        own.fallback = flag("fallback", fallback)
+        own.save_timeout_ms = milliseconds("save_timeout", save_timeout)
         box = ffi.new("muster_manager_t **")
         self._check_open(lib.muster_manager_open(own, box, self._error))
         self._opened(box)
@@ -314,9 +360,9 @@ class Manager(Member, Checkpoints):
         custom = ffi.NULL if metadata is None else ffi.new("char[]", _as_json(metadata))
         request.force, request.metrics, request.metrics_count = force, values, len(names)
         request.custom_metadata = custom
-        request.epoch = integer("epoch", epoch, -1, 62)
-        request.step_in_epoch = integer("step_in_epoch", step_in_epoch, -1, 62)
-        request.data_position = integer("data_position", data_position, -1, 62)
+        request.epoch = natural("epoch", epoch)
+        request.step_in_epoch = natural("step_in_epoch", step_in_epoch)
+        request.data_position = natural("data_position", data_position)
         saved, number = ffi.new("bool *"), integer("step", step, bits=62)
         try:
             status = self._status(lib.muster_manager_save, number, request, saved)
@@ -347,7 +393,10 @@ class Manager(Member, Checkpoints):
 
         Go on to the next step without save; this step is not committed.
         """
-        lib.muster_node_save_fail(self._handle(), 1, encoded("text", text))
+        node, said = self._joined_handle("fail_save"), encoded("text", text)
+        if self._progress is None:
+            raise misused("no save is open; call fail_save after should_save returned True")
+        lib.muster_node_save_fail(node, 1, said)
 
     def close(self, code: int = 0) -> None:
         self._unwatch()

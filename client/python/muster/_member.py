@@ -7,6 +7,7 @@ import dataclasses
 import functools
 import os
 import pathlib
+import signal
 import sys
 import warnings
 import weakref
@@ -23,9 +24,13 @@ from ._errors import (
     check,
     encoded,
     error_of,
+    flag,
     integer,
+    listed,
     milliseconds,
+    misused,
     new_error,
+    printable,
     wrong,
     wrong_type,
 )
@@ -43,6 +48,15 @@ _ROLES = {
     "evaluator": lib.MUSTER_ROLE_EVALUATOR,
 }
 _SIGNALS_MAX = 8
+# Nobody can catch these, or the program itself caused them and cannot go on.
+_NO_NOTICES = {
+    signal.SIGKILL,
+    signal.SIGSTOP,
+    signal.SIGSEGV,
+    signal.SIGBUS,
+    signal.SIGFPE,
+    signal.SIGILL,
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -120,7 +134,7 @@ def _restore_context(context: Any) -> RestoreContext:
 def _choice(name: str, value: str | None, choices: dict[str, int]) -> int:
     if value is None:
         return 0
-    if value not in choices:
+    if not isinstance(value, str) or value not in choices:
         raise wrong(f"{name} is {value!r}; give one of {', '.join(map(repr, choices))}")
     return choices[value]
 
@@ -133,6 +147,13 @@ def _text(
     return memory  # C borrows it for open
 
 
+def _signal(value: Any) -> int:
+    number = integer("signals", value)
+    if number not in signal.valid_signals() - _NO_NOTICES:
+        raise wrong(f"signals has {value!r}, which cannot be a notice; give signal.SIGTERM or such")
+    return number
+
+
 def _set_termination(
     termination: Any,
     signals: Sequence[int] | None,
@@ -143,13 +164,14 @@ def _set_termination(
     termination.on_preempted = lib.MUSTER_PREEMPTED_RETURN
     termination.grace_period_ms = milliseconds("grace", grace, -1)
     termination.restart_code = integer("restart_code", restart_code)
-    termination.save_on_notice = save_on_notice
+    termination.save_on_notice = flag("save_on_notice", save_on_notice)
     if signals is None:
         return
-    if len(signals) > _SIGNALS_MAX:
-        raise wrong(f"{len(signals)} signals are given; give at most {_SIGNALS_MAX}")
-    for at, number in enumerate(signals or (-1,)):
-        termination.signals[at] = integer("signals", number)
+    numbers = listed("signals", signals, "the numbers of signals, () = none")
+    if len(numbers) > _SIGNALS_MAX:
+        raise wrong(f"{len(numbers)} signals are given; give at most {_SIGNALS_MAX}")
+    for at, number in enumerate(numbers or (-1,)):
+        termination.signals[at] = _signal(number) if numbers else number
 
 
 def node_options(
@@ -205,11 +227,11 @@ def node_options(
     options.join_timeout_ms = milliseconds("join_timeout", join_timeout)
     options.abort_timeout_ms = milliseconds("abort_timeout", abort_timeout)
     options.save_every_steps = integer("save_every", save_every, bits=62)
-    options.offline_ok = offline_ok
-    options.restore_fallback = fallback
-    options.restore_later = restore_later
-    options.restore_any_world_size = restore_any_world_size
-    options.save_behind = save_behind
+    options.offline_ok = flag("offline_ok", offline_ok)
+    options.restore_fallback = flag("fallback", fallback)
+    options.restore_later = flag("restore_later", restore_later)
+    options.restore_any_world_size = flag("restore_any_world_size", restore_any_world_size)
+    options.save_behind = flag("save_behind", save_behind)
     _set_termination(options.termination, signals, grace, restart_code, save_on_notice)
     hooks = Hooks(
         save and (lambda context: save(_save_context(context))),
@@ -344,7 +366,7 @@ class Member(Turns):
         does not wait.
         """
         status = lib.muster_node_notify(
-            self._handle(),
+            self._joined_handle("notify"),
             _choice("kind", kind, NOTICES),
             milliseconds("left", left, -1),
             ffi.NULL if text is None else encoded("text", text),
@@ -384,10 +406,11 @@ class Member(Turns):
         (None = 10). It raises PeerError with the rank that is gone, else StepError. Call it from
         the training thread.
         """
+        node, number = self._joined_handle("fail"), integer("code", code)
         if suspect:
             ms = milliseconds("wait", wait)
-            return self._call(lib.muster_node_fail_suspecting, code, encoded("text", text), ms)
-        check(lib.muster_node_fail(self._handle(), code, encoded("text", text)), new_error())
+            return self._call(lib.muster_node_fail_suspecting, number, encoded("text", text), ms)
+        check(lib.muster_node_fail(node, number, encoded("text", text)), new_error())
 
     # --- leaving ----------------------------------------------------------------------------
 
@@ -405,6 +428,7 @@ class Member(Turns):
         """
         if self._box is None:
             return
+        code = integer("code", code)
         if self._pid == os.getpid():
             self._take_turn()
         box, self._box = self._box, None
@@ -446,7 +470,7 @@ class Member(Turns):
             if failure is None and not self._preempted:
                 log.error("%s: this rank counts as failed", text)
                 if self._c != ffi.NULL:
-                    lib.muster_node_fail(self._c, 1, text.encode())
+                    self._tell(1, printable(text))
                 self.close(1)
             else:
                 self._leave(failure)
@@ -463,6 +487,16 @@ class Member(Turns):
         if self._box is None:
             raise wrong(f"this muster.{self._what} is closed; open another")
         return self._c
+
+    def _joined_handle(self, call: str) -> Any:
+        node = self._handle()
+        if node == ffi.NULL:
+            raise misused(f"{call} needs a rank of the job; call restore() before it, which joins")
+        return node
+
+    def _tell(self, code: int, text: bytes) -> None:
+        """This process failed. Where that cannot be told, it ends all the same."""
+        lib.muster_node_fail(self._c, code, text)
 
     def _call(self, call: Any, *arguments: Any) -> None:
         """A call of the node, alone; the error is its last argument."""
@@ -481,11 +515,11 @@ class Member(Turns):
         code = _hooks.exit_code_of(value)
         self._hooks.hurries = isinstance(value, KeyboardInterrupt)
         if code != 0 and value is not None and self._c != ffi.NULL:
-            text = _hooks.text_of(value).encode()
+            text = _hooks.text_of(value)
             if self._suspects(value):
                 lib.muster_node_fail_suspecting(self._c, code, text, 0, ffi.NULL)
             else:
-                lib.muster_node_fail(self._c, code, text)
+                self._tell(code, text)
         self.close(code)
 
     def _finish(self, status: int, error: Any) -> None:

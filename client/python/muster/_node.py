@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from . import _hooks
-from ._errors import milliseconds
+from ._errors import integer, milliseconds, natural
 from ._member import Member, RestoreContext, SaveContext, node_options
 from ._native import ffi, lib
 from ._state import TrainingState
@@ -147,14 +147,17 @@ class Node(Member):
         try:
             yield
         except BaseException as raised:
-            self.fail(_hooks.text_of(raised))
-            self._alone(lib.muster_node_scope_leave, self._handle(), 1, ffi.NULL)
+            if self.is_open:
+                self._tell(1, _hooks.text_of(raised))
+                self._alone(lib.muster_node_scope_leave, self._c, 1, ffi.NULL)
             raise
         self._call(lib.muster_node_scope_leave, 0)
 
     def reached_preemption(self, step: int) -> bool:
         """Would the job save at user step index `step`? A local read."""
-        return bool(lib.muster_node_reached_preemption(self._handle(), step))
+        return bool(
+            lib.muster_node_reached_preemption(self._handle(), integer("step", step, bits=62))
+        )
 
     # --- saves ------------------------------------------------------------------------------
 
@@ -172,10 +175,11 @@ class Node(Member):
         self._call(lib.muster_node_wait_until_finished, milliseconds("timeout", timeout))
 
     def save_progress(self, written_bytes: int) -> None:
-        """For a long `save`: tells how many bytes are written. A save that tells nothing is given
-        up after 60 s or more.
+        """For a long `save` that writes outside its directory: tells how many bytes are written so
+        far. A save of which nothing is heard for ten minutes is given up.
         """
-        lib.muster_node_save_progress(self._handle(), written_bytes)
+        written = natural("written_bytes", written_bytes, bits=63)
+        lib.muster_node_save_progress(self._handle(), max(written, 0))
 
     def set_position(
         self,
@@ -186,7 +190,9 @@ class Node(Member):
         """Tells where training stands, for the next checkpoint's record."""
         lib.muster_node_set_position(
             self._handle(),
-            *(-1 if value is None else value for value in (epoch, step_in_epoch, data_position)),
+            natural("epoch", epoch),
+            natural("step_in_epoch", step_in_epoch),
+            natural("data_position", data_position),
         )
 
     @property

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from . import _hooks
-from ._errors import NotFoundError, check, new_error, wrong, wrong_type
+from ._errors import NotFoundError, check, encoded, natural, new_error, wrong_type
 from ._native import ffi, lib
 from ._state import TrainingState
 
@@ -87,14 +87,13 @@ class Checkpoint(Mapping[str, Any]):
     """
 
     def __init__(self, path: str | os.PathLike[str], *, rank: int | None = None) -> None:
+        encoded("path", path)
         self.path = os.fspath(path)
         self.rank = rank
         self._options = ffi.new("struct muster_read_options *")
         lib.muster_read_options_init(self._options, ffi.sizeof("struct muster_read_options"))
         if rank is not None:
-            if rank < 0:
-                raise wrong(f"rank is {rank}; give the number of a rank, or None for all")
-            self._options.rank = rank
+            self._options.rank = natural("rank", rank, bits=31)
         told = self._metadata()
         self.tensors = {
             name: TensorInfo(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ._errors import Error, check, encoded, integer, new_error, wrong, wrong_type
+from ._errors import Error, check, encoded, integer, natural, new_error, wrong, wrong_type
 from ._native import ffi, lib
 
 _DTYPES = {
@@ -40,6 +40,35 @@ def _name(name: str) -> bytes:
     return encoded("the name of a state", name)
 
 
+def _tensor_memory(name: str, tensor: Any) -> tuple[tuple[int, ...], Any]:
+    """Shape and address of a tensor of PyTorch on the CPU."""
+    if hasattr(tensor, "to_local"):
+        raise wrong_type(
+            f"state {name!r} is a {type(tensor).__name__}, of which each rank has a part; save it "
+            "by muster.dcp"
+        )
+    try:
+        if tensor.is_conj() or tensor.is_neg():
+            raise wrong(f"state {name!r} is a view that is conjugated; give its resolve_conj()")
+        if not tensor.is_contiguous():
+            raise wrong(f"state {name!r} is not contiguous; give its contiguous()")
+        shape, address = tuple(tensor.shape), tensor.data_ptr()
+    except Error:
+        raise
+    except (RuntimeError, ValueError) as error:
+        raise _without_memory(name, tensor, str(error).partition("\n")[0]) from None
+    if address == 0 and tensor.numel() > 0:
+        raise _without_memory(name, tensor, "its address is 0")
+    return shape, ffi.cast("void *", address)
+
+
+def _without_memory(name: str, tensor: Any, why: str) -> Error:
+    return wrong_type(
+        f"state {name!r} is a {type(tensor).__name__} without plain memory ({why}); give a dense "
+        "CPU tensor"
+    )
+
+
 def _memory(name: str, array: Any) -> tuple[int, tuple[int, ...], Any]:
     """dtype, shape and a pointer that keeps the array's memory; nothing is copied."""
     dtype = str(getattr(array, "dtype", None)).removeprefix("torch.")
@@ -57,11 +86,7 @@ def _memory(name: str, array: Any) -> tuple[int, tuple[int, ...], Any]:
                 f"state {name!r} is on {array.device}, where muster reads no memory; give a CPU "
                 "tensor"
             )
-        if array.is_conj() or array.is_neg():
-            raise wrong(f"state {name!r} is a view that is conjugated; give its resolve_conj()")
-        if not array.is_contiguous():
-            raise wrong(f"state {name!r} is not contiguous; give its contiguous()")
-        return _DTYPES[dtype], tuple(array.shape), ffi.cast("void *", array.data_ptr())
+        return _DTYPES[dtype], *_tensor_memory(name, array)
     try:
         pointer = ffi.from_buffer(_bytes_of(array, dtype), require_writable=True)
     except (BufferError, ValueError, TypeError) as error:
@@ -95,6 +120,8 @@ class TrainingState(Mapping[str, Any]):
         box = ffi.new("muster_state_t **")
         check(lib.muster_state_create(box, error), error)
         self._box = box
+        if not isinstance(arrays, (Mapping, type(None))):
+            raise wrong_type(f"state is a {type(arrays).__name__}; give a dict of arrays by name")
         for name, array in {**(arrays or {}), **named}.items():
             self.add(name, array)
 
@@ -127,7 +154,9 @@ class TrainingState(Mapping[str, Any]):
         dtype, shape, pointer = _memory(name, array)
         if not isinstance(whole_shape, Sequence):
             raise wrong_type(f"whole_shape of state {name!r} is {whole_shape!r}; give a tuple")
-        whole = tuple(whole_shape)
+        what = f"whole_shape of state {name!r}"
+        whole = tuple(integer(what, length, bits=62) for length in whole_shape)
+        axis, begin = integer("axis", axis), integer("begin", begin, bits=62)
         if len(shape) != len(whole) or not 0 <= axis < len(whole):
             raise wrong(
                 f"state {name!r} of shape {shape} is no part of {whole} along axis {axis}"
@@ -233,12 +262,10 @@ class TrainingState(Mapping[str, Any]):
 
 def split_range(length: int, rank: int, world_size: int) -> tuple[int, int]:
     """(begin, count): the usual part of `length` slices for a rank."""
+    length, rank = natural("length", length), natural("rank", rank, bits=31)
+    world_size = natural("world_size", world_size, bits=31)
+    if rank >= world_size:
+        raise wrong(f"rank is {rank} of a world of {world_size}; give 0 to world_size - 1")
     begin, count = ffi.new("int64_t *"), ffi.new("int64_t *")
-    lib.muster_split_range(
-        integer("length", length, bits=63),
-        integer("rank", rank),
-        integer("world_size", world_size),
-        begin,
-        count,
-    )
+    lib.muster_split_range(length, rank, world_size, begin, count)
     return begin[0], count[0]

@@ -415,6 +415,9 @@ class Worker(Closing):
         self._box: Any = box
         del texts
         try:
+            for given, of in ((functions, "functions"), (values or {}, "values")):
+                if not isinstance(given, Mapping):
+                    raise wrong_type(f"{of} is {given!r}; give a dict of callables by name")
             for name, function in functions.items():
                 self._register(name, _Function(name, function, None))
             for name, maker in (values or {}).items():
@@ -482,7 +485,9 @@ class Worker(Closing):
 
     def _register(self, name: str, function: _Function) -> None:
         if not callable(function.call):
-            raise wrong_type(f"function {name!r} is a {type(function.call).__name__}")
+            raise wrong_type(
+                f"function {name!r} is a {type(function.call).__name__}; give a callable"
+            )
         handle, error = ffi.new_handle(function), new_error()
         self._made.append(handle)
         status = lib.muster_worker_register(
@@ -518,7 +523,7 @@ def _run_task(task: Any, arg: Any) -> int:
         function.run(task)
     except BaseException as raised:
         log.warning("task %d failed", lib.muster_task_id(task), exc_info=raised)
-        return int(lib.muster_task_fail(task, _FAILED, text_of(raised).encode()))
+        return int(lib.muster_task_fail(task, _FAILED, text_of(raised)))
     return 0
 
 
