@@ -4,8 +4,8 @@
  * it saves, and writes it when it restores. It never frees that memory.
  * A restore fills each entry, and fails if an entry was not saved. A saved tensor that has no entry
  * is left out, and the node's log says so once.
- * Only muster_checkpoint_* blocks or touches a disk. Only one thread at a time may use a state.
- * While a save or restore of this state runs, only that save or restore may. */
+ * Of these calls only muster_checkpoint_* block or touch a disk. Only one thread at a time may use
+ * a state. While a save or restore of a state runs, nothing else may use it. */
 #ifndef MUSTER_CHECKPOINT_H
 #define MUSTER_CHECKPOINT_H
 
@@ -77,9 +77,9 @@ MUSTER_API enum muster_status muster_state_add_blob(muster_state_t *state, const
                                                     void *data, size_t size_bytes,
                                                     struct muster_error *ret_error);
 
-/* Adds this rank's part of a tensor (layout sharded): `count` slices from `begin` on along `axis`.
- * data holds these slices densely; its shape is that of the whole, but with count along the axis.
- * count may be 0.
+/* Adds this rank's part of a tensor (layout sharded): `count` slices along `axis`, from slice
+ * `begin` on. data holds these slices densely; its shape is that of the whole tensor, but with
+ * count along the axis. count may be 0.
  * The parts of all ranks must make the whole and must not overlap. The rank that saves last checks
  * this, in each save until one save of the launch is committed. If the parts do not fit together,
  * its save fails (MUSTER_E_SAVE), the checkpoint is not committed, and the error names tensor and
@@ -94,15 +94,14 @@ MUSTER_API enum muster_status muster_state_add_split(muster_state_t *state, cons
                                                      size_t axis, int64_t begin, int64_t count,
                                                      void *data, struct muster_error *ret_error);
 
-/* Says that an entry is each rank's own, such as its random numbers. With layout sharded, a job of
- * another size gives each rank the entry of the rank with its number. If the rank of that number
- * saved none, the restore refuses (MUSTER_E_RESTORE).
+/* Says that each rank has its own value of an entry, such as its random numbers. With layout
+ * sharded, a job of another size gives each rank the entry that the rank of the same number saved.
+ * If that rank saved none, the restore fails (MUSTER_E_RESTORE).
  * The mark is not saved: mark it in the program that restores, too. A reader or an observer is no
  * rank, and reads what is there.
  * Layout replicated refuses such a state, and the error names the entry: MUSTER_E_ARGUMENT at open,
- * and for a state that is given to muster_manager_save. An entry that is marked after open fails
- * each save (MUSTER_E_SAVE) or restore (MUSTER_E_RESTORE). MUSTER_E_NOT_FOUND: no such
- * name. */
+ * and for a state that is given to muster_manager_save. If an entry is marked after open, each save
+ * (MUSTER_E_SAVE) or restore (MUSTER_E_RESTORE) fails. MUSTER_E_NOT_FOUND: no such name. */
 MUSTER_API enum muster_status muster_state_set_own(muster_state_t *state, const char *name,
                                                    struct muster_error *ret_error);
 
@@ -134,8 +133,9 @@ struct muster_read_options {
     /* Reads only what this rank saved. -1 = what all ranks saved. A tensor that was saved in parts
      * is then joined, and a tensor that differs between the ranks is refused. */
     int rank;
-    /* Asked about 10 times a second while muster_checkpoint_read reads, on the thread that called.
-     * true: it returns MUSTER_E_INTERRUPTED. Must not call muster. NULL = it reads to the end. */
+    /* muster_checkpoint_read calls it about 10 times a second while it reads, on the same thread.
+     * true: the read returns MUSTER_E_INTERRUPTED. Must not call muster. NULL = it reads to the
+     * end. */
     bool (*interrupted_fn)(void *arg);
     void *arg;
 };
@@ -151,11 +151,10 @@ MUSTER_API void muster_read_options_init(struct muster_read_options *options, si
  *   "job" "step" "generation" "world_size" "layout" "epoch" "metrics" "custom" … as they were saved
  *   "tensors": {"w": {"dtype": "F32", "shape": [3, 4], "bytes": 48, "ranks": 1}, …}
  *   "files":   {"shard-00000-…": {"bytes": 96, "checksum": "xxh3-128:…", "rank": 0}, …}
- * "ranks": how many ranks saved it. A tensor that was saved in parts also has "axis", and its shape
- * is that of the whole. With option rank it has "begin", too, and its shape is that of the rank's
- * part. A blob is shown as a tensor of U8 [bytes].
- * A checkpoint that a job's own save_fn wrote has files, by their paths, and no tensors. Later
- * versions may add members.
+ * "ranks": how many ranks saved the tensor. One that was saved in parts also has "axis", and its
+ * shape is that of the whole. With option rank it has "begin", too, and its shape is that of the
+ * rank's part. A blob is shown as a tensor of U8 [bytes]. A checkpoint that a job's own save_fn
+ * wrote has "files", by path, and no "tensors". Later versions may add members.
  *
  * MUSTER_E_NOT_FOUND there is no such checkpoint, or that rank saved nothing · MUSTER_E_RESTORE it
  * is unfinished · MUSTER_E_CORRUPT damage, in the file that the text names · MUSTER_E_SIGNATURE ·
@@ -165,9 +164,9 @@ MUSTER_API enum muster_status muster_checkpoint_metadata(const char *directory,
                                                          char **ret_json,
                                                          struct muster_error *ret_error);
 
-/* Fills each entry of `state`: from the tensor of its name, or from the file of that path. It reads
- * nothing else. An entry of muster_state_add_split gets its part of a tensor that was saved in
- * parts. A tensor is checked by the sums of its own pieces, a file by its checksum.
+/* Fills each entry of `state`: from the tensor of its name, or from the file whose path is its
+ * name. It reads nothing else. An entry of muster_state_add_split gets its part of a tensor that
+ * was saved in parts. A tensor is checked by the sums of its own pieces, a file by its checksum.
  *
  * Fails as muster_checkpoint_metadata, and with: MUSTER_E_NOT_FOUND there is no such name ·
  * MUSTER_E_RESTORE it has another type, shape or size, or differs between the ranks. The memory is

@@ -28,15 +28,15 @@ typedef struct muster_rows muster_rows_t;
 
 /* Opens address_or_path: "tcp://host:port" or "ipc://path" is a broker, "postgresql://..." is what
  * brokers share (musterd --shared), and anything else is the path of a broker's database. Several
- * brokers' addresses have commas between them; it asks the one that answers, and an error names
- * each.
+ * brokers' addresses have commas between them. The client asks the one that answers, and an error
+ * names each.
  * NULL: what MUSTER_BROKER or MUSTER_DB names, else the broker that was started on this host
- * without options, else its database. It does not connect to the broker yet, so the first question
- * shows if there is none. A database is opened and checked at once. timeout_ms: for each later
- * call; 0 = 5000. The caller owns *ret_client and frees it with muster_client_close.
+ * without options, else its database. Open does not connect to a broker yet, so the first question
+ * shows if there is none. A database is opened and checked at once. timeout_ms: the limit of each
+ * later call; 0 = 5000. The caller owns *ret_client and frees it with muster_client_close.
  * MUSTER_E_ARGUMENT this is no address, or PostgreSQL refuses it for good · MUSTER_E_STORAGE
- * PostgreSQL cannot be reached ·
- * MUSTER_E_UNSUPPORTED built without it · MUSTER_E_BROKER with NULL, none of these is there; the
+ * PostgreSQL cannot be reached · MUSTER_E_UNSUPPORTED this library was built without PostgreSQL ·
+ * MUSTER_E_BROKER with NULL, none of these is there; the
  * text names what was looked for · MUSTER_E_NOT_FOUND no such file · MUSTER_E_CORRUPT not a muster
  * database, or damaged · MUSTER_E_SCHEMA written by a newer (or much older) muster · MUSTER_E_IO it
  * cannot be read; the text says what to do · MUSTER_E_NOMEM. */
@@ -84,7 +84,7 @@ struct muster_job_row {
     int64_t newest_step;
     const char *newest_path;
     int64_t newest_unix_ms;
-    int64_t resume_checkpoint; /* that this generation resumed from; 0 = from the start */
+    int64_t resume_checkpoint; /* what this generation resumed from; 0 = from the start */
     int64_t resume_step;
     int64_t error_rank; /* first error of this generation */
     int64_t error_code;
@@ -97,10 +97,10 @@ struct muster_job_row {
     int64_t opened_unix_ms;
     int64_t started_unix_ms;
     int64_t ended_unix_ms;
-    int64_t step_p95_ms;    /* of its slowest rank, 0 = never measured; the next one, too */
-    int64_t save_p95_ms;    /* of its newest saves */
+    int64_t step_p95_ms;    /* of its slowest rank, 0 = never measured */
+    int64_t save_p95_ms;    /* of its newest saves, 0 = never measured */
     int64_t freeze_unix_ms; /* when its active notices will freeze it, 0 = none planned */
-    const char *plan;       /* why then */
+    const char *plan;       /* why it freezes at that time */
     /* How many ranks were lost, over all generations. Their last steps are not known and count
      * nowhere. */
     int64_t unknown_ranks;
@@ -129,8 +129,8 @@ struct muster_node_row {
     /* Its notice sources, as JSON: [{"name","state","ok_unix_ms","retry_ms","text"}]; "" = not
      * told. */
     const char *sources;
-    /* Since when it has been in its step or save, if the broker said that it is stuck there; else
-     * 0. */
+    /* Since when the node has been in its step or save, if the broker said that it is stuck there;
+     * else 0. */
     int64_t stuck_unix_ms;
 };
 struct muster_round_row {
@@ -150,7 +150,7 @@ struct muster_round_row {
     int64_t captured_unix_ms;
     int64_t ended_unix_ms;
     int64_t deadline_unix_ms;
-    int64_t margin_ms; /* what was left to the deadline at the commit */
+    int64_t margin_ms; /* the time that was left to the deadline at the commit */
     int64_t members;
     int64_t reported; /* how many members; the counts below, too */
     int64_t captured;
@@ -168,7 +168,7 @@ struct muster_participant_row {
     bool writer;
     int64_t begun; /* as reported; -1 = did not report */
     int64_t done;
-    int64_t reported_ms; /* since the round was opened, -1 = not yet; the three below, too */
+    int64_t reported_ms; /* counted from the round's opening, -1 = not yet; so are the next three */
     int64_t at_step_ms;
     int64_t captured_ms;
     int64_t saved_ms;
@@ -198,10 +198,10 @@ struct muster_checkpoint_row {
     int64_t save_ms; /* of its slowest shard */
     int64_t committed_unix_ms;
     /* How long training stood still, on the rank where that took longest. It is the time for the
-     * snapshot or the write, and in a manager's foreground save until the commit. -1 = not known.
-     */
+     * snapshot or the write; in a manager's foreground save it lasts until the commit. -1 = not
+     * known. */
     int64_t blocked_ms;
-    int64_t waited_ms;   /* for the save before, longest rank */
+    int64_t waited_ms;   /* how long the slowest rank waited for the save before */
     int64_t total_ms;    /* from the decision to the commit; -1 = not committed */
     int64_t bytes_per_s; /* all shards, by the slowest one's time; -1 = not known */
     const char *custom;  /* the user's metadata, JSON; "" = none */
@@ -218,7 +218,7 @@ struct muster_shard_row {
     int64_t save_ms;
     int64_t blocked_ms; /* how long training stood still for its own snapshot or write */
     int64_t saved_unix_ms;
-    int64_t waited_ms; /* for the save before */
+    int64_t waited_ms; /* how long it waited for the save before */
 };
 struct muster_file_row {
     int64_t checkpoint;
@@ -340,10 +340,10 @@ struct muster_host_row {
     int64_t place;  /* 0, 1, ...: what torchrun calls the node's rank; -1: none */
     const char *host;
     const char *address; /* where the other hosts reach it */
-    int64_t port;        /* that it found free, for the case that rank 0 is one of its ranks */
+    int64_t port;        /* a port that it found free, in case rank 0 is one of its ranks */
     int64_t first_rank;
     int64_t ranks;
-    const char *id;        /* of that life of `muster run`, 16 hexadecimal digits */
+    const char *id;        /* of that process of `muster run`, 16 hexadecimal digits */
     const char *state;     /* running, waiting for the next launch, left, lost */
     int64_t state_unix_ms; /* since when; lost: when it was last heard */
 };
@@ -397,8 +397,8 @@ MUSTER_API enum muster_status muster_client_checkpoints(muster_client_t *client,
 MUSTER_API enum muster_status muster_client_checkpoint(muster_client_t *client, const char *job,
                                                        int64_t checkpoint, muster_rows_t **ret_rows,
                                                        struct muster_error *ret_error);
-/* The one checkpoint to resume from: the greatest step among the committed that
- * are not superseded. */
+/* The one checkpoint to resume from: that of the greatest step among the committed ones that are
+ * not superseded. */
 MUSTER_API enum muster_status muster_client_latest(muster_client_t *client, const char *job,
                                                    muster_rows_t **ret_rows,
                                                    struct muster_error *ret_error);
@@ -575,17 +575,17 @@ MUSTER_API enum muster_status muster_client_unpin(muster_client_t *client, const
 MUSTER_API enum muster_status muster_client_forget(muster_client_t *client, const char *job,
                                                    int64_t *ret_checkpoints,
                                                    struct muster_error *ret_error);
-/* Hands the broker a manifest that was found in `path` (absolute). The broker makes its rows if the
- * database lost them; *ret_new (may be NULL) says so. MUSTER_E_EXISTS the job has other rows with
- * these numbers · MUSTER_E_BUSY it is running. */
+/* Hands the broker a manifest that was found in `path` (absolute). The broker makes the rows of
+ * that checkpoint if the database lost them; *ret_new (may be NULL) says so. MUSTER_E_EXISTS the
+ * job has other rows with these numbers · MUSTER_E_BUSY it is running. */
 MUSTER_API enum muster_status muster_client_import(muster_client_t *client, const char *job,
                                                    const char *path, const char *manifest,
                                                    size_t size, bool *ret_new,
                                                    struct muster_error *ret_error);
 /* Waits, at most timeout_ms, until the job's newest committed checkpoint has a greater number than
  * after_checkpoint (0 = until there is one). It asks every 200 ms. *ret_rows (owned) holds that one
- * row. MUSTER_E_TIMEOUT: there is none yet. To go through all checkpoints that come, call it again
- * with the number that it gave. Pin a checkpoint before you read it. */
+ * row. MUSTER_E_TIMEOUT: there is none yet. To go through all checkpoints that come, call this
+ * again with the number that it gave. Pin a checkpoint before you read it. */
 MUSTER_API enum muster_status
 muster_client_wait_checkpoint(muster_client_t *client, const char *job, int64_t after_checkpoint,
                               int64_t timeout_ms, muster_rows_t **ret_rows,
@@ -593,8 +593,8 @@ muster_client_wait_checkpoint(muster_client_t *client, const char *job, int64_t 
 /* For supervisors: reports that a rank's process ended without leaving its job, by signo, or with
  * code if signo is 0. incarnation has 16 hexadecimal digits, as in the life file (see
  * muster-run(1)). The broker pings the process. If nothing answers, the other ranks learn at once
- * that the rank is lost. *ret_lived (may be NULL): did the broker believe that it lived? Nothing
- * happens to a node that left, or that still answers. */
+ * that the rank is lost. *ret_lived (may be NULL): did the broker believe that the process lived?
+ * Nothing happens to a node that left, or that still answers. */
 MUSTER_API enum muster_status muster_client_gone(muster_client_t *client, const char *job, int rank,
                                                  const char *incarnation, int code, int signo,
                                                  bool *ret_lived, struct muster_error *ret_error);

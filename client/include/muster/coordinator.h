@@ -1,4 +1,4 @@
-/* coordinator.h - schedule tasks on whatever worker is free, as TensorFlow's ClusterCoordinator. A
+/* coordinator.h - schedules tasks on whatever worker is free, as TensorFlow's ClusterCoordinator. A
  * task runs at least once, and its queue outlives coordinator, workers and broker. See
  * muster-tasks(3); the workers are in worker.h.
  *
@@ -16,17 +16,16 @@
  * error.text names task, function and worker, and how many queued tasks were cancelled; error.code
  * is the handler's own.
  * From then on no task of the queue is executing at any worker that the broker reaches (a function
- * of create_per_worker may be). If the coordinator dies before a call
- * has returned an error, the next coordinator of the queue gets it. If it dies at that very moment,
- * both get it.
+ * of create_per_worker may be). If the coordinator dies before a call has returned an error, the
+ * next coordinator of the queue gets that error. If it dies while a call returns the error, both
+ * may get it.
  *
- * A worker that is lost is no error: its tasks go to others. It is an error if a parameter server
- * (a node of role ps) is lost, preempted or fails. So it is if one does not join the next launch
- * within seconds.
- * Calls then return MUSTER_E_UNAVAILABLE until a process of its rank is back. That holds over all
- * later launches, until the job has finished. Nodes of role ps join the launch of a chief, which
- * may be the coordinator's process. Without a chief their muster_node_open waits, and no call fails
- * because of them.
+ * A worker that is lost is no error: its tasks go to others. A parameter server is a node of role
+ * ps. It is an error if one is lost, is preempted, fails, or does not join the next launch within
+ * seconds. Calls then return MUSTER_E_UNAVAILABLE until a process of that server's rank is back.
+ * That holds over all later launches, until the job has finished. Nodes of role ps join the launch
+ * of a chief, which may be the coordinator's process. Without a chief their muster_node_open waits,
+ * and no call fails because of them.
  *
  * Statuses of a task. error.task is its number, and the queue was cancelled as above. MUSTER_E_TASK
  * the handler's own failure, its code in error.code · MUSTER_E_INPUT a per-worker value could not
@@ -75,7 +74,8 @@ struct muster_coordinator_options {
     /* How long open and create_per_worker wait for an answer. 0 = 10,000, or 30,000 with several
      * addresses. */
     int64_t connect_timeout_ms;
-    int64_t broker_timeout_ms; /* without a word of a broker until MUSTER_E_BROKER; 0 = 60,000 */
+    /* Calls return MUSTER_E_BROKER after this long without a word of a broker. 0 = 60,000 */
+    int64_t broker_timeout_ms;
 };
 #define MUSTER_COORDINATOR_OPTIONS_INIT                          \
     {                                                            \
@@ -155,19 +155,20 @@ MUSTER_API enum muster_status muster_coordinator_done(muster_coordinator_t *coor
 /* A value that every worker makes with this function before it gets tasks of this queue. A worker
  * that comes back as a new process makes it again. The call returns when the broker has the value
  * on record. *ret_value lives as long as the coordinator: there is nothing to free. Arguments have
- * at most 49,152 bytes. If a worker cannot make it, only the tasks there that use it fail
- * (MUSTER_E_INPUT). If max_attempts workers ended while they made it, the tasks that use it fail so
- * on every worker. A coordinator that takes the queue over finds the values again with the same
- * calls in the same order, by their numbers. MUSTER_E_EXISTS: a different call made the value of
- * this number. The right call still gets it. After MUSTER_E_TIMEOUT, MUSTER_E_BROKER or
- * MUSTER_E_STORAGE the value may be on record: the same call again finds it, and makes no other. */
+ * at most 49,152 bytes. If a worker cannot make the value, only the tasks there that use it fail
+ * (MUSTER_E_INPUT). If max_attempts workers ended while they made it, the tasks that use it fail
+ * with MUSTER_E_INPUT on every worker. A coordinator that takes the queue over finds the values
+ * again with the same calls in the same order, by their numbers. MUSTER_E_EXISTS: a different call
+ * made the value of this number. The call that made it still gets it. After MUSTER_E_TIMEOUT,
+ * MUSTER_E_BROKER or MUSTER_E_STORAGE the value may be on record: the same call again finds it, and
+ * makes no other. */
 MUSTER_API enum muster_status muster_coordinator_create_per_worker(
     muster_coordinator_t *coordinator, const char *function, const void *args, size_t args_size,
     muster_per_worker_t **ret_value, struct muster_error *ret_error);
 
 /* Waits for the task and borrows its result, which is valid until the value is freed. *ret_size 0:
  * the task gave none. If the task failed, this returns its error and does not clear it. Even with
- * timeout_ms 0 the broker has a second to answer: with the result of a task, or whether a former
+ * timeout_ms 0 the call gives the broker a second: to send a result, or to say whether a former
  * coordinator's task has ended.
  * MUSTER_E_CANCELLED the task was cancelled, maybe because another had failed · MUSTER_E_TIMEOUT ·
  * MUSTER_E_NOMEM. */
@@ -177,7 +178,7 @@ MUSTER_API enum muster_status muster_remote_value_fetch(muster_remote_value_t *v
                                                         struct muster_error *ret_error);
 
 /* One place of a structure of results: a remote value, a plain one, or a list of places. Programs
- * keep it in arrays, so it never grows. */
+ * keep places in arrays, so this structure never grows. */
 enum muster_place_kind { MUSTER_PLACE_PLAIN, MUSTER_PLACE_VALUE, MUSTER_PLACE_LIST };
 struct muster_place {
     enum muster_place_kind kind;
@@ -201,8 +202,8 @@ MUSTER_API enum muster_status muster_remote_value_cancel(muster_remote_value_t *
                                                          struct muster_error *ret_error);
 /* The number of its task in the queue, from 1 on. */
 MUSTER_API uint64_t muster_remote_value_id(const muster_remote_value_t *value);
-/* Releases the result; the task goes on. The broker forgets results up to the first that is still
- * held. NULL-safe; nulls the handle. */
+/* Releases the result; the task goes on. The broker forgets results up to the first one that is
+ * still held. NULL-safe; nulls the handle. */
 MUSTER_API void muster_remote_value_free(muster_remote_value_t **value);
 
 /* For a coordinator that took a queue over: the highest number that was ever scheduled, and the
@@ -212,8 +213,8 @@ MUSTER_API enum muster_status muster_coordinator_value(muster_coordinator_t *coo
                                                        uint64_t id,
                                                        muster_remote_value_t **ret_value,
                                                        struct muster_error *ret_error);
-/* Gives up the results that former coordinators left. From then on only values that this one holds
- * are kept. */
+/* Gives up the results that former coordinators left. From then on only values that this
+ * coordinator holds are kept. */
 MUSTER_API void muster_coordinator_release(muster_coordinator_t *coordinator);
 
 #ifdef __cplusplus

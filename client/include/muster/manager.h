@@ -1,4 +1,4 @@
-/* manager.h - checkpoints by step, as Orbax' CheckpointManager, with saves that all ranks agree on.
+/* manager.h - checkpoints by step, as in Orbax' CheckpointManager. All ranks agree on each save.
  * See muster-manager(3).
  *
  *   muster_manager_open       takes where checkpoints go, their names, when to save, what to keep
@@ -17,7 +17,7 @@
  * It asks a broker, or reads the directory itself.
  *
  * Threads: one thread at a time, the training thread, uses a manager. Any thread may ask
- * is_saving_in_progress and reached_preemption. Blocking: each call says for how long at most.
+ * is_saving_in_progress and reached_preemption. Blocking: the text of each call gives its limit.
  * Strings and rows that a call returns are borrowed until the next call of the same manager, unless
  * that call says otherwise.
  * Fork: as in node.h. */
@@ -53,7 +53,8 @@ struct muster_manager_options {
     muster_restore_fn *restore_fn;
     void *arg;
 
-    const struct muster_policies *policies; /* NULL: only force and preemptions save, all is kept */
+    /* NULL: only force and preemptions save, and every checkpoint is kept. */
+    const struct muster_policies *policies;
     /* Names of the checkpoints' directories: "<prefix><step, with leading zeros>": 23, 0023,
      * step_23.
      * prefix: at most 31 letters, digits, _ and -, no digit at its end; NULL = none.
@@ -62,7 +63,7 @@ struct muster_manager_options {
     const char *name_prefix;
     int name_digits; /* at least this many digits, 0 to 18; 0 = no leading zeros */
     /* If the newest checkpoint is damaged, all ranks take the next older valid one, and the log and
-     * struct muster_restored say so. Without it the restore fails. */
+     * struct muster_restored say so. Without this option the restore fails. */
     bool fallback;
     int64_t save_timeout_ms; /* how long a call waits for a save; 0 = 600,000 */
     /* How long a question to the broker may take; 0 = 5,000. With a node it is at most
@@ -71,8 +72,8 @@ struct muster_manager_options {
     /* Read-only, without a broker: how long open waits until checkpoint_dir is there, for a reader
      * that starts before its job. 0 = not at all. */
     int64_t directory_timeout_ms;
-    /* Read-only: as the node's option of that name, with arg. It breaks off a wait for a broker or
-     * for a new checkpoint, and a restore. The call then returns MUSTER_E_INTERRUPTED. */
+    /* Read-only: as the node's option of that name, with arg. It breaks off a restore, or a wait
+     * for a broker or for a new checkpoint. The call then returns MUSTER_E_INTERRUPTED. */
     muster_interrupted_fn *interrupted_fn;
 };
 #define MUSTER_MANAGER_OPTIONS_INIT                          \
@@ -92,41 +93,41 @@ MUSTER_API enum muster_status muster_manager_open(const struct muster_manager_op
                                                   struct muster_error *ret_error);
 
 /* Waits for saves that are under way, at most save_timeout_ms. If no broker is heard for 5 s, as
- * during a restart, it waits 30 s for one. It gives up a save that is not on record by then. If
- * interrupted_fn broke off an earlier wait, it waits for no save (MUSTER_E_INTERRUPTED).
+ * during its restart, close waits 30 s for one. It gives up a save that is not on record by then.
+ * If interrupted_fn broke off an earlier wait, close waits for no save (MUSTER_E_INTERRUPTED).
  * Then leaves the job as muster_node_close does, with the same code, and frees the manager in every
  * case. Nulls the handle; NULL-safe.
- * If leaving the job fails, it returns that status. Else it reports the first failed save that the
- * caller was not told of. Else it reports a checkpoint that could not be deleted (MUSTER_E_IO,
- * MUSTER_E_CORRUPT). All of them are in the log. */
+ * If leaving the job fails, close returns that status. Else it reports the first failed save that
+ * the caller was not told of. Else it reports a checkpoint that could not be deleted (MUSTER_E_IO,
+ * MUSTER_E_CORRUPT). The log has all of these. */
 MUSTER_API enum muster_status muster_manager_close(muster_manager_t **manager, int code,
                                                    struct muster_error *ret_error);
-/* For a caller that does not know how its program ends, such as a finalizer. A later close then
- * does not mean that the job is done: it keeps the newest checkpoint for the next launch, whatever
+/* For a caller that does not know how its program ends, such as a finalizer. After this call, close
+ * does not mean that the job is done. It keeps the newest checkpoint for the next launch, whatever
  * the policies want. NULL-safe. */
 MUSTER_API void muster_manager_keep_newest(muster_manager_t *manager);
 
 /* The node of a manager that has restored, or is in its restore_fn; else NULL. Borrowed until
- * close. The manager counts its steps, so call no boundary of it. */
+ * close. The manager counts the node's steps, so call no boundary of the node. */
 MUSTER_API muster_node_t *muster_manager_node(const muster_manager_t *manager);
 
 /* --- restoring --------------------------------------------------------------------------- */
 
 struct muster_restored {
     int64_t step;        /* index of the restored step; training goes on with step + 1 */
-    uint64_t checkpoint; /* its number, of the round that made it; 0 = nothing was restored */
+    uint64_t checkpoint; /* number of the round that made it; 0 = nothing was restored */
     int64_t epoch, step_in_epoch, data_position; /* told at the save; -1 = not told */
     bool fell_back; /* there is a newer checkpoint that not all ranks could restore */
 };
 
-/* A manager with a node joins the job, restores, and waits until all ranks have (join_timeout_ms).
- * Call it once, before the first step. step: MUSTER_STEP_LATEST, or an older step. All ranks have
- * to ask for the same step. After a restore of an older step, newer checkpoints no longer count;
- * policy.h says when they are deleted. MUSTER_E_NOT_FOUND for MUSTER_STEP_LATEST: nothing is saved
- * yet. ret_restored->step is -1, the job has been joined, and training begins with step 0 ·
- * MUSTER_E_NOT_FOUND for a step: there is no such checkpoint. The job is not joined, and nothing
- * has changed. If a save of it never ended, the text says so · else as muster_node_open and
- * muster_node_restore.
+/* A manager with a node joins the job, restores, and waits for all ranks to do so
+ * (join_timeout_ms). Call it once, before the first step. step: MUSTER_STEP_LATEST, or an older
+ * step. All ranks have to ask for the same step. After a restore of an older step, newer
+ * checkpoints no longer count; policy.h says when they are deleted. MUSTER_E_NOT_FOUND for
+ * MUSTER_STEP_LATEST: nothing is saved yet. ret_restored->step is -1, the job has been joined, and
+ * training begins with step 0 · MUSTER_E_NOT_FOUND for a step: there is no such checkpoint. The job
+ * is not joined, and nothing has changed. If a save of it never ended, the text says so · else as
+ * muster_node_open and muster_node_restore.
  *
  * A read-only manager fills options.state or calls restore_fn. It may do so at any time, for any
  * step, and again. From a sharded checkpoint the state gets whole tensors, joined from the ranks'
@@ -141,8 +142,8 @@ MUSTER_API enum muster_status muster_manager_restore(muster_manager_t *manager, 
 
 /* --- saving ------------------------------------------------------------------------------ */
 
-/* Programs keep it in arrays, so it never grows: the size of an element is fixed when the program
- * is built. */
+/* Programs keep metrics in arrays, so this structure never grows: the size of an element is fixed
+ * when the program is built. */
 struct muster_metric {
     const char *name; /* at most 63 letters, digits and . _ - / */
     double value;     /* a value that is not finite is left out, and the log says so */
@@ -181,8 +182,8 @@ MUSTER_API void muster_save_request_init(struct muster_save_request *request, si
  * If nothing is to be saved it costs no more than muster_node_run's boundary.
  * With the node's option save_behind it returns when the state is copied. The save goes on in the
  * background, and the next save waits for it. A failure is reported once: by the next call that
- * saves, by wait_until_finished or by check_for_errors. *ret_saved of that next call is still about
- * its own step.
+ * saves, by wait_until_finished or by check_for_errors. If the next save reports it, *ret_saved is
+ * still about that save's own step.
  * request may be NULL. *ret_saved (may be NULL) is true if this step is committed, or with
  * save_behind if its state is copied, and else false.
  * MUSTER_OK · MUSTER_PREEMPTED the job is being terminated (policy RETURN) · MUSTER_E_EXISTS the
@@ -197,10 +198,10 @@ MUSTER_API enum muster_status muster_manager_save(muster_manager_t *manager, int
                                                   bool *ret_saved, struct muster_error *ret_error);
 
 /* Will save(step) save? Every rank gets the same answer. (A rank that has not heard its broker for
- * 4 s gets no, and its save does not save either.) False for a step at or below the latest.
+ * 4 s gets false, and its save does not save either.) False for a step at or below the latest.
  * The answer is binding. After false the step is over, as if save had been called, and a later
- * save(step) does nothing. Before a forced save call muster_manager_begin_save instead. Waits as a
- * boundary does. Errors as save; MUSTER_PREEMPTED too.
+ * save(step) does nothing. For a forced save call muster_manager_begin_save instead. Waits as a
+ * boundary does. Errors as save, also MUSTER_PREEMPTED.
  * After true the save begins here: a program that writes its checkpoint itself does so before it
  * calls save. That time counts as part of the save, for the limit of a save and for the plan of the
  * next notice. In a save that lasts for minutes call muster_node_save_progress. A rank that asks
@@ -209,9 +210,9 @@ MUSTER_API enum muster_status muster_manager_save(muster_manager_t *manager, int
 MUSTER_API enum muster_status muster_manager_should_save(muster_manager_t *manager, int64_t step,
                                                          bool *ret_should_save,
                                                          struct muster_error *ret_error);
-/* Begins a save that the program itself decides, alike on all ranks. It acts as should_save that
- * answers true, whatever the policies say. *ret_begun (may be NULL) is false if this step cannot be
- * saved: the broker is not heard, or the step was passed before. */
+/* Begins a save that the program itself decides, alike on all ranks. It acts like a should_save
+ * that answers true, whatever the policies say. *ret_begun (may be NULL) is false if this step
+ * cannot be saved: the broker is not heard, or the step was passed before. */
 MUSTER_API enum muster_status muster_manager_begin_save(muster_manager_t *manager, int64_t step,
                                                         bool *ret_begun,
                                                         struct muster_error *ret_error);
@@ -222,7 +223,7 @@ MUSTER_API enum muster_status muster_manager_begin_save(muster_manager_t *manage
 MUSTER_API enum muster_status muster_manager_wait_until_finished(muster_manager_t *manager,
                                                                  int64_t timeout_ms,
                                                                  struct muster_error *ret_error);
-/* Did a save or a deletion of a checkpoint fail since the last such call? Never waits. */
+/* Did a save, or the deletion of a checkpoint, fail since the last such call? Never waits. */
 MUSTER_API enum muster_status muster_manager_check_for_errors(muster_manager_t *manager,
                                                               struct muster_error *ret_error);
 /* Never waits. */
@@ -255,7 +256,7 @@ struct muster_checkpoint_info {
 MUSTER_API enum muster_status
 muster_manager_all_steps(muster_manager_t *manager, const struct muster_checkpoint_info **ret_all,
                          size_t *ret_count, size_t struct_size, struct muster_error *ret_error);
-/* The newest checkpoint's step. MUSTER_E_NOT_FOUND: nothing is saved. Asks as all_steps does. */
+/* The step of the newest checkpoint. MUSTER_E_NOT_FOUND: nothing is saved. Asks as all_steps. */
 MUSTER_API enum muster_status muster_manager_latest_step(muster_manager_t *manager,
                                                          int64_t *ret_step,
                                                          struct muster_error *ret_error);
@@ -270,9 +271,9 @@ MUSTER_API enum muster_status muster_manager_best_step(muster_manager_t *manager
 MUSTER_API enum muster_status muster_manager_metrics(muster_manager_t *manager, int64_t step,
                                                      const char *metric, double *ret_value,
                                                      struct muster_error *ret_error);
-/* All about the checkpoint of one step, with the custom metadata of its manifest. Borrowed until
- * the next call. MUSTER_E_NOT_FOUND. Asks as all_steps; struct_size, of **ret_info, counts as
- * there. */
+/* All about the checkpoint of one step, with the custom metadata of its manifest. *ret_info is
+ * borrowed until the next call. struct_size: the size of **ret_info; see all_steps.
+ * MUSTER_E_NOT_FOUND. Asks as all_steps. */
 MUSTER_API enum muster_status
 muster_manager_metadata(muster_manager_t *manager, int64_t step,
                         const struct muster_checkpoint_info **ret_info, size_t struct_size,
@@ -285,18 +286,19 @@ MUSTER_API enum muster_status
 muster_manager_wait_for_new_checkpoint(muster_manager_t *manager, int64_t after_step,
                                        int64_t timeout_ms, int64_t *ret_step,
                                        struct muster_error *ret_error);
-/* The same, for a step above the last one that this call gave (as checkpoints_iterator). It does
- * not pin the checkpoint: if the job keeps few, this one may be gone before it is read. To get the
- * newest, restore MUSTER_STEP_LATEST. To get this one, pin it (through a broker). If the pin
- * returns MUSTER_E_NOT_FOUND, go on to the next. */
+/* As wait_for_new_checkpoint, for a step above the last one that this call gave (as
+ * checkpoints_iterator). It does not pin the checkpoint: if the job keeps few, this one may be gone
+ * before it is read. To get the newest, restore MUSTER_STEP_LATEST. To get this one, pin it first
+ * (through a broker). If the pin returns MUSTER_E_NOT_FOUND, go on to the next. */
 MUSTER_API enum muster_status muster_manager_next_checkpoint(muster_manager_t *manager,
                                                              int64_t timeout_ms, int64_t *ret_step,
                                                              struct muster_error *ret_error);
 
 /* Protects the checkpoint of this step for lease_ms (above 0), or until unpin or close. A further
- * call starts lease_ms again. *ret_step (may be NULL) is the checkpoint's step, for
- * MUSTER_STEP_LATEST. A lease ends by itself, so a reader that dies does not hold a checkpoint for
- * ever. MUSTER_E_UNSUPPORTED: a directory without a broker, where only its own job deletes. */
+ * call starts lease_ms again. *ret_step (may be NULL) is the checkpoint's step: with
+ * MUSTER_STEP_LATEST the caller learns it here. A lease ends by itself, so a reader that dies does
+ * not hold a checkpoint for ever. MUSTER_E_UNSUPPORTED: a directory without a broker, where only
+ * its own job deletes. */
 MUSTER_API enum muster_status muster_manager_pin(muster_manager_t *manager, int64_t step,
                                                  int64_t lease_ms, int64_t *ret_step,
                                                  struct muster_error *ret_error);

@@ -2,7 +2,7 @@
  * libmuster(3).
  *
  * A process has one node for each of its ranks. A node only changes handlers of signals that it was
- * asked to watch. It never forks, and ends the process only by the exit policy below.
+ * asked to watch. It never forks. It ends the process only by the exit policy below.
  *
  * Threads. One thread at a time, the training thread, calls open, run, save_if_preempted, scope_*,
  * hold, release, restore, close and set_position. Any thread may call total_run_calls,
@@ -12,10 +12,10 @@
  * each for termination_watcher_fn, for log and on_error, for manifests, for saves behind the
  * training, and for checksums of saves and restores.
  * A callback that does not return stops neither heartbeats nor notices. close waits 1.5 s for the
- * callback, and then leaves its thread running; what the callback uses must then stay valid. The
- * same holds for a save behind the training that was broken off and does not end. In the last
- * second before this process's own deadline, close waits only 0.25 s. Such a save does not count,
- * and its memory is not freed.
+ * callback, and then leaves its thread running. The memory that the callback uses must then stay
+ * valid. The same holds for a save behind the training that was broken off and does not end. Such a
+ * save does not count, and its memory is not freed. In the last second before this process's own
+ * deadline, close waits only 0.25 s for either.
  *
  * Fork. In a forked child every call returns MUSTER_E_FORKED (or does nothing) and touches nothing.
  * The child's signal handlers are as they were before the node. The child may open a node of its
@@ -48,7 +48,7 @@ enum muster_role {
  * sharded: every rank holds its own part, and the shards of all ranks are the checkpoint. */
 enum muster_layout { MUSTER_LAYOUT_DEFAULT, MUSTER_LAYOUT_REPLICATED, MUSTER_LAYOUT_SHARDED };
 
-/* How a boundary acts once it is settled that the job is terminated.
+/* How a boundary acts once it is decided that the job is terminated.
  * EXIT (as TerminationConfig): it waits for this rank's own writes, tells the broker that the rank
  * leaves, and calls exit_fn once, on the training thread.
  * RETURN: it returns MUSTER_PREEMPTED. The caller leaves its loop, calls muster_node_close, and
@@ -70,8 +70,8 @@ enum muster_notice_kind {
  * program that may run with an older library asks MUSTER_HAS(context, member) before it reads a
  * newer member. */
 struct muster_save_context {
-    size_t struct_size;    /* that the library filled */
-    const char *directory; /* empty, this rank's for this round; write only in it; borrowed */
+    size_t struct_size;    /* how much the library filled */
+    const char *directory; /* this rank's for this round, empty; write only in it; borrowed */
     int64_t step;          /* the agreed save step: this many steps are done */
     uint64_t generation;
     uint64_t round;
@@ -82,9 +82,9 @@ struct muster_save_context {
     void *snapshot; /* what snapshot_fn gave; NULL inside snapshot_fn, and without one */
 };
 struct muster_restore_context {
-    size_t struct_size; /* that the library filled */
-    /* The files that save_fn wrote (a rank's own, or the one writer's). NULL if fewer ranks saved
-     * the checkpoint, and none of them had this rank's number (restore_any_world_size). */
+    size_t struct_size; /* how much the library filled */
+    /* The directory that save_fn wrote: this rank's own, or the one writer's. NULL if fewer ranks
+     * saved the checkpoint, and none of them had this rank's number (restore_any_world_size). */
     const char *directory;
     int64_t step;
     int rank;
@@ -116,10 +116,10 @@ typedef int muster_restore_fn(const struct muster_restore_context *context);
 typedef bool muster_termination_watcher_fn(void *arg);
 /* Leaves the process. Training thread. May return: the boundary then returns MUSTER_PREEMPTED. */
 typedef void muster_exit_fn(int restart_code, void *arg);
-/* Another rank failed, or this one is asked to break off its step. Free a training thread that is
- * blocked in a collective (abort the communicator).
- * May be called while the step runs; must not call muster. Runs on a thread of the node's that log
- * shares: while either runs, the other waits. */
+/* Called when another rank failed, or when this rank is asked to break off its step. Your
+ * function frees a training thread that is blocked in a collective (it aborts the communicator).
+ * May be called while the step runs; must not call muster. Runs on the same thread of the node as
+ * log: while either runs, the other waits. */
 typedef void muster_error_fn(const struct muster_error *error, void *arg);
 /* A line for the log. level: 0 error, 1 warning, 2 information, 3 detail.
  * Without this function, and without option events that keep lines, errors and warnings go to
@@ -189,8 +189,8 @@ struct muster_node_options {
     int64_t open_timeout_ms; /* how long open tries while it is told "try again"; 0 = 60,000 */
     int64_t join_timeout_ms; /* until all ranks have joined and restored; 0 = 600,000 */
     /* How long a step may take to return after on_error; 0 = 60,000. After the job's end the same
-     * limit holds for a save_fn that neither returns nor tells progress, and for a set-up before
-     * the first step. */
+     * limit holds for a save_fn that neither returns nor tells progress. It also holds then for the
+     * set-up before the first step. */
     int64_t abort_timeout_ms;
     /* All ranks save together at each multiple of this number, before the step that follows it. 0 =
      * never. */
@@ -219,11 +219,12 @@ struct muster_node_options {
      * Without this option another world size is refused (MUSTER_E_RESTORE). */
     bool restore_any_world_size;
     muster_interrupted_fn *interrupted_fn; /* NULL = no wait is broken off */
-    /* Gets what happens, besides on_error and log; NULL = no queue. Borrowed until the node is open
-     * (a manager opens its node in restore), which then holds it until it is closed. */
+    /* A queue that gets what happens, besides on_error and log; NULL = no queue. Borrowed until the
+     * node is open (a manager opens its node in restore). The node then holds the queue until it is
+     * closed. */
     muster_events_t *events;
     /* Called on the training thread before a save reads option state, or a restore fills it. If it
-     * returns a code other than 0, the save or restore fails with this code; for a save,
+     * returns a code other than 0, the save or restore fails with this code. For a save,
      * muster_node_save_fail adds the reason. It is for bindings to languages where the program may
      * have released the memory of an entry. NULL = the memory stays until close. */
     int (*state_check_fn)(void *arg);
@@ -290,12 +291,12 @@ MUSTER_API int64_t muster_node_total_run_calls(const muster_node_t *node);
 /* Would the job save at user step index `step` (done = step + 1)? A local read, never waits. */
 MUSTER_API bool muster_node_reached_preemption(const muster_node_t *node, int64_t step);
 
-/* Tells where training stands, for the next checkpoint's record; -1 = not told.
+/* Tells where training stands, for the record of the next checkpoint; -1 = not told.
  * muster_node_position gives the saved values after a restore. Training thread; never waits. */
 MUSTER_API void muster_node_set_position(muster_node_t *node, int64_t epoch, int64_t step_in_epoch,
                                          int64_t data_position);
 
-/* For a save_fn that takes long: says how many bytes are written so far. While the bytes grow,
+/* For a save_fn that takes long: says how many bytes are written so far. While that number grows,
  * muster waits for the save. It gives up a save that tells nothing for 60 s, or for three times the
  * longest save so far if that is longer.
  * muster's own writing needs no such call. Any thread; never waits. */
@@ -305,8 +306,8 @@ MUSTER_API void muster_node_save_progress(muster_node_t *node, uint64_t bytes);
  * `return muster_node_save_fail(node, 3, "out of memory")`. The text appears in the other ranks'
  * errors, the log, `muster events` and `muster why`. It is copied, at most 1,023 bytes of it. If
  * the node no longer lives, the call only returns code.
- * After muster_manager_should_save gave true, it tells why the program's own save failed. Then do
- * not call muster_manager_save for that step. */
+ * After muster_manager_should_save gave true, this call tells why the program's own save failed.
+ * Then do not call muster_manager_save for that step. */
 MUSTER_API int muster_node_save_fail(muster_node_t *node, int code, const char *text);
 
 /* Where training stood in the restored checkpoint; -1 = not told, or nothing restored. Each pointer
@@ -327,25 +328,26 @@ MUSTER_API enum muster_status muster_node_wait_until_finished(muster_node_t *nod
                                                               int64_t timeout_ms,
                                                               struct muster_error *ret_error);
 
-/* This process failed for a reason of its own. All ranks are told (the first error wins), and every
- * later boundary here returns MUSTER_E_STEP. code and text are the caller's; text is copied. */
+/* Says that this process failed for a reason of its own. All ranks are told (the first error wins),
+ * and every later boundary here returns MUSTER_E_STEP. code and text are the caller's; text is
+ * copied. */
 MUSTER_API enum muster_status muster_node_fail(muster_node_t *node, int code, const char *text);
 /* As muster_node_fail, for a failure that another rank may have caused, such as a collective that
  * broke because a peer went away. A rank that failed has 5 s to say so. Then the broker asks all
  * other ranks, and the call returns once each has answered. It waits wait_ms at most (0 = 10 s).
- * MUSTER_E_PEER, or another status that ends the launch: the rank is in ret_error, and this one is
- * not blamed · MUSTER_E_STEP none was found to be gone; all ranks were told code and text ·
+ * MUSTER_E_PEER, or another status that ends the launch: another rank failed, which ret_error
+ * names, and this rank is not blamed · MUSTER_E_STEP no other rank was found to be gone; all ranks
+ * were told code and text ·
  * MUSTER_E_INTERRUPTED. Training thread. */
 MUSTER_API enum muster_status muster_node_fail_suspecting(muster_node_t *node, int code,
                                                           const char *text, int64_t wait_ms,
                                                           struct muster_error *ret_error);
 
-/* An end that is announced for a process of this job. If there are several, the one that comes
- * first. */
+/* The end that is announced for a process of this job; if there are several, the first to come. */
 struct muster_announced {
     enum muster_notice_kind kind;
-    int rank;        /* whose process ends */
-    int64_t left_ms; /* until then; -1 = not known */
+    int rank;        /* the rank whose process ends */
+    int64_t left_ms; /* until that end; -1 = not known */
     int64_t save_ms; /* until the save for it begins, as planned now; -1 = not known */
 };
 /* Is the end of a process of this job announced, and when does it come? A program may use the time
@@ -391,10 +393,10 @@ struct muster_event {
  * muster_events_destroy. MUSTER_E_ARGUMENT, MUSTER_E_NOMEM. */
 MUSTER_API enum muster_status muster_events_create(unsigned kinds, muster_events_t **ret_events,
                                                    struct muster_error *ret_error);
-/* Takes the oldest event of these kinds; waits for one, at most timeout_ms. struct_size: the size
- * of *ret_event. MUSTER_E_TIMEOUT none came · MUSTER_E_CLOSED muster_events_end was called, and
- * none is left · MUSTER_E_FORKED the queue is the parent process's · MUSTER_E_ARGUMENT. Any
- * thread. */
+/* Takes the oldest event of these kinds. If there is none, waits timeout_ms at most. struct_size:
+ * the size of *ret_event. MUSTER_E_TIMEOUT none came · MUSTER_E_CLOSED muster_events_end was
+ * called, and none is left · MUSTER_E_FORKED the queue is the parent process's · MUSTER_E_ARGUMENT.
+ * Any thread. */
 MUSTER_API enum muster_status muster_events_next(muster_events_t *events, unsigned kinds,
                                                  int64_t timeout_ms, struct muster_event *ret_event,
                                                  size_t struct_size,
@@ -402,7 +404,7 @@ MUSTER_API enum muster_status muster_events_next(muster_events_t *events, unsign
 /* Ends a reader: muster_events_next still returns the events that are there, and then waits for no
  * more. Any thread. */
 MUSTER_API void muster_events_end(muster_events_t *events);
-/* Frees it once the last node that has it is closed. No call of muster_events_next may run.
+/* Frees the queue once the last node that has it is closed. No call of muster_events_next may run.
  * NULL-safe; nulls the handle. */
 MUSTER_API void muster_events_destroy(muster_events_t **events);
 
@@ -428,11 +430,11 @@ MUSTER_API void muster_signals_put_back(void);
 /* For a helper process of a rank, such as one that loads its data; called in the helper. The
  * helper then ignores SIGTERM. A SIGTERM from its parent, or after its parent has ended, acts as
  * before. So a helper outlives a SIGTERM to the whole process group while its rank still saves,
- * and a rank can still end its helpers. A handler of SIGTERM that is installed later replaces
- * it. */
+ * and a rank can still end its helpers. A handler of SIGTERM that is installed later replaces this
+ * behaviour. */
 MUSTER_API void muster_shield(void);
 
-/* Which rank of which job a node that is opened here would be, according to the environment. */
+/* The rank and job that a node opened here would have, according to the environment. */
 struct muster_identity {
     int rank, world_size;
     int local_rank, local_size; /* on this host; -1 = not told */
@@ -453,7 +455,7 @@ MUSTER_API uint64_t muster_node_generation(const muster_node_t *node);
 /* The exit code that asks for a restart. With NULL, after muster_node_open returned
  * MUSTER_PREEMPTED, it is MUSTER_RESTART_CODE, else 42. */
 MUSTER_API int muster_node_restart_code(const muster_node_t *node);
-/* The step this process resumed at, 0 if it began from the start. */
+/* The step at which this process resumed, 0 if it began from the start. */
 MUSTER_API int64_t muster_node_resumed_step(const muster_node_t *node);
 
 /* Leaves the job, frees the node and sets *node to NULL in every case. NULL-safe. It is a boundary:
@@ -461,12 +463,12 @@ MUSTER_API int64_t muster_node_resumed_step(const muster_node_t *node);
  * use (0 = finished).
  * A save_fn on another thread may read the node until close returns.
  *
- * Blocks while the broker, heard within the last 5 s, needs this node. That is for a round, a save
- * behind the training, a manifest, a deletion, or to confirm that this rank leaves. It stops
+ * Blocks while the broker, heard within the last 5 s, needs this node. It may need the node for a
+ * round, a save behind the training, a manifest, a deletion, or this rank's leave. close stops
  * blocking a second before this process's own deadline. If the broker may be restarting, call
  * muster_node_wait_until_finished first.
  *
- * With policy EXIT, if a termination was settled meanwhile, it exits as muster_node_run does.
+ * With policy EXIT, if a termination was decided meanwhile, it exits as muster_node_run does.
  * MUSTER_PREEMPTED the job is being terminated: exit with the restart code · MUSTER_OK exit with
  * your own code. With code 0 it is also MUSTER_OK if nothing could be saved for the termination and
  * no boundary had reported the termination. So a program that has done all its steps does not run

@@ -1,4 +1,4 @@
-/* policy.h - when a job saves and what it keeps, as data.
+/* policy.h - policies, as data: when a job saves, and which checkpoints it keeps.
  *
  * A save is made when any save policy of the list wants it. A checkpoint stays while any keep
  * policy of the list wants it; the others are deleted. An empty list of keep policies keeps all.
@@ -42,10 +42,11 @@ enum muster_keep_kind {
      * policy keeps. A checkpoint that was deleted by hand no longer counts, so another one may be
      * kept in its place. */
     MUSTER_KEEP_EVERY_STEPS_NEAR,
-    MUSTER_KEEP_EVERY_MS, /* each committed at least `number` ms after the last that this keeps */
-    MUSTER_KEEP_BEST,     /* the best `number` by metric; of equals the newer */
-    MUSTER_KEEP_STEPS,    /* these steps */
-    MUSTER_KEEP_LAST_MS,  /* committed at most `number` ms before the newest */
+    /* Each that was committed at least `number` ms after the last that this policy keeps. */
+    MUSTER_KEEP_EVERY_MS,
+    MUSTER_KEEP_BEST,    /* the best `number` by metric; of equals the newer */
+    MUSTER_KEEP_STEPS,   /* these steps */
+    MUSTER_KEEP_LAST_MS, /* committed at most `number` ms before the newest */
     /* For each multiple of `number` the nearest step that was saved; of two the newer. Saves by
      * time seldom hit the multiples, but this keeps checkpoints about evenly apart. */
     MUSTER_KEEP_EVERY_STEPS_CLOSEST,
@@ -60,7 +61,7 @@ struct muster_keep_policy {
     int64_t number;
     const char *metric;   /* BEST */
     bool greatest;        /* BEST: true: greater is better; false: smaller is */
-    bool keep_unmeasured; /* BEST: those without the metric are kept too */
+    bool keep_unmeasured; /* BEST: checkpoints without the metric are kept, too */
     const int64_t *steps; /* STEPS */
     size_t steps_count;
     int64_t max_to_keep; /* EVERY_STEPS, EVERY_STEPS_CLOSEST: only this many, the newest; 0 = all */
@@ -71,17 +72,18 @@ enum muster_save_kind {
     /* Each rank computes these alike from the step. */
     MUSTER_SAVE_EVERY_STEPS, /* steps that `number` divides */
     MUSTER_SAVE_STEPS,       /* these steps */
-    /* The first step, if nothing was ever saved. If that save fails, a later step, as soon as all
-     * ranks can save (for a process without a broker, the next step). */
+    /* The first step, if nothing was ever saved. If that save fails, a later step is saved, as soon
+     * as all ranks can save (for a process without a broker, the next step). */
     MUSTER_SAVE_FIRST,
     /* The broker decides these, at one step of all ranks. (A process without a broker decides at
      * the end of each step.) */
     MUSTER_SAVE_PERIOD_MS, /* `number` ms after the last save began */
     /* As soon as the last save is done and `number` ms after it began; 0 is legal. */
     MUSTER_SAVE_CONTINUOUS_MS,
-    /* So often that saves take at most `share` of the time, from their measured cost. */
+    /* As often as the measured cost allows: saves take at most `share` of the time. */
     MUSTER_SAVE_OVERHEAD,
-    /* Young's and Daly's optimum, from the cost of a save and the job's interruptions. */
+    /* At Young's and Daly's optimal interval, for the cost of a save and the job's interruptions.
+     */
     MUSTER_SAVE_YOUNG_DALY,
     /* Called on the chief alone, before each step ends. If the broker cannot open a save at once, a
      * yes stays valid until it can, or until another save is made. If several functions said yes,

@@ -28,8 +28,8 @@ typedef struct muster_training_state muster_training_state_t;
 
 enum muster_save_freq {
     MUSTER_SAVE_FREQ_EPOCH, /* at the end of each epoch */
-    /* After each save_freq_batches batches. The count goes on over epochs; without
-     * batches_per_epoch a back_up counts as a batch. */
+    /* After each save_freq_batches batches. The count goes on over epochs. Without
+     * batches_per_epoch a call of back_up counts as a batch. */
     MUSTER_SAVE_FREQ_BATCHES,
     MUSTER_SAVE_FREQ_NEVER /* only at back_up and preemptions */
 };
@@ -58,14 +58,14 @@ struct muster_training_state_options {
 MUSTER_API void muster_training_state_options_init(struct muster_training_state_options *options,
                                                    size_t struct_size);
 
-/* Joins nothing yet. MUSTER_E_ARGUMENT: an option is wrong or contradicts another; the text says
- * which. Else as muster_manager_open. */
+/* Opens the state and joins nothing yet. MUSTER_E_ARGUMENT: an option is wrong or contradicts
+ * another; the text says which. Else as muster_manager_open. */
 MUSTER_API enum muster_status
 muster_training_state_open(const struct muster_training_state_options *options,
                            muster_training_state_t **ret_state, struct muster_error *ret_error);
 
-/* Joins the job and restores the newest back-up; waits until all ranks have (join_timeout_ms). Call
- * it once.
+/* Joins the job, restores the newest back-up, and waits until all ranks have restored it
+ * (join_timeout_ms). Call it once.
  * *ret_found (may be NULL) is true if there was one. If there is none, training begins from the
  * start, which is no error. Returns the statuses of muster_manager_restore except
  * MUSTER_E_NOT_FOUND. */
@@ -73,7 +73,7 @@ MUSTER_API enum muster_status muster_training_state_restore(muster_training_stat
                                                             bool *ret_found,
                                                             struct muster_error *ret_error);
 
-/* The node, once restored, else NULL; as muster_manager_node. */
+/* The node, after the restore, else NULL; as muster_manager_node. */
 MUSTER_API muster_node_t *muster_training_state_node(const muster_training_state_t *state);
 
 /* The epoch to begin with (as maybe_load_initial_epoch). In mode TRAIN it is the one after the
@@ -84,8 +84,8 @@ MUSTER_API int64_t muster_training_state_initial_epoch(const muster_training_sta
                                                        enum muster_training_mode mode);
 
 /* Where training goes on: at (epoch, batch + 1) after a back-up within an epoch, at (epoch + 1, 0)
- * after one at an epoch's end. Without a back-up it is (0, 0). data_position: as the program told
- * it for the back-up, -1 = not told. Each pointer may be NULL. */
+ * after one at an epoch's end. Without a back-up it is (0, 0). *ret_data_position is what the
+ * program told for the back-up, -1 = not told. Each pointer may be NULL. */
 MUSTER_API void muster_training_state_initial_position(const muster_training_state_t *state,
                                                        int64_t *ret_epoch, int64_t *ret_batch,
                                                        int64_t *ret_data_position);
@@ -94,8 +94,7 @@ MUSTER_API void muster_training_state_initial_position(const muster_training_sta
 MUSTER_API void muster_training_state_saved_position(const muster_training_state_t *state,
                                                      int64_t *ret_epoch, int64_t *ret_batch);
 
-/* Tells where the input stands, for the next back-ups: the loader's own count of what it gave out.
- */
+/* Tells where the input stands, for the next back-ups: how many items the loader gave out. */
 MUSTER_API void muster_training_state_set_data_position(muster_training_state_t *state,
                                                         int64_t data_position);
 
@@ -115,8 +114,8 @@ MUSTER_API enum muster_status muster_training_state_epoch_end(muster_training_st
                                                               int64_t epoch, bool *ret_saved,
                                                               struct muster_error *ret_error);
 /* Backs up now, whatever the frequency (as WorkerTrainingState.back_up): after this batch, or with
- * batch -1 at the end of the epoch. It is a boundary. If anything was trained since the last call,
- * it ends that step. */
+ * batch -1 at the end of the epoch. The call is a boundary. If anything was trained since the last
+ * call, this call ends that step. */
 MUSTER_API enum muster_status muster_training_state_back_up(muster_training_state_t *state,
                                                             int64_t epoch, int64_t batch,
                                                             struct muster_error *ret_error);

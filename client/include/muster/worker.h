@@ -1,9 +1,9 @@
-/* worker.h - run the tasks that a coordinator schedules (coordinator.h).
+/* worker.h - runs the tasks that a coordinator schedules (coordinator.h).
  *
  *   muster_worker_open        opens a worker on its own, or beside the training of a node
- *   muster_worker_register    name a function
- *   muster_worker_serve       run tasks on this thread until muster_worker_stop; or
- *   muster_worker_start       run them on threads of muster's own
+ *   muster_worker_register    names a function
+ *   muster_worker_serve       runs tasks on this thread until muster_worker_stop; or
+ *   muster_worker_start       runs them on threads of muster's own
  *   muster_worker_close
  *
  * A task is run at least once. It runs again, on this worker or another, if its worker was lost,
@@ -74,7 +74,7 @@ MUSTER_API enum muster_status muster_worker_register(muster_worker_t *worker, co
  * MUSTER_OK it was stopped, and its tasks have ended and their results were sent · MUSTER_E_BROKER
  * nobody answered at the start, or the broker took no results for 5 s at the end. The text then
  * tells how many tasks will be run again · MUSTER_E_RANK_TAKEN another live process has this
- * worker's index. That can also happen later: this worker's tasks were then given to others, and
+ * worker's index. That can also happen later. This worker's tasks were then given to others, and
  * its functions were cancelled and have ended.
  * After MUSTER_E_RANK_TAKEN, and after MUSTER_E_BROKER at the start, serve may be called again.
  * After any other return a further call returns MUSTER_E_BUSY: close the worker and open
@@ -99,10 +99,10 @@ MUSTER_API enum muster_status muster_worker_start(muster_worker_t *worker,
  * tasks.
  * NULL-safe. */
 MUSTER_API void muster_worker_stop(muster_worker_t *worker);
-/* Stops, waits for running functions (without a limit: they are the user's), sends their
- * results (until the broker took none for 5 s), and leaves. Frees per-worker values. Closes in
- * every case and nulls; NULL-safe. MUSTER_OK · MUSTER_E_BROKER the broker took no result for 5 s ·
- * MUSTER_E_FORKED. */
+/* Stops the worker and waits for running functions, without a limit, because they are the user's.
+ * Then it sends their results, until the broker took none for 5 s, and leaves. Frees per-worker
+ * values. Closes in every case and nulls the handle; NULL-safe. MUSTER_OK · MUSTER_E_BROKER the
+ * broker took no result for 5 s · MUSTER_E_FORKED. */
 MUSTER_API enum muster_status muster_worker_close(muster_worker_t **worker,
                                                   struct muster_error *ret_error);
 
@@ -119,8 +119,8 @@ MUSTER_API void *muster_task_value(const muster_task_t *task, size_t n);
  * task. */
 MUSTER_API bool muster_task_cancelled(const muster_task_t *task);
 /* Says that the task makes progress: call.timeout_ms starts again. The broker is told at most ten
- * times a second. This does not count as progress for ever. The job's journal names a silent
- * attempt after 60 s, and one that only renews after ten times as long (see `muster tasks`). */
+ * times a second. The job's journal names a silent attempt after 60 s. It names an attempt that
+ * only renews after ten times as long (see `muster tasks`). */
 MUSTER_API void muster_task_renew(muster_task_t *task);
 /* Sets the result, at most 16 MiB; copied. If it is called several times, the last result counts.
  * MUSTER_E_ARGUMENT · MUSTER_E_NOMEM: the task fails with that status, also if the function returns
@@ -131,8 +131,8 @@ MUSTER_API enum muster_status muster_task_set_result(muster_task_t *task, const 
 MUSTER_API int muster_task_fail(muster_task_t *task, int code, const char *text);
 /* In a function of create_per_worker: sets the value that the function made. In a function that is
  * scheduled as a task, the value is freed at once. free_fn (may be NULL) runs when the worker
- * closes, or when the queue is gone and none of its attempts is left on this worker. It then runs
- * on a thread that speaks with the broker, and must not wait long. */
+ * closes, or when the queue is gone and none of its attempts is left on this worker. In the second
+ * case it runs on a thread that speaks with the broker, and must not wait long. */
 MUSTER_API void muster_task_set_value(muster_task_t *task, void *value,
                                       void (*free_fn)(void *value));
 
