@@ -275,6 +275,22 @@ static enum muster_status manager_save_tell_facts(struct muster_manager *m,
     return local_set_facts(m->node->local, metrics, r->custom_metadata, err);
 }
 
+/* A notice may make a save the job's last after this rank has captured. Ranks that capture it later
+ * leave with it, so this rank does, too: in one step more it would wait for them for ever. */
+static enum muster_status manager_save_leave(struct muster_manager *m, struct muster_error *err)
+{
+    const struct agent_end end = {.done = m->passed + 1};
+    struct agent_ended ended;
+    struct member_view view;
+
+    if (m->node->agent == NULL)
+        return MUSTER_OK;
+    agent_view(m->node->agent, &view);
+    if (!view.termination && (view.mode != VIEW_END || view.end.status != MUSTER_PREEMPTED))
+        return MUSTER_OK;
+    return node_end_step(m->node, &end, &ended, err);
+}
+
 /* The state at this step is captured, here or by those who save it for all. Without save_behind it
  * is committed, or not, before this returns. A save before it that was under way still: its failure
  * is told now, to every rank alike. */
@@ -294,6 +310,8 @@ static enum muster_status manager_save_finish(struct muster_manager *m, bool *re
     if (status == MUSTER_OK && m->node->local != NULL &&
         manager_keep_sweep(m, false, &left) != MUSTER_OK)
         node_log(m->node, 1, "step %lld is saved; %s", (long long)m->passed, left.text);
+    if (status == MUSTER_OK && !m->behind && own)
+        status = manager_save_leave(m, err);
     if (status == MUSTER_OK && earlier != MUSTER_OK && err != NULL)
         *err = why;
     return status != MUSTER_OK ? status : earlier;

@@ -294,3 +294,22 @@ def test_A7_an_exception_in_restore_fn_is_told_to_the_other_ranks(world, late):
     assert "OSError: no room for the weights" in launch.stderr
     why = world.muster("why", "--job", "job")
     assert "restore failed, rank 1" in why and "OSError: no room for the weights" in why, why
+
+
+def test_a_rank_that_saved_before_the_notice_leaves_with_those_that_save_after_it(world):
+    """Else it would begin one more step, whose collective waits for ranks that have left."""
+    launch = world.run(2, "late_notice.py", world.directory)
+
+    def saved():
+        rows = world.client.participants("job", 1)
+        return [row.rank for row in rows if row.saved_s is not None] == [0]
+
+    await_that("the save of rank 0", saved)
+    world.client.notify("job", 1)
+    (world.directory / "go").touch()
+    launch.finish()
+    (round_,) = world.client.round("job", 1)
+    assert (round_.cause, round_.state) == ("termination", "committed")
+    for rank in (0, 1):
+        steps = [f"rank {rank} begins step {step}" for step in (0, 1, 2)]
+        assert launch.log(rank).splitlines() == steps
