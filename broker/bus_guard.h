@@ -6,12 +6,13 @@
  * it bounds the parts of one message, the length of a topic or the number of topics. At the limit
  * of open files its accept spins. It makes each connection by accept or accept4, reads it by recv,
  * and opens what CURVE sealed by crypto_box_open. So main.c defines these for the whole process and
- * hands them to this module: no copy, no further thread, no further descriptor.
+ * hands them to this module. This needs no copy, no further thread and no further descriptor.
  *
  * What always holds: a connection is closed at the first frame that a peer of ours never sends. An
- * unfinished message takes at most WIRE_FRAME_MAX + WIRE_SEAL bytes, a connection GUARD_TOPICS_MAX
- * topics. Of frames that CURVE encrypts only the size can be judged here. So a listener may send as
- * many frames as topics, and of others bus_peers.c counts the bytes that nobody has taken. */
+ * unfinished message takes at most WIRE_FRAME_MAX + WIRE_SEAL bytes, and a connection has at most
+ * GUARD_TOPICS_MAX topics. If CURVE encrypts the frames, only their size can be judged here. So a
+ * connection that listens may send no more frames than topics. For the others, bus_peers.c counts
+ * the bytes that nobody has taken. */
 #ifndef BROKER_BUS_GUARD_H
 #define BROKER_BUS_GUARD_H
 

@@ -1,6 +1,6 @@
 /* bus_keys - the keys of a broker: its own, and those of the clients that it lets in over TCP.
  * Owns: the copies in memory of DATABASE.key (the broker's secret), DATABASE.keys (the list) and
- * DATABASE.sign (what the key is made from that signs manifests). `muster key` makes all three.
+ * DATABASE.sign (the seed of the key that signs manifests). `muster key` makes all three.
  * They are files beside the database and not rows in it: a database that is restored from a backup
  * must not bring back a key that was revoked since.
  * Never: writes one of them; a secret in a log or an error. One thread. */

@@ -3,9 +3,9 @@
  * one slot for each descriptor; the counters of what it ended.
  * Never: reads a byte of a message, waits, logs.
  *
- * The rule is one for all: an address, a key and a connection may hold as much as is still free, or
- * a share of it. So a peer that takes all it can leaves half to the others, and nobody has to
- * configure how many nodes a job has.
+ * One rule holds for all: an address, a key and a connection may hold no more than what is still
+ * free, or a share of that. So a peer that takes all it can leaves half to the others, and nobody
+ * has to configure how many nodes a job has.
  * libzmq's I/O threads call the functions that are marked so; the loop calls all others. */
 #ifndef BROKER_BUS_PEERS_H
 #define BROKER_BUS_PEERS_H

@@ -1,7 +1,7 @@
 /* bus_zap - who may connect: answers libzmq's questions about clients' keys
  * (rfc.zeromq.org/spec/27). Owns: the socket at which libzmq asks. The broker's loop serves it, so
  * nobody is let in while the loop does not run; ZMQ_ZAP_ENFORCE_DOMAIN refuses everybody while the
- * socket is not there. Never: lets in who is not on the list now. One thread. */
+ * socket is not there. Never: lets in a key that is not on the list now. One thread. */
 #ifndef BROKER_BUS_ZAP_H
 #define BROKER_BUS_ZAP_H
 

@@ -1,6 +1,6 @@
-/* json_memory - jansson in a process of the broker's. Where it finds no memory it reads on without
- * what a buffer had no room for: a manifest becomes another, a checkpoint loses the metric that it
- * is kept for. The broker is crash-only: it ends instead. */
+/* json_memory - jansson in a process of the broker's. If jansson finds no memory, it reads on and
+ * leaves out what a buffer had no room for. That would change a manifest, or take from a checkpoint
+ * the metric for which it is kept. The broker is crash-only: it ends instead. */
 #ifndef BROKER_JSON_MEMORY_H
 #define BROKER_JSON_MEMORY_H
 

@@ -1,6 +1,6 @@
 /* log - the broker's lines on stderr: one line a record, with time and level.
  * Owns: the format (text or JSON), the escaping of what came from outside, the count of lines that
- * nobody would read.
+ * were dropped because nobody read them in time.
  * Never: a thread, a buffer between calls, a wait for a reader of stderr. */
 #ifndef BROKER_LOG_H
 #define BROKER_LOG_H

@@ -1,6 +1,6 @@
 /* loop - receive all, decide, write once, send all.
  * Owns: the order of those four, the batch that could not be written yet, the counters of what
- * could not be understood. Knows order, not meaning: what a message is about is the core's.
+ * could not be understood. It knows the order of work. Only the core knows what a message means.
  * Invariants: nothing that the core produced leaves before the transaction of its batch was
  * committed, except hints. A batch is written whole or not at all. The core is never rolled back */
 #ifndef BROKER_LOOP_H

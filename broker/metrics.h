@@ -2,7 +2,7 @@
  * Owns: a listening socket, a thread that answers there, and the newest text.
  * Never: lets a scraper wait for the loop or the loop for a scraper. The loop writes a text when
  * one was asked for and a second has passed; a scraper that asks in between gets the last one.
- * Always: METRICS_CONNECTIONS_MAX connections, of which each is over after METRICS_PATIENCE_MS. */
+ * Always: at most METRICS_CONNECTIONS_MAX connections, and each ends within METRICS_PATIENCE_MS. */
 #ifndef BROKER_METRICS_H
 #define BROKER_METRICS_H
 

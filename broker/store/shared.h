@@ -2,8 +2,9 @@
  * transactions go into a log in PostgreSQL before they count (fenced_log.h). The next broker makes
  * its own copy of the database from that log.
  * Owns: the lease, the copy at a take-over, the snapshots that keep the log short.
- * Never: decides anything. Blocks as fenced_log.h says. One thread asks; from shared_take to the
- * store's first question that is one of its own, which keeps the lease while the start works. */
+ * Never: decides anything. Blocks as fenced_log.h says. One thread asks. From shared_take to the
+ * store's first question, that is a thread of this module's own, which keeps the lease while the
+ * start works. */
 #ifndef BROKER_STORE_SHARED_H
 #define BROKER_STORE_SHARED_H
 

@@ -3,7 +3,7 @@
  * Durability: WAL with synchronous=FULL syncs the log in each COMMIT before it returns. Progress
  * alone is committed with synchronous=NORMAL: a power cut may take it, never the file's integrity,
  * and the next FULL commit syncs it along. With a shared log, which is synced before each COMMIT,
- * all are: this file is a copy of it. */
+ * every commit is a NORMAL one, because this file is only a copy of that log. */
 #include "broker/store/shared_internal.h"
 #include "broker/store/store_internal.h"
 

@@ -1,7 +1,7 @@
 /* store_check - do the rows of the database fit together? quick_check knows pages and types only. A
  * file that was edited, or joined from two, may hold rows that the core must never be loaded with:
- * of a job that is not there, with event numbers that were given twice, of two open rounds. Each
- * rule is one query that gives a sentence for the first row that breaks it, or nothing. */
+ * rows of a job that is not there, an event number that was given twice, two open rounds. Each rule
+ * is one query that gives a sentence for the first row that breaks it, or nothing. */
 #include "broker/store/store_internal.h"
 
 #include <stdio.h>

@@ -4,8 +4,8 @@
  * that end the save is still open, and would be committed when its last writer is heard; or the
  * copy lists a checkpoint that was deleted. So such ends, and decisions to delete, are counted in
  * the database and, before anybody is told, in a file beside it (<db>.mark). A database whose count
- * is behind the file's is older than what was done with it. So may be one in a directory that was
- * copied: the file then has another inode than it tells.
+ * is behind the file's is older than what was done with it. A database
+ * in a copied directory may be older, too: the file there has another inode than the one it names.
  *
  *   transaction with the new count -> commit -> file written and synced -> only then the messages
  *

@@ -1,5 +1,5 @@
 /* store_open - the lock, the checks of the file, and its migrations.
- * Order: file system, lock, connection, whose file is it, which version, is it sound, settings,
+ * The order: file system, lock, connection, the file's owner, its version, its soundness, settings,
  * migrations. Nothing is written to a file that is not known to be ours and sound. */
 #include "broker/store/store_internal.h"
 

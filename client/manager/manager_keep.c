@@ -1,5 +1,5 @@
-/* manager_keep - the half of a manager's policies that the broker decides: told to it as text; and
- * the same deletions by this process itself when there is no broker. */
+/* manager_keep - those of a manager's policies that the broker decides. They are told to it as
+ * text. Without a broker this process itself deletes by them. */
 #include "client/manager/manager_private.h"
 
 #include "node/clock.h"

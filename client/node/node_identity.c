@@ -1,5 +1,5 @@
-/* node_identity - which rank a node that is opened here would be: node/notice/identity.h, for
- * programs that ask before they open one. */
+/* node_identity - tells a program which rank its node would be, before it opens one. The rule is in
+ * node/notice/identity.h. */
 #include "node/notice/identity.h"
 #include "schema/sized.h"
 

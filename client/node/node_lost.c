@@ -6,9 +6,9 @@
  *
  * A checkpoint that the broker's records decided on (committed, superseded, deleted) is no reason.
  * A round that the records show as aborted may still have been committed: a manifest is written
- * only after a commit, so an older copy may have forgotten that. Of a damaged one only its round's
- * number is asked for. Checkpoints of no more steps than the launch resumes after are looked at
- * only if one of more steps is there, for what its launch gave up. */
+ * only after a commit, so an older copy may have forgotten that. For a damaged one rank 0 asks
+ * only about its round's number. Checkpoints of no more steps than the resume checkpoint are read
+ * only if one of more steps is there: its launch may have given them up. */
 #include "client/node/node_private.h"
 
 #include "client/query/query_link.h"

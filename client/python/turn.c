@@ -1,6 +1,6 @@
 /* turn.c - one call at a time. An object of C belongs to one thread, and C calls Python back in the
- * middle of a call. A signal handler, a callable or another thread that uses the object then is
- * refused. Part of the module muster._native. */
+ * middle of a call. If a signal handler, a callable or another thread uses the object meanwhile,
+ * it is refused. Part of the module muster._native. */
 #include <stdatomic.h>
 #include <stdbool.h>
 

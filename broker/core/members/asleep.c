@@ -1,8 +1,8 @@
 /* asleep - jobs that have ended leave memory, and the rows of some go for good.
  * Owns: who goes to sleep, and who is forgotten first. The list of those who sleep is
  * state/sleepers.c. What always holds: a job is in memory or asleep, never both. It goes to sleep
- * at a tick, when all its rows are in the batch that is written next. It wakes by its rows, which
- * the driver hands (core_lacks). */
+ * at a tick, when all its rows are in the batch that is written next. It wakes when
+ * the driver hands its rows to the core (core_lacks). */
 #include "broker/core/members/members.h"
 #include "broker/core/state/sleepers.h"
 #include "schema/keys/keys.h"

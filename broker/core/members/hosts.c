@@ -3,7 +3,8 @@
  * a generation; the ranks say HELLO as under any launcher.
  * Always: a launch has rows before a host is told of it; no launch is formed while a host that is
  * heard is in the one before. A host repeats HOST each second, which is its request and its sign
- * of life. A start of the broker takes each host of the rows for heard, until it was silent. */
+ * of life. After a start the broker takes each host in the rows for heard, until the host was
+ * silent. */
 #include "broker/core/members/members.h"
 #include "broker/core/state/orders.h"
 

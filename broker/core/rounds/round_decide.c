@@ -1,4 +1,5 @@
-/* round_decide - from the reports of a freeze to the save step, or to who did not answer. */
+/* round_decide - from the reports of a freeze to the save step, or to the ranks that did not
+ * answer. */
 #include "broker/core/rounds/rounds.h"
 
 #include "schema/error.h"

@@ -2,11 +2,11 @@
  * alike. Each is a round of cause `period`: a freeze, S = max(begun), nobody leaves.
  *
  * Intervals count from the beginning of the last save, whatever its cause, or of the launch's first
- * step. The cost of a save is how long it stops training. Of a save behind training that is the
- * snapshot, and the wait for the save before; so no save by cost is opened while one is written.
- * The cost is the mean of the newest SAVES_MEASURED commits. Those of terminations write in the
- * foreground, so they count only if there are no others. While the cost is not known, the first
- * step that is heard of is saved, to measure it.
+ * step. The cost of a save is how long it stops training. For a save behind training that is the
+ * time of the snapshot, and of the wait for the save before. So no save by cost is opened while one
+ * is written. The cost is the mean of the newest SAVES_MEASURED commits. Those of terminations
+ * write in the foreground, so they count only if there are no others. While the cost is not known,
+ * the first step that is heard of is saved, to measure it.
  *   overhead x     cost / interval = x
  *   Young, Daly    with M = mean time between interruptions, C = cost: daly.h
  * M = (time that all launches ran + a day) / (interruptions + 1). So a new job is taken to be

@@ -1,5 +1,5 @@
 /* ending - a launch begins to end: its first error, its status, and that nothing more is wanted of
- * it. Whoever finds a reason calls it; what follows is settled. */
+ * it. Any code that finds a reason calls it, and settle.c derives what follows. */
 #include "broker/core/state/state.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
-/* keep_state - what a job's policies, pins and deletions are, inside struct job. Of keep.c,
- * given_up.c, pins.c and save_policy.c; see keep.h. */
+/* keep_state - what a job's policies, pins and deletions are, inside struct job. It belongs
+ * to keep.c, given_up.c, pins.c and save_policy.c; see keep.h. */
 #ifndef BROKER_CORE_KEEP_STATE_H
 #define BROKER_CORE_KEEP_STATE_H
 

@@ -1,7 +1,7 @@
 /* lineage - whose events a job's database holds: the starts of the broker that wrote them, each
  * with the number of the newest event when it began. A database that is restored from an older copy
- * gives numbers again that were used. A node that heard of the former ones tells the start that
- * they were of. That start is not in here, or ended below. */
+ * gives numbers again that were used. A node that heard the former events tells from which
+ * start of the broker they were. That start is not in this list, or ended at a lower number. */
 #include "broker/core/state/state.h"
 
 #include <inttypes.h>

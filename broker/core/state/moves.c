@@ -1,6 +1,6 @@
 /* moves - the states of a generation, a process and a round, and which may follow which.
  * Every change of such a state goes through here; only rows that are loaded set one as it was. A
- * move that is not in its table is a broken promise of our own: the broker stops, and its next
+ * move that is not in its table is a bug of ours: the broker stops, and its next
  * start reads the rows. */
 #include "broker/core/state/state.h"
 

@@ -19,8 +19,8 @@
  *   T2 whatever a coordinator or worker was told was written before
  *   T3 an error is raised when the queue has no lease, with or without a task: nothing executes
  *   T4 a task whose worker was lost is given again where it begins at once, never ahead. From its
- *      second loss on, or when one more would be its last, it runs alone. So a task that ends its
- *      workers is found, and none fails for what its neighbours did
+ *      second loss on, or when one more would make it fail, it runs alone. So a task that ends its
+ *      workers is found, and none fails because of its neighbours
  *   T5 an attempt's number is given again only if nobody can have begun it */
 #ifndef BROKER_CORE_TASKS_H
 #define BROKER_CORE_TASKS_H

@@ -4,9 +4,9 @@
  * A worker that is lost while it makes a value may have been ended by it. From then on that value
  * is made alone, by a worker that holds nothing else. If it ended max_attempts workers in a row,
  * and no worker has it, it is not made again before another coordinator holds the queue. Tasks that
- * use it fail, all others go on. Workers that are lost together are one loss (of those that began
- * before the loss before only that one counts), and workers that left in good order are none. Kept
- * in memory: a broker that starts counts from zero. */
+ * use it fail, all others go on. Workers that are lost together are one loss: a worker that had
+ * begun before the last loss that counted does not count. Workers that left in good order are no
+ * loss. The count is kept in memory: a broker that starts counts from zero. */
 #include "broker/core/tasks/tasks.h"
 
 #include <inttypes.h>
