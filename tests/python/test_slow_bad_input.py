@@ -36,8 +36,8 @@ def test_a_model_of_another_width_is_named_with_what_to_do(world, of):
     told = text.partition("said: ")[2]
     assert re.search(r"(?i)size mismatch|shape", told), text
     assert f"of muster: {OWN[of]}" in text
-    assert "does not take what was saved of it: " in told, text
-    assert "Make it as it was then, or start another job" in told, text
+    assert "does not fit the checkpoint: " in told, text
+    assert "Make it as it was at the save, or start another job" in told, text
     assert "Traceback" not in told, text
 
 

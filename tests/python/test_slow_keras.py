@@ -80,7 +80,7 @@ def test_a_model_of_another_width_is_named(world, monkeypatch, tmp_path):
         model.fit(*data, batch_size=2, epochs=1, verbose=0, callbacks=[backup])
 
     fit(2)
-    with pytest.raises(muster.RestoreError, match="the model does not take what was saved of it"):
+    with pytest.raises(muster.RestoreError, match="the model does not fit the checkpoint"):
         fit(3)
 
 

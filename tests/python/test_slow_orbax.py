@@ -263,4 +263,4 @@ def test_another_structure_is_said_by_orbax(saved):
     for target in ({"w": SAVED["w"]}, other(more=SAVED["w"])):
         with pytest.raises(ValueError) as caught:
             restore(saved[False], Standard(target))
-        assert "the state does not take what was saved of it" in caught.value.__notes__[0]
+        assert "the state does not fit the checkpoint" in caught.value.__notes__[0]

@@ -205,12 +205,12 @@ class Plain:
         (
             {"model": torch.nn.Linear(4, 1)},
             {"model": torch.nn.Linear(5, 1)},
-            r"(?s)model does not take what was saved of it: RuntimeError: .*size mismatch for weight",
+            r"(?s)model does not fit the checkpoint: RuntimeError: .*size mismatch for weight",
         ),
         (
             {"data": Plain(pathlib.PurePosixPath("a pickle")), "allow_pickle": True},
             {"data": Plain(0)},
-            r"rank\.pt holds what only a pickle can, .* give allow_pickle=True if you trust",
+            r"rank\.pt holds values that only a pickle can hold, .* give allow_pickle=True if you trust",
         ),
         ({"model": torch.nn.Linear(4, 1)}, {"data": Plain(0)}, "differ in data, model; give the same"),
     ],

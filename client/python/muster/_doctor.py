@@ -47,7 +47,7 @@ def _programs() -> Finding:
             "programs",
             f"{' and '.join(missing)} not found",
             "install muster on this host, or add its folder to PATH; a host with a broker "
-            "elsewhere needs `muster` alone",
+            "elsewhere needs only `muster`",
         )
     return Finding("programs", ", ".join(str(place) for place in found.values()))
 
@@ -102,18 +102,18 @@ def _signals() -> Finding:
     if signal.SIGTERM in signal.pthread_sigmask(signal.SIG_BLOCK, ()):
         return Finding(
             "SIGTERM",
-            "is blocked, so no notice of it would come",
+            "is blocked, so muster would not hear of it",
             "start the program with SIGTERM unblocked, as `muster run` does",
         )
     if owner is signal.SIG_IGN:
-        return Finding("SIGTERM", "what started this process ignores it; an open node hears it")
+        return Finding("SIGTERM", "this process was started with it ignored; an open node hears it")
     if owner is signal.SIG_DFL:
         return Finding("SIGTERM", "nobody handles it yet; an open node does")
     name = getattr(owner, "__qualname__", None) or "a handler that is not Python's"
     return Finding(
         "SIGTERM",
-        f"{getattr(owner, '__module__', '?')}.{name} handles it; an open node comes first and "
-        "calls it after",
+        f"{getattr(owner, '__module__', '?')}.{name} handles it; an open node handles it first, and "
+        "then calls that handler",
     )
 
 

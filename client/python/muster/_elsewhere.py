@@ -249,7 +249,7 @@ class Elsewhere:
         if self._written is None:
             raise RuntimeError(  # no muster.Error: it goes before the exception that leaves
                 f"the program has ended, and wrote no checkpoint of step {self.asked}; the job "
-                "goes on after an older one"
+                "goes on from an older checkpoint"
             )
         pointer = json.dumps(dataclasses.asdict(self._written))
         (context.directory / _POINTER).write_text(pointer, encoding="utf-8")

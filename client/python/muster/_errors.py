@@ -90,8 +90,8 @@ def unfit(what: str, error: BaseException) -> RestoreError:
     """A framework's own error while it takes what was saved."""
     return RestoreError(
         lib.MUSTER_E_RESTORE,
-        f"{what} does not take what was saved of it: {type(error).__name__}: {error}. Make it as "
-        "it was then, or start another job",
+        f"{what} does not fit the checkpoint: {type(error).__name__}: {error}. Make it as "
+        "it was at the save, or start another job",
     )
 
 

@@ -130,7 +130,7 @@ def add_note(raised: BaseException, note: str) -> None:
 def unfit_note(what: str, place: str) -> str:
     """Where a framework itself takes what was saved, its own error gets what unfit() says."""
     return (
-        f"muster: {what} does not take what was saved of it: {place}. Make it as it was then, or "
+        f"muster: {what} does not fit the checkpoint: {place}. Make it as it was at the save, or "
         "start another job"
     )
 

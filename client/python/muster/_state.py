@@ -49,7 +49,7 @@ def _tensor_memory(name: str, tensor: Any) -> tuple[tuple[int, ...], Any]:
         )
     try:
         if tensor.is_conj() or tensor.is_neg():
-            raise wrong(f"state {name!r} is a view that is conjugated; give its resolve_conj()")
+            raise wrong(f"state {name!r} is a conjugated view; give its resolve_conj()")
         if not tensor.is_contiguous():
             raise wrong(f"state {name!r} is not contiguous; give its contiguous()")
         shape, address = tuple(tensor.shape), tensor.data_ptr()
@@ -163,7 +163,7 @@ class TrainingState(Mapping[str, Any]):
             )
         if shape[:axis] + shape[axis + 1 :] != whole[:axis] + whole[axis + 1 :]:
             raise wrong(
-                f"state {name!r} of shape {shape} differs from {whole} beside axis {axis}"
+                f"state {name!r} of shape {shape} differs from {whole} in other axes than {axis}"
             )
         error = new_error()
         check(

@@ -133,8 +133,8 @@ class Checkpointer(_torch.Checkpointer):
             raise wrong(
                 f"{context.saved_world_size} ranks saved the checkpoint in "
                 f"{context.checkpoint_directory}, each with its own position in the data, and this "
-                f"launch has {context.world_size}; give Checkpointer(resize=...), which shares the "
-                "positions out, or start as many ranks as then"
+                f"launch has {context.world_size}; give Checkpointer(resize=...), which divides "
+                f"the positions, or start {context.saved_world_size} ranks"
             )
         state = self._sharded()
         try:

@@ -99,7 +99,7 @@ class BackupAndRestore(keras.callbacks.Callback):  # type: ignore[misc] # keras 
             )
         if keras.backend.backend() not in _BACKENDS:
             raise wrong(
-                f"muster.keras knows the backends {' and '.join(_BACKENDS)}, and this is "
+                f"muster.keras knows the backends {' and '.join(_BACKENDS)}, but Keras uses "
                 f"{keras.backend.backend()}; set KERAS_BACKEND to one of them"
             )
         self._options = {

@@ -133,9 +133,9 @@ def _check_target(place: Any, target: Any, item: tuple[str, ...]) -> None:
             continue
         raise RestoreError(
             lib.MUSTER_E_RESTORE,
-            f"the state does not take what was saved of it: {'.'.join(item + path)} was saved with "
+            f"the state does not fit the checkpoint: {'.'.join(item + path)} was saved with "
             f"shape {was}, and is to be restored with shape {is_now} ({place}). Make it as it was "
-            "then, or start another job; with strict=False Orbax cuts it or fills it up",
+            "at the save, or start another job; with strict=False Orbax cuts or pads the array",
         )
 
 
@@ -390,7 +390,7 @@ class CheckpointManager(ocp.CheckpointManager):  # type: ignore[misc] # orbax is
         if _SEAL not in (super().metadata(step).custom_metadata or {}):
             raise misused(
                 f"{path} was saved without muster, and the job goes on after step {newest}; move "
-                "it elsewhere to go on there, or start another job to go on after it"
+                "it elsewhere to go on after that step, or start another job to go on after it"
             )
         number = 0
         while (aside := path.with_name(f"{path.name}{_SET_ASIDE}-{number}")).exists():

@@ -185,7 +185,7 @@ class Checkpointer:
             if not hasattr(part, "state_dict") or not hasattr(part, "load_state_dict"):
                 raise wrong_type(
                     f"{name} is a {type(part).__name__} without state_dict and load_state_dict; "
-                    "give what has both"
+                    "give an object that has both"
                 )
         _check_values(model)
         if "random" in self._parts:
@@ -262,8 +262,8 @@ class Checkpointer:
         except pickle.UnpicklingError as error:
             raise RestoreError(
                 lib.MUSTER_E_RESTORE,
-                f"{path} holds what only a pickle can, which might run any program; give "
-                "allow_pickle=True if you trust whoever saved it",
+                f"{path} holds values that only a pickle can hold, and loading a pickle might run "
+                "any program; give allow_pickle=True if you trust the program that saved it",
             ) from error
         missing = set(self._parts) ^ (set(state) - {"random"})
         if missing:
