@@ -14,7 +14,7 @@ import contextlib
 import re
 
 import pytest
-from conftest import HERE, await_that
+from conftest import HERE, await_that, without_muster
 
 import muster
 
@@ -59,6 +59,47 @@ def test_the_example_finishes_and_resumes_where_it_was_preempted(world, monkeypa
     for row in before:
         assert {node.exit_code for node in world.client.nodes("job", row.generation)} == {42}, log
         assert last.resume_step >= 1, log
+
+
+# By its file: the framework that has its weights, and so many ranks of it as it was before muster.
+# Keras' own back-up has one folder a process.
+WEIGHTS = {
+    "fsdp_dcp": ("torch", 2),
+    "hf": ("torch", 2),
+    "jax_orbax": ("jax", 2),
+    "keras_fit": ("keras", 1),
+    "lightning_ddp": ("torch", 2),
+}
+
+
+@pytest.mark.parametrize("example", sorted(WEIGHTS))
+def test_A2_the_example_ends_with_the_bits_of_what_it_was_before_muster(
+    world, monkeypatch, tmp_path, example
+):
+    framework, ranks = WEIGHTS[example]
+    plain = tmp_path / f"{example}.py"
+    plain.write_text(without_muster(EXAMPLES / plain.name)[0])
+
+    def ends(folder, count, program):
+        (tmp_path / folder).mkdir()
+        monkeypatch.chdir(tmp_path / folder)  # it saves here
+        launch = world.run(count, "bits.py", framework, program, options=("--max-failures", "0"))
+        if program != plain:
+            await_that("a step", lambda: any(row.done for row in world.nodes()), PATIENCE)
+            with contextlib.suppress(muster.NotFoundError):  # it is over
+                world.client.notify("job", 1)
+        launch.finish(PATIENCE)
+        return [re.search(r"\d+ weights: \w+", launch.log(rank)).group(0) for rank in range(count)]
+
+    before, after = ends("before", ranks, plain), ends("after", 2, EXAMPLES / plain.name)
+    print(f"{example}: {after}, {len(world.client.generations('job'))} launches")
+    assert after == before * (2 // ranks)
+
+
+def test_every_example_is_compared_with_what_it_was_before_muster():
+    elsewhere = {"numpy_sgd", "torch_ddp"}  # test_readme.py, test_slow_torch.py
+    other_bits = {"accelerate_loop"}  # muster gives its loader random numbers of its own
+    assert {*WEIGHTS, *elsewhere, *other_bits} == set(TOLD)
 
 
 def test_every_example_is_run():
