@@ -265,7 +265,7 @@ CODES = {
 UNCLOSED = ("return", "exit", "forget", "leak")
 
 
-def exits_at_random_moments(world, count):
+def exits_at_random_moments(world, count, beside=""):
     moments = random.Random(19)
     kinds = [
         (list(CODES)[number % len(CODES)], moments.uniform(0, 0.2)) for number in range(count)
@@ -282,6 +282,7 @@ def exits_at_random_moments(world, count):
                     env={
                         "MUSTER_JOB": f"exit-{start + at}",
                         "MUSTER_CHECKPOINT_DIR": f"{world.directory}/{start + at}",
+                        "BESIDE": beside,
                         **({"LOGGING": "1"} if (start + at) // len(CODES) % 2 else {}),
                     },
                 ),

@@ -7,12 +7,10 @@ import os
 import pathlib
 import re
 import signal
-import time
 
 import pytest
 import torch
 from conftest import HERE, World, await_that, digests, without_muster
-from test_node import line_with
 
 import muster.dcp
 import muster.torch
@@ -130,7 +128,6 @@ def test_A2_the_example_ends_with_the_bits_of_what_it_was_before_muster(world, t
 
 
 PRELUDE = """
-import time
 import torch
 torch.manual_seed(1)
 dataset = torch.randn(192, 16)
@@ -157,19 +154,6 @@ def test_the_program_of_the_page_goes_on_where_it_was_preempted(world):
     assert torch.load(trained)["weight"].shape == (1, 16)
     kept = {int(path.name) for path in (world.directory / "checkpoints").glob("[0-9]*")}
     assert kept >= {24, 28} and len(kept) == 3  # one of them may be the preemption's
-
-
-def test_A6_ctrl_c_ends_a_restore_that_waits_for_another_rank_within_a_second(world):
-    process = world.python("wait_adapter.py", "torch", env={"MUSTER_WORLD_SIZE": "2"})
-    line_with(process, "blocks")
-    await_that("the rank that waits", world.nodes)
-    time.sleep(0.3)  # into the call: from outside nobody sees it
-    began = time.monotonic()
-    process.send_signal(signal.SIGINT)
-    told = line_with(process, "KeyboardInterrupt after")
-    took = time.monotonic() - began
-    process.communicate(timeout=60)
-    assert took < 1.0 and "muster: " in told and process.returncode == 130, (took, told)
 
 
 def test_a_state_that_only_a_pickle_holds_is_refused_by_name(world):

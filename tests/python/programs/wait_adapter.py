@@ -1,13 +1,13 @@
-"""Blocks in one call of a module for a framework until Ctrl-C: wait_adapter.py torch | orbax
+"""Blocks in one call of a module for a framework until Ctrl-C: wait_adapter.py MODULE
 
-torch: restores, and rank 1 never comes. orbax: saves while the broker sleeps.
+orbax: saves while the broker sleeps. Others: restores, and rank 1 never comes.
 """
 
 import sys
 import time
 
 
-def restores():
+def of_torch():
     import torch
 
     import muster.torch
@@ -17,7 +17,61 @@ def restores():
         ck.restore()
 
 
-def saves():
+def of_dcp():
+    import torch
+
+    import muster.dcp
+
+    with muster.dcp.Checkpointer(model=torch.nn.Linear(4, 1)) as ck:
+        print("blocks", flush=True)
+        ck.restore()
+
+
+def of_accelerate():
+    import torch
+    from accelerate import Accelerator
+
+    import muster.accelerate
+
+    accelerator = Accelerator(cpu=True)
+    accelerator.prepare(torch.nn.Linear(4, 1))
+    with muster.accelerate.Checkpointer(accelerator) as ck:
+        print("blocks", flush=True)
+        ck.restore()
+
+
+def of_transformers():
+    import torch
+    from transformers import Trainer, TrainingArguments
+
+    from muster.transformers import Muster
+
+    arguments = TrainingArguments(output_dir="x", use_cpu=True, report_to="none")
+    Trainer(torch.nn.Linear(4, 1), arguments, callbacks=[cb := Muster()])
+    print("blocks", flush=True)
+    print(cb.checkpoint)
+
+
+def of_lightning():
+    from muster.lightning import Muster
+
+    print("blocks", flush=True)
+    print(Muster().ckpt_path)
+
+
+def of_keras():
+    import keras
+    import numpy
+
+    from muster.keras import BackupAndRestore
+
+    model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    print("blocks", flush=True)
+    model.fit(numpy.ones((8, 4)), numpy.ones((8, 1)), verbose=0, callbacks=[BackupAndRestore("x")])
+
+
+def of_orbax():
     import jax.numpy as jnp
     import orbax.checkpoint as ocp
 
@@ -33,7 +87,7 @@ def saves():
 
 began = time.monotonic()
 try:
-    {"torch": restores, "orbax": saves}[sys.argv[1]]()
+    globals()[f"of_{sys.argv[1]}"]()
 except KeyboardInterrupt as interrupt:
     notes = getattr(interrupt, "__notes__", None)
     print(f"KeyboardInterrupt after {time.monotonic() - began:.3f} s: {notes}", flush=True)
