@@ -224,7 +224,7 @@ def test_a_target_of_another_shape_is_named(saved, how, target, name, was, is_no
     with pytest.raises(muster.RestoreError, match="strict=False") as caught:
         restore(saved[how == "named"], args)
     text = str(caught.value)
-    assert f"saved of it: {name} was saved with " in text and "start another job" in text, text
+    assert f"checkpoint: {name} was saved with " in text and "start another job" in text, text
     before, after = text.split(", and is to be restored with ")
     assert was in before and is_now in after, text
 
