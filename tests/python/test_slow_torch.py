@@ -128,6 +128,7 @@ def test_A2_the_example_ends_with_the_bits_of_what_it_was_before_muster(world, t
 
 
 PRELUDE = """
+import time
 import torch
 torch.manual_seed(1)
 dataset = torch.randn(192, 16)
