@@ -281,14 +281,10 @@ static enum muster_status manager_save_leave(struct muster_manager *m, struct mu
 {
     const struct agent_end end = {.done = m->passed + 1};
     struct agent_ended ended;
-    struct member_view view;
 
-    if (m->node->agent == NULL)
-        return MUSTER_OK;
-    agent_view(m->node->agent, &view);
-    if (!view.termination && (view.mode != VIEW_END || view.end.status != MUSTER_PREEMPTED))
-        return MUSTER_OK;
-    return node_end_step(m->node, &end, &ended, err);
+    return muster_manager_reached_preemption(m, m->passed)
+               ? node_end_step(m->node, &end, &ended, err)
+               : MUSTER_OK;
 }
 
 /* The state at this step is captured, here or by those who save it for all. Without save_behind it
