@@ -321,7 +321,7 @@ static void save_now(struct sim *sim, struct sim_proc *proc, int64_t takes)
 void save_capture(struct sim *sim, struct sim_proc *proc)
 {
     const struct member_view *view = &proc->view;
-    bool turn = proc->turn_round != 0 && proc->turn_round == view->round, late;
+    bool turn = proc->turn_round != 0 && proc->turn_round == view->round;
 
     if (view->writer && proc->behind_round != 0)
         return; /* one at a time is written behind */
@@ -347,8 +347,8 @@ void save_capture(struct sim *sim, struct sim_proc *proc)
     }
     int64_t takes = save_takes(sim, proc);
     struct sim_shard *shard = begin_writing(sim, proc);
-    late = sim->options.mutation == MUTANT_SAVES_LATE ||
-           sim->options.mutation == MUTANT_SAVES_LATE_SAYS_SO;
+    bool late = sim->options.mutation == MUTANT_SAVES_LATE ||
+                sim->options.mutation == MUTANT_SAVES_LATE_SAYS_SO;
     if (late && !sim_is_calm(sim) && sim_chance(sim, 20))
         shard->begun = ++shard->done;
     save_now(sim, proc, takes);
