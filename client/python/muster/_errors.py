@@ -146,9 +146,9 @@ def integer(name: str, value: int | None, unset: int = 0, bits: int = 31) -> int
     return number
 
 
-def natural(name: str, value: int | None, bits: int = 62) -> int:
-    """A number from 0 on; -1 for None."""
-    number = integer(name, value, -1, bits)
+def natural(name: str, value: int | None, unset: int = -1, bits: int = 62) -> int:
+    """As integer, for a number from 0 on."""
+    number = integer(name, value, unset, bits)
     if value is not None and number < 0:
         raise wrong(f"{name} is {number}; give 0 or more")
     return number

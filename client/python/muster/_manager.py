@@ -23,13 +23,13 @@ from ._errors import (
     wrong,
     wrong_type,
 )
-from ._member import Member, RestoreContext, SaveContext, node_options
+from ._member import Member, RestoreContext, SaveContext, borrowed_text, node_options
 from ._native import ffi, lib
 from ._progress import PATIENCE, Progress
 from ._state import TrainingState
 
 
-# Of Node's options those that have another name here, or none.
+# Node's options that Manager hands on as they are.
 _NODE_OPTIONS = set(inspect.signature(node_options).parameters) - {
     "fallback",
     "restore",
@@ -210,9 +210,7 @@ def _policies(save: Sequence[_Policy], keep: Sequence[_Policy], trash: str | Non
         setattr(policies, name, array)
         setattr(policies, f"{name}_count", len(given))
         memory.append(array)
-    if trash is not None:
-        policies.trash = ffi.new("char[]", encoded("trash", trash))
-        memory.append(policies.trash)
+    memory.append(borrowed_text(policies, "trash", trash))
     return policies, memory
 
 
@@ -235,7 +233,7 @@ def _as_json(metadata: Mapping[str, Any]) -> bytes:
         raise wrong_type(f"metadata is a {type(metadata).__name__}; give a dict")
     try:
         text = json.dumps(metadata, allow_nan=False)
-        json.dumps(metadata, ensure_ascii=False).encode()
+        json.dumps(metadata, ensure_ascii=False).encode()  # fails for half a character
     except (TypeError, ValueError, RecursionError) as error:
         raise wrong_type(f"metadata is no JSON ({error}); give a dict of plain values") from None
     if len(text) > _METADATA_BYTES_MAX:
@@ -296,15 +294,9 @@ class Manager(Member, Checkpoints):
         policies, memory = _policies(save, keep, trash)
         own = ffi.new("struct muster_manager_options *")
         lib.muster_manager_options_init(own, ffi.sizeof("struct muster_manager_options"))
-        prefix = ffi.NULL if name_prefix is None else (
-            ffi.new("char[]", encoded("name_prefix", name_prefix))
-        )
-        own.node, own.policies, own.name_prefix, own.name_digits = (
-            node,
-            policies,
-            prefix,
-            integer("name_digits", name_digits),
-        )
+        memory.append(borrowed_text(own, "name_prefix", name_prefix))
+        own.node, own.policies = node, policies
+        own.name_digits = integer("name_digits", name_digits)
         own.fallback = flag("fallback", fallback)
         own.save_timeout_ms = milliseconds("save_timeout", save_timeout)
         box = ffi.new("muster_manager_t **")

@@ -30,7 +30,6 @@ from ._errors import (
     milliseconds,
     misused,
     new_error,
-    printable,
     wrong,
     wrong_type,
 )
@@ -139,7 +138,7 @@ def _choice(name: str, value: str | None, choices: dict[str, int]) -> int:
     return choices[value]
 
 
-def _text(
+def borrowed_text(
     options: Any, name: str, value: str | os.PathLike[str] | None, told: str | None = None
 ) -> Any:
     memory = ffi.NULL if value is None else ffi.new("char[]", encoded(told or name, value))
@@ -170,8 +169,10 @@ def _set_termination(
     numbers = listed("signals", signals, "the numbers of signals, () = none")
     if len(numbers) > _SIGNALS_MAX:
         raise wrong(f"{len(numbers)} signals are given; give at most {_SIGNALS_MAX}")
-    for at, number in enumerate(numbers or (-1,)):
-        termination.signals[at] = _signal(number) if numbers else number
+    if not numbers:
+        termination.signals[0] = -1  # none
+    for at, number in enumerate(numbers):
+        termination.signals[at] = _signal(number)
 
 
 def node_options(
@@ -212,10 +213,10 @@ def node_options(
     options = ffi.new("struct muster_node_options *")
     lib.muster_node_options_init(options, ffi.sizeof("struct muster_node_options"))
     texts = [
-        _text(options, "job", job),
-        _text(options, "broker", broker),
-        _text(options, "checkpoint_dir", directory, "directory"),
-        _text(options.termination, "sources", sources),
+        borrowed_text(options, "job", job),
+        borrowed_text(options, "broker", broker),
+        borrowed_text(options, "checkpoint_dir", directory, "directory"),
+        borrowed_text(options.termination, "sources", sources),
     ]
     options.rank = integer("rank", rank, -1)
     options.world_size = integer("world_size", world_size)
@@ -470,7 +471,7 @@ class Member(Turns):
             if failure is None and not self._preempted:
                 log.error("%s: this rank counts as failed", text)
                 if self._c != ffi.NULL:
-                    self._tell(1, printable(text))
+                    lib.muster_node_fail(self._c, 1, text.encode())
                 self.close(1)
             else:
                 self._leave(failure)
@@ -494,10 +495,6 @@ class Member(Turns):
             raise misused(f"{call} needs a rank of the job; call restore() before it, which joins")
         return node
 
-    def _tell(self, code: int, text: bytes) -> None:
-        """This process failed. Where that cannot be told, it ends all the same."""
-        lib.muster_node_fail(self._c, code, text)
-
     def _call(self, call: Any, *arguments: Any) -> None:
         """A call of the node, alone; the error is its last argument."""
         self._finish(self._alone(call, self._handle(), *arguments, self._error), self._error)
@@ -519,7 +516,7 @@ class Member(Turns):
             if self._suspects(value):
                 lib.muster_node_fail_suspecting(self._c, code, text, 0, ffi.NULL)
             else:
-                self._tell(code, text)
+                lib.muster_node_fail(self._c, code, text)
         self.close(code)
 
     def _finish(self, status: int, error: Any) -> None:

@@ -148,7 +148,7 @@ class Node(Member):
             yield
         except BaseException as raised:
             if self.is_open:
-                self._tell(1, _hooks.text_of(raised))
+                lib.muster_node_fail(self._c, 1, _hooks.text_of(raised))
                 self._alone(lib.muster_node_scope_leave, self._c, 1, ffi.NULL)
             raise
         self._call(lib.muster_node_scope_leave, 0)
@@ -178,8 +178,8 @@ class Node(Member):
         """For a long `save` that writes outside its directory: tells how many bytes are written so
         far. A save of which nothing is heard for ten minutes is given up.
         """
-        written = natural("written_bytes", written_bytes, bits=63)
-        lib.muster_node_save_progress(self._handle(), max(written, 0))
+        written = natural("written_bytes", written_bytes, 0, bits=63)
+        lib.muster_node_save_progress(self._handle(), written)
 
     def set_position(
         self,

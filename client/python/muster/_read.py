@@ -87,7 +87,7 @@ class Checkpoint(Mapping[str, Any]):
     """
 
     def __init__(self, path: str | os.PathLike[str], *, rank: int | None = None) -> None:
-        encoded("path", path)
+        self._directory = encoded("path", path)
         self.path = os.fspath(path)
         self.rank = rank
         self._options = ffi.new("struct muster_read_options *")
@@ -118,16 +118,13 @@ class Checkpoint(Mapping[str, Any]):
     def _metadata(self) -> dict[str, Any]:
         error = new_error()
         box = ffi.new("char **")
-        status = lib.muster_checkpoint_metadata(self._directory(), self._options, box, error)
+        status = lib.muster_checkpoint_metadata(self._directory, self._options, box, error)
         check(status, error)
         try:
             told: dict[str, Any] = json.loads(ffi.string(box[0]))
         finally:
             lib.free(box[0])
         return told
-
-    def _directory(self) -> bytes:
-        return os.fsencode(self.path)
 
     @property
     def step(self) -> int:
@@ -147,7 +144,7 @@ class Checkpoint(Mapping[str, Any]):
         hooks = _hooks.Hooks()  # of this call: other threads may read, too
         options = ffi.new("struct muster_read_options *", self._options[0])
         options.interrupted_fn, options.arg = lib.muster_py_interrupted, hooks.handle
-        status = lib.muster_checkpoint_read(self._directory(), options, state._box[0], error)
+        status = lib.muster_checkpoint_read(self._directory, options, state._box[0], error)
         _hooks.settle(hooks, status, error)
 
     def __getitem__(self, name: str) -> Any:

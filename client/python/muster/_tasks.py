@@ -415,13 +415,8 @@ class Worker(Closing):
         self._box: Any = box
         del texts
         try:
-            for given, of in ((functions, "functions"), (values or {}, "values")):
-                if not isinstance(given, Mapping):
-                    raise wrong_type(f"{of} is {given!r}; give a dict of callables by name")
-            for name, function in functions.items():
-                self._register(name, _Function(name, function, None))
-            for name, maker in (values or {}).items():
-                self._register(name, _Function(name, maker, self._made))
+            self._register_all("functions", functions, None)
+            self._register_all("values", values or {}, self._made)
         except BaseException:
             self.close()
             raise
@@ -482,6 +477,14 @@ class Worker(Closing):
             atexit.unregister(self._at_exit)
         error = new_error()
         check(_apart(lambda: lib.muster_worker_close(box, error)), error)
+
+    def _register_all(
+        self, of: str, given: Mapping[str, Callable[[Task], Any]], made: list[Any] | None
+    ) -> None:
+        if not isinstance(given, Mapping):
+            raise wrong_type(f"{of} is {given!r}; give a dict of callables by name")
+        for name, call in given.items():
+            self._register(name, _Function(name, call, made))
 
     def _register(self, name: str, function: _Function) -> None:
         if not callable(function.call):
