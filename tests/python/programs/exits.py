@@ -40,15 +40,16 @@ def beside_jax():
     return jax.jit(lambda: ones @ ones @ ones)  # nobody awaits its results
 
 
-beside = {"torch": beside_torch, "jax": beside_jax}.get(os.environ.get("BESIDE"), lambda: None)()
+beside = {"torch": beside_torch, "jax": beside_jax}.get(
+    os.environ.get("BESIDE"), lambda: lambda: None
+)()
 state = muster.TrainingState(w=numpy.zeros(1000))
 threading.Thread(target=time.sleep, args=(0.01,), daemon=True).start()
 node = muster.Node(state=state, save_every=3, save_behind=kind != "raise")
 end = time.monotonic() + seconds
 while time.monotonic() < end:
     state["w"] += 1
-    if beside is not None:
-        beside()
+    beside()
     node.step()
     time.sleep(0.001)
 if kind == "close":

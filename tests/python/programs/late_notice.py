@@ -1,5 +1,5 @@
 """Two ranks save a step by themselves: late_notice.py DIRECTORY. Rank 1 is done with it only when
-the file `go` is there. After each step a rank writes which one it begins.
+the file `go` is there. Before each step a rank prints it.
 """
 
 import pathlib

@@ -7,14 +7,18 @@ import sys
 import time
 
 
+def restores(checkpointer):
+    with checkpointer:
+        print("blocks", flush=True)
+        checkpointer.restore()
+
+
 def of_torch():
     import torch
 
     import muster.torch
 
-    with muster.torch.Checkpointer(model=torch.nn.Linear(4, 1)) as ck:
-        print("blocks", flush=True)
-        ck.restore()
+    restores(muster.torch.Checkpointer(model=torch.nn.Linear(4, 1)))
 
 
 def of_dcp():
@@ -22,9 +26,7 @@ def of_dcp():
 
     import muster.dcp
 
-    with muster.dcp.Checkpointer(model=torch.nn.Linear(4, 1)) as ck:
-        print("blocks", flush=True)
-        ck.restore()
+    restores(muster.dcp.Checkpointer(model=torch.nn.Linear(4, 1)))
 
 
 def of_accelerate():
@@ -35,9 +37,7 @@ def of_accelerate():
 
     accelerator = Accelerator(cpu=True)
     accelerator.prepare(torch.nn.Linear(4, 1))
-    with muster.accelerate.Checkpointer(accelerator) as ck:
-        print("blocks", flush=True)
-        ck.restore()
+    restores(muster.accelerate.Checkpointer(accelerator))
 
 
 def of_transformers():
