@@ -136,8 +136,7 @@ static void roster_gone(struct core *core, struct peer *peer, enum wire_node_sta
  */
 static bool roster_plan_can_be_kept(const struct job *job)
 {
-    return job->plan.why == PLAN_AHEAD && notice_any_active(job) && grace_has_trained(job) &&
-           job->gen.layout == LAYOUT_REPLICATED;
+    return notice_any_active(job) && grace_has_trained(job) && job->gen.layout == LAYOUT_REPLICATED;
 }
 
 /* The round that is saved without this rank. True: a round, which the others serve before they end

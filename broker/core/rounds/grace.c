@@ -233,6 +233,23 @@ static bool grace_early_save_is_due(const struct job *job)
     return (asked && !since) || job->saves.count == 0;
 }
 
+/* A rank that saved at S may have begun the next step already, and would wait in its collective for
+ * those that leave at S. So a decided save is left alone while one more fits in behind it. */
+bool grace_takes(const struct core *core, struct job *job, const struct round *round)
+{
+    int64_t deadline = notice_deadline(job);
+
+    if (round->state == ROUND_FREEZING || round->cause == CAUSE_TERMINATION)
+        return true;
+    if (deadline == 0)
+        return false;
+    int64_t last = deadline - grace_least_ms(core, job);
+    if (core->now_boot >= last)
+        return true;
+    job_timer(job, core_clock_ms(core, last));
+    return false;
+}
+
 void grace_consider(struct core *core, struct job *job)
 {
     struct round *round = round_awaited(job);
@@ -245,7 +262,7 @@ void grace_consider(struct core *core, struct job *job)
     if (grace_is_due(core, job)) {
         if (round == NULL)
             round_want(job, CAUSE_TERMINATION);
-        else
+        else if (grace_takes(core, job, round))
             notices_join(core, job, round);
     } else if (round == NULL && grace_early_save_is_due(job)) {
         job->plan.early_asked = true;

@@ -225,8 +225,8 @@ static void notice_join(struct core *core, struct job *job, struct notice *notic
     round_join_termination(core, job, round);
 }
 
-/* A plan has come to its moment, and a round that was opened for something else is there: it will
- * do. Its members hear that they leave after it. */
+/* A plan has come to its moment, and a round that was opened for something else will do. Its
+ * members hear that they leave after it. */
 void notices_join(struct core *core, struct job *job, struct round *round)
 {
     for (struct notice *notice = job->notices; notice != NULL; notice = notice->next) {
@@ -246,7 +246,7 @@ static void notice_emit_and_join(struct core *core, struct job *job, struct noti
     bool joins = notice_ends(notice) && round != NULL;
 
     if (joins && !ending && round->cause != CAUSE_TERMINATION)
-        joins = grace_is_due(core, job);
+        joins = grace_is_due(core, job) && grace_takes(core, job, round);
     notice_emit_termination(core, job, notice, joins ? round : NULL);
     if (!notice_ends(notice) || ending)
         return;

@@ -39,17 +39,22 @@ static void the_margin_names_who_still_writes_the_step_that_all_stand_at(void **
     assert_non_null(strstr(abort->text, "rank 1 had not saved"));
 }
 
-/* --- a notice joins a save, and all have captured: it is the job's last, though it is written
- * behind training --- */
+/* --- no time is left for another save, so a notice joins one, and all have captured: it is the
+ * job's last, though it is written behind training --- */
 
 /* Of round 1, the notice's now, rank 0 still writes behind. */
 static void join(struct core_fixture *f)
 {
+    for (int n = 0; n < 2; n++) {
+        f->nodes[n].p95_ms = 100;
+        core_heartbeat(f, n);
+    }
+    plan_saves_add(&core_job(f)->saves, 60000);
     core_save_now(f, "a");
     for (int n = 0; n < 2; n++)
         core_report(f, n, 1, 4, 4);
     core_at_step(f, 1, 1, 4, true);
-    core_notice(f, 1, "n1", 60000); /* nothing was measured: at once */
+    core_notice(f, 1, "n1", 60000);
     core_at_step(f, 0, 1, 4, true);
     if (f->layout == LAYOUT_SHARDED)
         core_save(f, 1, 1, 4);

@@ -553,12 +553,13 @@ static void a_notice_that_joined_has_all_its_attempts_also_after_a_start(void **
 
     core_save_now(f, "a");
     for (uint64_t round = 1; round < 4; round++) {
+        if (round == 3)
+            core_notice(f, 2, "n1", 300000);
         for (int n = 0; n < 3; n++)
             core_report(f, n, round, 5, 5);
         if (round < 3)
             core_save_failed(f, 0, round, 5, MUSTER_E_SAVE);
     }
-    core_notice(f, 2, "n1", 300000);
     core_restart(f, false);
     all_back(f);
     for (uint64_t round = 3; round < 5; round++) {

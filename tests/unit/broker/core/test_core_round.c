@@ -425,6 +425,56 @@ static void who_does_not_come_to_the_save_step_is_the_culprit(void **state)
 
 /* --- notices and rounds that meet ------------------------------------------------------------- */
 
+#define NO_MORE_MS (FREEZE_MS + 2 * MARGIN_MS) /* nothing was measured: no other save fits in */
+
+/* R5.16: rank 1 has saved and may have begun step 5, in which it would wait for those that leave.
+ */
+static void a_notice_leaves_a_decided_save_alone_while_another_fits_in(void **state)
+{
+    struct core_fixture *f = *state;
+
+    core_save_now(f, "a");
+    core_report_all(f, 1, 4);
+    core_at_step(f, 1, 1, 4, true);
+    core_notice(f, 2, "n1", NO_MORE_MS + 100);
+    assert_events(f, "termination rank 2");
+    core_save(f, 0, 1, 4);
+    assert_events(f, "commit r1 operator S4 c1 rank 0; freeze r2 termination m0,1,2");
+    assert_int_equal(core_row(f, RECORD_NOTICE)->u.notice.round, 2);
+}
+
+/* R5.16 */
+static void a_notice_joins_a_decided_save_when_no_other_fits_in_any_more(void **state)
+{
+    struct core_fixture *f = *state;
+
+    core_save_now(f, "a");
+    core_report_all(f, 1, 4);
+    core_notice(f, 2, "n1", NO_MORE_MS + 100);
+    (void)core_events(f);
+    core_pass(f, 99);
+    assert_events(f, "");
+    core_pass(f, 1);
+    assert_events(f, "termination r1 rank 2");
+    core_save(f, 0, 1, 4);
+    assert_events(f, "commit r1 termination S4 c1 rank 0");
+}
+
+/* R5.16, R6.8: with the writer that save is lost, and the others make the notice's. */
+static void a_rank_that_is_lost_in_a_save_before_the_notices_own_loses_none(void **state)
+{
+    struct core_fixture *f = *state;
+
+    for (int n = 0; n < 3; n++)
+        f->nodes[n].begun = f->nodes[n].done = 4;
+    core_pass(f, 500);
+    core_save_now(f, "a");
+    core_report_all(f, 1, 4);
+    core_notice(f, 2, "n1", 60000);
+    core_error(f, 0, 5, "no memory");
+    assert_non_null(strstr(core_events(f), "freeze r2 termination abort m1,2"));
+}
+
 /* R5.16 */
 static void a_notice_turns_an_open_round_into_a_termination(void **state)
 {
@@ -433,22 +483,22 @@ static void a_notice_turns_an_open_round_into_a_termination(void **state)
     core_save_now(f, "a");
     core_report_all(f, 1, 4);
     core_at_step(f, 1, 1, 4, true);
-    core_notice(f, 2, "n1", 30000);
+    core_notice(f, 2, "n1", NO_MORE_MS);
     assert_core(f, "hint n1; +notice n1 active; +job; +event 6; !6 termination r1 rank 2; "
                    "+notice n1 active; +round 1 decided; +checkpoint 1 writing; +node 2 restored "
                    "#2; 2:ack #2 MUSTER_OK=1");
     assert_int_equal(core_row(f, RECORD_ROUND)->u.round.step, 4); /* S stands */
     assert_string_equal(core_row(f, RECORD_ROUND)->u.round.plan,
                         "at once: an operator asked for a checkpoint; the notice came later");
-    core_notice(f, 1, "n2", 20000);
-    assert_int_equal(core_row(f, RECORD_ROUND)->u.round.deadline_boot_ms, f->now + 20000);
+    core_notice(f, 1, "n2", 3000);
+    assert_int_equal(core_row(f, RECORD_ROUND)->u.round.deadline_boot_ms, f->now + 3000);
     assert_string_equal(core_row(f, RECORD_ROUND)->u.round.plan,
                         "at once: an operator asked for a checkpoint; the notice came later");
     assert_int_equal(core_row(f, RECORD_CHECKPOINT)->u.checkpoint.cause, CAUSE_TERMINATION);
     core_save(f, 0, 1, 4);
     assert_events(f, "commit r1 termination S4 c1 rank 0");
     assert_int_equal(core_job(f)->gen.end_status, MUSTER_PREEMPTED);
-    assert_int_equal(core_row(f, RECORD_ROUND)->u.round.margin_ms, 20000);
+    assert_int_equal(core_row(f, RECORD_ROUND)->u.round.margin_ms, 3000);
 }
 
 /* R5.16 */
@@ -461,8 +511,8 @@ static void attempts_of_another_cause_do_not_count_for_a_notice_that_joins(void 
     core_save_failed(f, 0, 1, 4, MUSTER_E_SAVE);
     core_report_all(f, 2, 4);
     core_save_failed(f, 0, 2, 4, MUSTER_E_SAVE);
-    core_report_all(f, 3, 4); /* the operator's last */
-    core_notice(f, 2, "n1", 60000);
+    core_notice(f, 2, "n1", 60000); /* in the freeze of the operator's last */
+    core_report_all(f, 3, 4);
     for (uint64_t round = 3; round < 5; round++) {
         core_save_failed(f, 0, round, 4, MUSTER_E_SAVE);
         assert_int_equal(core_event(f, EVENT_FREEZE)->round, round + 1);
@@ -662,6 +712,9 @@ int main(void)
         T(a_way_that_was_not_measured_is_bounded_once_it_is, core_run_three),
         T(who_arrives_unmeasured_leaves_the_others_their_own_way, core_run_three),
         T(who_does_not_come_to_the_save_step_is_the_culprit, core_run_three),
+        T(a_notice_leaves_a_decided_save_alone_while_another_fits_in, core_run_three),
+        T(a_notice_joins_a_decided_save_when_no_other_fits_in_any_more, core_run_three),
+        T(a_rank_that_is_lost_in_a_save_before_the_notices_own_loses_none, core_run_three),
         T(a_notice_turns_an_open_round_into_a_termination, core_run_three),
         T(attempts_of_another_cause_do_not_count_for_a_notice_that_joins, core_run_three),
         T(an_operator_gets_one_round_for_one_id_and_an_open_one_is_good_enough, core_run_three),

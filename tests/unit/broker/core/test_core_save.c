@@ -580,7 +580,7 @@ static void a_notice_takes_a_policy_save_as_its_own(void **state)
     struct core_fixture *f = *state;
 
     core_save_at(f, 0, 50);
-    core_notice(f, 1, "n1", 60000);
+    core_notice(f, 1, "n1", FREEZE_MS + 2 * MARGIN_MS); /* no other one fits in */
     assert_events(f, "termination r1 rank 1");
     core_save(f, 0, 1, 50);
     assert_events(f, "commit r1 termination S50 c1 rank 0");
