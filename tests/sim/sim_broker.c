@@ -1,7 +1,7 @@
 /* sim_broker - drives the broker's core as broker/loop.c does: receive all, step each, write the
  * batch in one transaction, only then send. It may die before the commit, after it, between two
  * sends. */
-#include "broker/core/state/state.h"
+#include "broker/core/rounds/rounds.h"
 #include "tests/sim/sim_world.h"
 
 #include <stdlib.h>
@@ -64,6 +64,33 @@ static void check_settled(struct sim *sim, struct actions *out)
         sim_broken(sim, "settle", "settling twice sends %s", wire_type_name(action->message.type));
 }
 
+/* R5.16: who saved at S for another cause trains on, and would wait in its next step for those that
+ * leave at S. So a notice joins a decided save only where no other one fits in. */
+static void check_joins(struct sim *sim)
+{
+    if (!shared_is_newest(sim))
+        return;
+    for (struct job *job = sim->broker->core->jobs; job != NULL; job = job->next) {
+        struct sim_job *known = sim_job_named(sim, job->name);
+        const struct round *round = round_awaited(job);
+        bool decided = round != NULL && round->state != ROUND_FREEZING;
+        bool joined = decided && round->cause == CAUSE_TERMINATION;
+
+        if (joined && known->other_round == round->round) {
+            int64_t least_ms = grace_least_ms(sim->broker->core, job);
+            sim->stats->late_joins++;
+            known->late_round = round->round;
+            if (round->deadline_boot_ms == 0 ||
+                round->deadline_boot_ms > sim->broker->core->now_boot + least_ms)
+                sim_broken(sim, "R5.16",
+                           "a notice joins round %llu, which is decided, and one more save needs "
+                           "%lld ms",
+                           (unsigned long long)round->round, (long long)least_ms);
+        }
+        known->other_round = decided && !joined ? round->round : 0;
+    }
+}
+
 static void core_input(struct sim *sim, enum input_kind kind, uint64_t route,
                        const struct wire_msg *message, const char *job, struct actions *out)
 {
@@ -77,6 +104,7 @@ static void core_input(struct sim *sim, enum input_kind kind, uint64_t route,
 
     core_step(sim->broker->core, &input, out);
     check_settled(sim, out);
+    check_joins(sim);
 }
 
 static void answer_storage(struct sim *sim, uint64_t route, const struct wire_msg *message)

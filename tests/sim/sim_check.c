@@ -207,6 +207,26 @@ static bool is_found_again(struct sim *sim, const struct record_round *old,
            is_of_lost_history(job_of(sim, row->job), row->generation);
 }
 
+/* I2: who has captured for a termination leaves at S, and waits for nobody in a later step. */
+static void check_leaves_together(struct sim *sim, const struct record_round *row)
+{
+    const struct sim_job *job = sim_job_named(sim, row->job);
+
+    if (row->state != ROUND_COMMITTED || row->cause != CAUSE_TERMINATION ||
+        job->late_round == row->round)
+        return;
+    for (size_t i = 0; i < sim->procs_count; i++) {
+        const struct sim_proc *proc = sim->procs[i];
+        bool captured = proc->captured_round == row->round || proc->captured_said == row->round;
+        if (proc->job == job->index && proc->alive && captured && proc->begun > row->step &&
+            disk_member(sim, row->job, row->round, proc->incarnation) != NULL)
+            sim_broken(sim, "I2",
+                       "round %llu of a termination is committed at step %lld, and its rank %u has "
+                       "captured that and begun %lld",
+                       U(row->round), (long long)row->step, proc->rank, (long long)proc->begun);
+    }
+}
+
 static void check_round(struct sim *sim, const struct record_round *row)
 {
     const struct record_round *old = disk_round(sim, row->job, row->round);
@@ -231,6 +251,8 @@ static void check_round(struct sim *sim, const struct record_round *row)
                        U(row->round), U(row->generation), U(job->generation));
         return;
     }
+    if (row->state != old->state)
+        check_leaves_together(sim, row);
     bool was_decided = old->state == ROUND_DECIDED || old->state == ROUND_WRITING;
     if ((was_decided || old->state == ROUND_COMMITTED) && row->step != old->step)
         sim_broken(sim, "I4", "round %llu changes its step from %lld to %lld", U(row->round),

@@ -193,9 +193,9 @@ void sim_stats_print(const struct sim_stats *s, FILE *out)
             s->commits_of[CAUSE_OPERATOR], s->commits_of[CAUSE_POLICY], s->commits_of[CAUSE_NOTICE],
             s->unchanged, s->aborts, s->not_saved, s->skipped);
     fprintf(out,
-            "notices %" PRIu64 ", thaws %" PRIu64 ", snapshots %" PRIu64
-            ", processes ended by their agent %" PRIu64 "\n",
-            s->notices, s->thaws, s->snapshots, s->process_exits_by_agent);
+            "notices %" PRIu64 ", joined a decided save %" PRIu64 ", thaws %" PRIu64
+            ", snapshots %" PRIu64 ", processes ended by their agent %" PRIu64 "\n",
+            s->notices, s->late_joins, s->thaws, s->snapshots, s->process_exits_by_agent);
     fprintf(out,
             "after the faults, with time enough: notices %" PRIu64
             ", committed or unchanged %" PRIu64 ", aborted by a rank's fault %" PRIu64

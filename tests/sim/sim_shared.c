@@ -417,8 +417,11 @@ void shared_put_back(struct sim *sim)
     }
     copy_put_back(sim);
     sim->lease = sim->copy_lease;
-    for (unsigned i = 0; i < SIM_BROKERS; i++)
-        sim->brokers[i].holder.of_lost_history = sim->brokers[i].alive;
+    for (unsigned i = 0; i < SIM_BROKERS; i++) {
+        struct sim_holder *at = &sim->brokers[i].holder;
+        bool its_own = at->epoch == sim->lease.epoch && at->seq == sim->lease.seq && !at->unsure;
+        at->of_lost_history = sim->brokers[i].alive && !its_own;
+    }
 }
 
 /* --- faults ----------------------------------------------------------------------------------- */

@@ -169,7 +169,9 @@ static void ran_out(struct sim *sim, struct sim_event *event)
         return;
     sim->stats->suspects_unanswered++;
     proc->suspects_ran_out = true;
-    if (is_answered(sim, proc))
+    bool died_since =
+        proc->suspects_gone < 0 && first_gone(sim, proc) >= 0; /* LOST_MS are not over */
+    if (is_answered(sim, proc) && !died_since)
         sim_broken(sim, "suspects",
                    "rank %u suspects that another is gone for %lld ms, and rank %d is", proc->rank,
                    (long long)(SUSPECT_US / 1000), proc->suspects_gone);

@@ -126,8 +126,7 @@ struct sim_proc {
     int64_t first_step;        /* restored */
     uint64_t restored_checkpoint;
     uint64_t not_checkpoint; /* could not be restored */
-    bool
-        imports; /* newer ones, that the database does not know, once the launch has ended for it */
+    bool imports; /* newer ones that the database lacks, once the launch has ended for it */
     uint64_t restoring;
     struct sim_asks asks;
     bool arrived, leaving, stuck, stuck_at_end, failed_step, released;
@@ -234,6 +233,7 @@ struct sim_job {
     uint64_t calm_seq; /* the newest event when the faults stopped */
     bool comes;        /* a member that the decided round waits for is in the user's code */
     uint64_t open_round;
+    uint64_t other_round, late_round; /* decided for another cause; one that a notice joined */
     int64_t open_charged_us;
     bool rested;         /* since the faults stopped, once */
     uint64_t calm_round; /* the first that was open in the calm; 0 = none yet */
