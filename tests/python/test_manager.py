@@ -296,20 +296,35 @@ def test_A7_an_exception_in_restore_fn_is_told_to_the_other_ranks(world, late):
     assert "restore failed, rank 1" in why and "OSError: no room for the weights" in why, why
 
 
-def test_a_rank_that_saved_before_the_notice_leaves_with_those_that_save_after_it(world):
-    """Else it would begin one more step, whose collective waits for ranks that have left."""
-    launch = world.run(2, "late_notice.py", world.directory)
+def notified_in_a_save(world, steps, left):
+    """The log of both ranks, and the cause of the save in which rank 1 is when it is notified."""
+    launch = world.run(2, "late_notice.py", world.directory, steps)
 
     def saved():
         rows = world.client.participants("job", 1)
         return [row.rank for row in rows if row.saved_s is not None] == [0]
 
     await_that("the save of rank 0", saved)
-    world.client.notify("job", 1)
+    world.client.notify("job", 1, left=left)
     (world.directory / "go").touch()
     launch.finish()
     (round_,) = world.client.round("job", 1)
-    assert (round_.cause, round_.state) == ("termination", "committed")
-    for rank in (0, 1):
-        steps = [f"rank {rank} begins step {step}" for step in (0, 1, 2)]
-        assert launch.log(rank).splitlines() == steps
+    assert round_.state == "committed"
+    logs = [[line.split()[-1] for line in launch.log(rank).splitlines()] for rank in (0, 1)]
+    return logs, round_.cause
+
+
+def test_a_notice_in_a_save_gets_one_of_its_own(world):
+    """Rank 0 has saved, and may be in the next step: there all save, and leave together."""
+    logs, cause = notified_in_a_save(world, 100, None)
+    assert cause == "policy"
+    assert logs[0] == logs[1] == [str(step) for step in range(100)]
+    rounds = world.client.rounds("job")
+    assert [row.state for row in rounds if row.cause == "termination"] == ["committed"]
+
+
+def test_a_rank_that_saved_before_the_notice_leaves_with_those_that_save_after_it(world):
+    """No time is left for another save. One more step would wait for ranks that have left."""
+    logs, cause = notified_in_a_save(world, 3, 3.5)
+    assert cause == "termination"
+    assert logs[0] == logs[1] == ["0", "1", "2"]
