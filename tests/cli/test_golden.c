@@ -146,6 +146,7 @@ static const struct golden goldens[] = {
     {"exit_code_unstarted", "status words --exit-code --db unstarted.db"},
     {"exit_code_unstarted_preempted", "status words --exit-code --db unstarted_preempted.db"},
     {"exit_code_unstarted_finished", "status words --exit-code --db unstarted_finished.db"},
+    {"exit_code_failed", "status words --exit-code --db step_failed.db"},
     {"exit_code_runs", "status words --exit-code --db running.db"},
     {"bad_exit_code", "status --exit-code --db running.db"},
     {"bad_option", "status --jbo words"},

@@ -10,8 +10,8 @@ SECONDS = 200
 
 @pytest.mark.parametrize("how", ["callable", "two-phase"])
 def test_A3_a_save_of_200_s_that_reports_no_byte_commits_at_once(world, how):
-    launch = world.run(1, "train_slow_save.py", SECONDS, how, world.directory)
-    world.await_step(3)
+    launch = world.run(2, "train_slow_save.py", SECONDS, how, world.directory)
+    world.await_step(3, 2)
     world.muster("save", "--job", "job")
     (row,) = await_that(
         "the checkpoint",
