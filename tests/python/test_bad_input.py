@@ -405,7 +405,7 @@ HANDLE = "the handle belongs to the parent of this forked process"
         ("Node", lambda node: node.notify(), HANDLE),
         ("Node", lambda node: next(node.events(60)), "the queue is the parent's"),
         ("Node", lambda node: node.scope().__enter__(), None),
-        ("Node", lambda node: node.close(), "muster_node_close: .* forked from the node's"),
+        ("Node", lambda node: node.close(), "Node.close: .* forked from the node's"),
         ("Manager", lambda manager: manager.save(0, force=True), None),
         ("Manager", lambda manager: manager.all_steps(), None),
         ("Manager", lambda manager: manager.wait_until_finished(60), None),
@@ -493,3 +493,19 @@ def test_what_the_library_finds_wrong_is_of_the_same_class():
         muster.TrainingState().add("x" * 300, numpy.zeros(1))
     with pytest.raises(KeyError):
         muster.TrainingState().remove("nothing")
+
+
+@pytest.mark.parametrize(
+    ("told", "says"),
+    [
+        ("muster_manager_save: step 3 is over", "Manager.save: step 3 is over"),
+        ("muster_node_open: no broker", "Node: no broker"),
+        ("muster_training_state_open: no path", "TrainingState: no path"),
+        ("call muster_node_restore before the first step", "call Node.restore before the first step"),
+        ("muster_node_not_yet: no", "muster_node_not_yet: no"),
+        ("see muster_round 1", "see muster_round 1"),
+    ],
+)
+def test_an_error_names_the_call_of_python(told, says):
+    error = ffi.new("struct muster_error *", {"text": told.encode()})
+    assert _errors.error_of(lib.MUSTER_E_ARGUMENT, error).text == says

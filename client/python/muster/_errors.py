@@ -5,6 +5,8 @@ from __future__ import annotations
 import numbers
 import operator
 import os
+import re
+import sys
 from collections.abc import Iterable
 from typing import Any
 
@@ -60,9 +62,27 @@ def _string(text: Any) -> str:
     return bytes(ffi.string(text)).decode("utf-8", "replace")
 
 
+_C_CALL = re.compile(
+    r"\bmuster_(node|manager|training_state|client|coordinator|worker|remote_value)_([a-z_]+)"
+)
+
+
+def _in_python(text: str) -> str:
+    """`muster_manager_save` is `Manager.save` here; what has no such name keeps C's."""
+
+    def name(call: re.Match[str]) -> str:
+        kind = call[1].title().replace("_", "")
+        if call[2] == "open":
+            return kind
+        found = getattr(sys.modules["muster"], kind, None)
+        return f"{kind}.{call[2]}" if hasattr(found, call[2]) else call[0]
+
+    return _C_CALL.sub(name, text)
+
+
 def error_of(status: int, error: Any) -> Error:
     """The exception of a status, with what C wrote into its struct muster_error."""
-    text = _string(error.text) or _string(lib.muster_status_sentence(known(status)))
+    text = _in_python(_string(error.text)) or _string(lib.muster_status_sentence(known(status)))
     return _CLASSES.get(status, Error)(
         status,
         text,
