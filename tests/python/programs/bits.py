@@ -1,13 +1,17 @@
 """Runs an example as it is, and prints a digest of the weights that it ends with: bits.py
-torch|jax|keras EXAMPLE. An example gives nothing back, so they are taken from its framework.
+torch|jax|keras undisturbed|noticed EXAMPLE. An example gives nothing back, so they are taken from
+its framework. With `noticed` its first launch does two steps, and waits there for a notice.
 """
 
 import functools
 import hashlib
 import runpy
 import sys
+import time
 
 import numpy
+
+import muster
 
 
 def kept(owner, name, at):
@@ -60,7 +64,21 @@ def of_keras():
     return lambda: models[-1].get_weights()
 
 
-of, sys.argv = sys.argv[1], sys.argv[2:]
+def wait_for_a_notice():
+    asks = muster.Manager.should_save
+
+    @functools.wraps(asks)
+    def waits(manager, step, **more):
+        while manager.generation == 1 and manager.steps_done > 1 and manager.announced is None:
+            time.sleep(0.01)
+        return asks(manager, step, **more)
+
+    muster.Manager.should_save = waits
+
+
+of, how, sys.argv = sys.argv[1], sys.argv[2], sys.argv[3:]
+if how == "noticed":
+    wait_for_a_notice()
 weights = {"torch": of_torch, "jax": of_jax, "keras": of_keras}[of]()
 runpy.run_path(sys.argv[0], run_name="__main__")
 digest, count = hashlib.sha256(), 0

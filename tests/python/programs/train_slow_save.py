@@ -24,7 +24,7 @@ def tell(announced):
 
 if how == "callable":
     save, restore = (lambda context: write(context.directory / "state")), lambda context: None
-    with muster.Node(save=save, restore=restore) as node:
+    with muster.Node(save=save, restore=restore, layout="sharded") as node:
         while True:
             time.sleep(0.05)
             tell(node.announced)
