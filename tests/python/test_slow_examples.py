@@ -83,15 +83,16 @@ def test_A2_the_example_ends_with_the_bits_of_what_it_was_before_muster(
     source = EXAMPLES / plain.name
     plain.write_text(source.read_text() if example in OTHER_BITS else without_muster(source)[0])
 
+    nodes = world.client.nodes
+
     def ends(count, how, program):
         (tmp_path / how).mkdir()
         monkeypatch.chdir(tmp_path / how)  # it saves here
         arguments = ("--job", how, "--max-failures", "0")
-        launch = world.run(count, "bits.py", framework, how, program, options=arguments)
+        place = {"MUSTER_CHECKPOINT_DIR": str(tmp_path / how / "checkpoints")}
+        launch = world.run(count, "bits.py", framework, how, program, options=arguments, env=place)
         if how == "noticed":
-            await_that(
-                "a step", lambda: any(row.done for row in world.client.nodes(how)), PATIENCE
-            )
+            await_that("two steps", lambda: any(row.done > 1 for row in nodes(how)), PATIENCE)
             world.client.notify(how, 1)
         launch.finish(PATIENCE)
         return [re.search(r"\d+ weights: \w+", launch.log(rank)).group(0) for rank in range(count)]
@@ -99,7 +100,7 @@ def test_A2_the_example_ends_with_the_bits_of_what_it_was_before_muster(
     before, after = ends(ranks, "undisturbed", plain), ends(2, "noticed", source)
     assert after == before * (2 // ranks)
     first, second = sorted(world.client.generations("noticed"), key=lambda row: row.generation)
-    assert {row.exit_code for row in world.client.nodes("noticed", first.generation)} == {42}
+    assert {row.exit_code for row in nodes("noticed", first.generation)} == {42}
     assert second.resume_step >= 1
 
 

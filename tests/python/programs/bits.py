@@ -64,21 +64,22 @@ def of_keras():
     return lambda: models[-1].get_weights()
 
 
-def wait_for_a_notice():
-    asks = muster.Manager.should_save
+def wait_for_a_notice(name):
+    ends_step = getattr(muster.Manager, name)
 
-    @functools.wraps(asks)
-    def waits(manager, step, **more):
+    @functools.wraps(ends_step)
+    def waits(manager, *arguments, **more):
         while manager.generation == 1 and manager.steps_done > 1 and manager.announced is None:
             time.sleep(0.01)
-        return asks(manager, step, **more)
+        return ends_step(manager, *arguments, **more)
 
-    muster.Manager.should_save = waits
+    setattr(muster.Manager, name, waits)
 
 
 of, how, sys.argv = sys.argv[1], sys.argv[2], sys.argv[3:]
 if how == "noticed":
-    wait_for_a_notice()
+    wait_for_a_notice("should_save")
+    wait_for_a_notice("save")
 weights = {"torch": of_torch, "jax": of_jax, "keras": of_keras}[of]()
 runpy.run_path(sys.argv[0], run_name="__main__")
 digest, count = hashlib.sha256(), 0
