@@ -18,27 +18,32 @@ import muster.torch
 PATIENCE = 240.0  # two processes that each import a framework, on two loaded cores
 
 
-def train(world, of, width):
-    process = world.python("train_width.py", of, width, cwd=world.directory)
+def train(world, of, *how):
+    process = world.python("train_width.py", of, *how, cwd=world.directory)
     text, _ = process.communicate(timeout=PATIENCE)
     return text
 
 
-# By the module: does it take the state itself? Else the framework's own error has muster's words.
-OWN = {"dcp": True, "accelerate": True, "lightning": False, "orbax": True, "transformers": False}
-
-
-@pytest.mark.parametrize("of", OWN)
+@pytest.mark.parametrize("of", ["dcp", "accelerate", "lightning", "orbax", "transformers"])
 def test_a_model_of_another_width_is_named_with_what_to_do(world, of):
     text = train(world, of, 2)
     assert "it trained" in text, text
     text = train(world, of, 3)
     told = text.partition("said: ")[2]
     assert re.search(r"(?i)size mismatch|shape", told), text
-    assert f"of muster: {OWN[of]}" in text
+    assert "of muster: RestoreError" in text
     assert "does not fit the checkpoint: " in told, text
     assert "Make it as it was at the save, or start another job" in told, text
     assert "Traceback" not in told, text
+
+
+@pytest.mark.parametrize("of", ["accelerate", "lightning"])
+def test_an_optimizer_of_other_parameters_is_named_with_what_to_do(world, of):
+    assert "it trained" in (text := train(world, of, 2)), text
+    text = train(world, of, 2, "bare")
+    assert "of muster: RestoreError" in text, text
+    says = r"(?s)said: .* does not fit the checkpoint: .*parameter group.* start another job"
+    assert re.search(says, text), text
 
 
 @pytest.mark.parametrize("of", [muster.torch, muster.dcp])

@@ -106,12 +106,13 @@ def missing(text: str) -> MissingFileError:
     return MissingFileError(lib.MUSTER_E_RESTORE, text)
 
 
-def unfit(what: str, error: BaseException) -> RestoreError:
-    """A framework's own error while it takes what was saved."""
+def unfit(what: str, error: BaseException, place: str = "") -> RestoreError:
+    """A framework's own error while it takes what was saved, outside muster's calls at `place`."""
+    said = f"{place}: " * bool(place) + f"{type(error).__name__}: {error}"
     return RestoreError(
         lib.MUSTER_E_RESTORE,
-        f"{what} does not fit the checkpoint: {type(error).__name__}: {error}. Make it as "
-        "it was at the save, or start another job",
+        f"{what} does not fit the checkpoint: {said}. Make it as it was at the save, or start "
+        "another job",
     )
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import re
 import warnings
 from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Any
 
-from ._errors import Error, Preempted, SaveError, VersionError, wrong
+from ._errors import Error, Preempted, SaveError, VersionError, unfit, wrong
 from ._log import log
 from ._native import lib
 
@@ -88,6 +90,30 @@ def own_parts(options: Mapping[str, Any]) -> dict[str, Any]:
             "and the position in the data of the rank that wrote; leave it out"
         )
     return {**options, "layout": "sharded"}
+
+
+class Loads(contextlib.ExitStack):
+    """Where a framework loads a checkpoint outside muster's calls: methods of its objects raise
+    RestoreError from its own error, until close().
+    """
+
+    def tell(self, owner: Any, method: str, what: str, place: str) -> None:
+        own = getattr(owner, method)
+
+        @functools.wraps(own)
+        def load(*given: Any, **named: Any) -> Any:
+            try:
+                return own(*given, **named)
+            except Error:
+                raise
+            except Exception as error:
+                raise unfit(what, error, place) from error
+
+        if method in vars(owner):
+            self.callback(setattr, owner, method, own)
+        else:
+            self.callback(delattr, owner, method)
+        setattr(owner, method, load)
 
 
 class Leaving:

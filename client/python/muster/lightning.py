@@ -29,7 +29,7 @@ from lightning.pytorch.utilities import CombinedLoader
 from torch.utils._pytree import tree_leaves
 from torch.utils.data import DataLoader
 
-from ._errors import missing, misused, wrong
+from ._errors import Error, missing, misused, wrong
 from ._hooks import add_unfit
 from ._log import log
 from ._manager import Manager, _Policy
@@ -131,6 +131,7 @@ class Muster(Callback):  # type: ignore[misc] # lightning is not read here
         self._step = 0  # of the manager, the next one
         self._global_step = -1  # of Lightning, the last one
         self._before: Any = None  # the program's handler of SIGTERM
+        self._loads = _framework.Loads()
 
     # --- what a program uses ----------------------------------------------------------------
 
@@ -158,6 +159,10 @@ class Muster(Callback):  # type: ignore[misc] # lightning is not read here
                 "Trainer(plugins=[SLURMEnvironment(auto_requeue=False)])"
             )
         self._before = signal.getsignal(signal.SIGTERM)
+        if stage == "fit" and self._path is not None and self._trainer is None:
+            for part in ("model", "optimizer"):
+                method = f"load_{part}_state_dict"
+                self._loads.tell(trainer.strategy, method, f"the {part}", self._path)
 
     def on_fit_start(self, trainer: Any, pl_module: Any) -> None:
         _shield_workers(trainer)
@@ -171,6 +176,7 @@ class Muster(Callback):  # type: ignore[misc] # lightning is not read here
 
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:
         self._trainer = trainer
+        self._loads.close()
         self._open()
         self._global_step = trainer.global_step
         wanted = 0 if self._restored is None else self._restored["global_step"]
@@ -213,7 +219,9 @@ class Muster(Callback):  # type: ignore[misc] # lightning is not read here
 
     def on_exception(self, trainer: Any, pl_module: Any, exception: BaseException) -> None:
         manager, self._manager = self._manager, None
-        if self._path is not None and self._trainer is None and isinstance(exception, Exception):
+        self._loads.close()
+        told = isinstance(exception, Error) or not isinstance(exception, Exception)
+        if self._path is not None and self._trainer is None and not told:
             add_unfit(exception, "the model", self._path)
         if manager is not None:
             manager.__exit__(type(exception), exception, exception.__traceback__)

@@ -27,7 +27,6 @@ from transformers.trainer_utils import rotate_checkpoints
 
 from ._elsewhere import Elsewhere, Saved
 from ._errors import misused, wrong
-from ._hooks import unfit_note
 from ._log import log
 from ._manager import _Policy
 from ._signals import shield_behind
@@ -70,31 +69,6 @@ def _ends_epoch(state: Any, control: Any) -> bool:
     )
 
 
-class _Advice:
-    """Tells in the error of a model's load_state_dict what to do about it. The Trainer loads the
-    model before it calls anything of ours; only hooks of the model itself see it.
-    """
-
-    def __init__(self, model: Any, path: str) -> None:
-        self._path = path
-        self._errors: list[str] = []
-        self._handles = [
-            model.register_load_state_dict_pre_hook(self._begin),
-            model.register_load_state_dict_post_hook(self._end),
-        ]
-
-    def _begin(self, model: Any, state: Any, *others: Any) -> None:
-        self._errors = others[-1]  # to which PyTorch adds while it loads
-
-    def _end(self, model: Any, others: Any) -> None:
-        if self._errors:
-            self._errors.append(unfit_note("the model", self._path))
-
-    def stop(self) -> None:
-        for handle in self._handles:
-            handle.remove()
-
-
 class Muster(TrainerCallback):  # type: ignore[misc] # transformers has no types
     """All ranks of a Trainer save at one agreed step when one of them has to go; then
     muster.Preempted is raised, a SystemExit with the restart code.
@@ -114,7 +88,7 @@ class Muster(TrainerCallback):  # type: ignore[misc] # transformers has no types
         self._options = {"save": save, "keep": keep, **options}
         self._args: Any = None
         self._model: Any = None
-        self._advice: _Advice | None = None
+        self._loads = _framework.Loads()
         self._limit: int | None = None
         self._elsewhere: Elsewhere | None = None
         self._restored: Saved | None = None
@@ -129,20 +103,16 @@ class Muster(TrainerCallback):  # type: ignore[misc] # transformers has no types
         self._open()
         if self._restored is None:
             return None
-        if self._advice is None and hasattr(self._model, "register_load_state_dict_pre_hook"):
-            self._advice = _Advice(self._model, self._restored.path)
+        if hasattr(self._model, "load_state_dict"):  # the Trainer calls it before any of ours
+            model, self._model = self._model, None
+            self._loads.tell(model, "load_state_dict", "the model", self._restored.path)
         return self._restored.path
 
     def close(self) -> None:
         """Leaves the job, as the end of training does. Raises Preempted and other muster.Error."""
-        self._end_advice()
+        self._loads.close()
         if self._elsewhere is not None:
             self._elsewhere.close()
-
-    def _end_advice(self) -> None:
-        if self._advice is not None:
-            self._advice.stop()
-        self._advice = None
 
     # --- the Trainer's calls ----------------------------------------------------------------
 
@@ -152,7 +122,7 @@ class Muster(TrainerCallback):  # type: ignore[misc] # transformers has no types
         self._limit, args.save_total_limit = args.save_total_limit, None  # see _rotate
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **others: Any) -> None:
-        self._end_advice()
+        self._loads.close()
         self._model = None
         if state.is_hyper_param_search:
             raise wrong("muster saves no hyperparameter search; leave its callback out there")

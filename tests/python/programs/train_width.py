@@ -1,6 +1,6 @@
-"""Trains a model of some width for three steps, each of which is saved: train_width.py OF WIDTH
+"""Trains a model for three steps, each of which is saved: train_width.py OF WIDTH [bare]
 
-It tells what a restore raises.
+bare: the optimizer has the weights alone. It tells what a restore raises.
 """
 
 import os
@@ -17,7 +17,8 @@ def torch_net():
     import torch
 
     model = torch.nn.Linear(4, width)
-    return torch, model, torch.optim.AdamW(model.parameters())
+    trained = [model.weight] if "bare" in sys.argv else model.parameters()
+    return torch, model, torch.optim.AdamW(trained)
 
 
 def loop(ck, backward, torch, model, optimizer):
@@ -76,7 +77,7 @@ def lightning():
 
     from muster.lightning import Muster
 
-    torch, layer, _ = torch_net()
+    torch, layer, optimizer = torch_net()
 
     class Net(L.LightningModule):
         def __init__(self):
@@ -87,7 +88,7 @@ def lightning():
             return self.layer(batch).mean()
 
         def configure_optimizers(self):
-            return torch.optim.AdamW(self.parameters())
+            return optimizer
 
     loader = torch.utils.data.DataLoader(torch.ones(64, 4), batch_size=8)
     quiet = {"logger": False, "enable_checkpointing": False, "enable_progress_bar": False}
@@ -116,5 +117,5 @@ try:
     print("it trained")
 except Exception as error:
     traceback.print_exc()
-    print("of muster:", isinstance(error, muster.Error))
+    print("of muster:", isinstance(error, muster.Error) and type(error).__name__)
     print("said:", error, *getattr(error, "__notes__", ()))
