@@ -5,7 +5,9 @@
 import os
 import signal
 
+import lightning
 import pytest
+import torch
 from conftest import World, await_that, digests
 
 import muster.lightning
@@ -85,5 +87,54 @@ def test_SLURMs_requeue_is_refused_by_name():
     class Trainer:
         strategy = type("Strategy", (), {"cluster_environment": Environment()})
 
-    with pytest.raises(ValueError, match="auto_requeue=False"):
+    with pytest.raises(muster.ArgumentError, match=r"beside muster; give .*auto_requeue=False"):
         muster.lightning.Muster(directory="x").setup(Trainer(), None, "fit")
+
+
+class Net(lightning.LightningModule):
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.Linear(4, 1)
+
+    def training_step(self, batch, batch_idx):
+        return self.layer(batch).mean()
+
+    def configure_optimizers(self):
+        return torch.optim.SGD(self.parameters(), 0.1)
+
+
+class MakesAFile:
+    """Its pickle makes the file "made" when it is loaded."""
+
+    def __reduce__(self):
+        return os.mknod, ("made",)
+
+
+class Loader(torch.utils.data.DataLoader):
+    def state_dict(self):
+        return {"at": MakesAFile()}
+
+    def load_state_dict(self, state):
+        pass
+
+
+def test_a_position_that_only_a_pickle_holds_is_neither_saved_nor_restored(
+    alone, monkeypatch, tmp_path
+):
+    monkeypatch.chdir(tmp_path)
+    quiet = {"logger": False, "enable_checkpointing": False, "enable_progress_bar": False}
+
+    def fit():
+        cb = muster.lightning.Muster(save=[muster.SaveEverySteps(1)])
+        trainer = lightning.Trainer(accelerator="cpu", max_steps=3, callbacks=[cb], **quiet)
+        trainer.fit(Net(), Loader(torch.ones(64, 4), batch_size=8), ckpt_path=cb.ckpt_path)
+
+    says = "data loader.*'at'.* is a .*MakesAFile, which only a pickle .*; make it tensors"
+    with pytest.raises(muster.ArgumentTypeError, match=says) as caught:
+        fit()
+    assert "allow_pickle" not in caught.value.text  # which this callback has not
+    monkeypatch.setattr(muster.lightning, "_refuse_pickles", lambda *given, **named: None)
+    fit()
+    with pytest.raises(muster.RestoreError, match=r"rank\.pt holds values .*; restore an older"):
+        fit()
+    assert not os.path.exists("made")

@@ -106,7 +106,8 @@ def test_A5_a_loader_with_workers_draws_no_more_random_numbers_than_uninterrupte
 
 @pytest.mark.parametrize("of", ["torch", "dcp"])
 def test_A5_a_layout_in_which_a_rank_gets_another_s_random_numbers_is_refused(of):
-    with pytest.raises(ValueError, match="layout is 'replicated', with which every rank would get"):
+    says = "layout is 'replicated', with which every rank would get .*; leave it out"
+    with pytest.raises(muster.ArgumentError, match=says):
         if of == "dcp":
             muster.dcp.Checkpointer(model=torch.nn.Linear(1, 1), layout="replicated")
         else:
@@ -165,9 +166,11 @@ def test_a_state_that_only_a_pickle_holds_is_refused_by_name(world):
         def load_state_dict(self, state):
             pass
 
-    with pytest.raises(TypeError, match=r"odd\['when'\]\[1\] is a builtins.object"):
+    says = r"odd\['when'\]\[1\] is a builtins.object, .*; make it tensors.* or give allow_pickle"
+    with pytest.raises(muster.ArgumentTypeError, match=says):
         muster.torch.Checkpointer(others={"odd": Odd()})
-    with pytest.raises(TypeError, match="model is a Tensor without state_dict"):
+    says = "model is a Tensor without state_dict and load_state_dict; give an object that has both"
+    with pytest.raises(muster.ArgumentTypeError, match=says):
         muster.torch.Checkpointer(model=torch.zeros(1))
 
 
@@ -211,6 +214,45 @@ def test_what_cannot_be_restored_is_refused_by_name_with_what_to_do(alone, saved
     assert isinstance(caught.value, (muster.RestoreError, muster.NotFoundError))
 
 
+class MakesAFile:
+    """Its pickle makes this file when it is loaded."""
+
+    def __init__(self, path):
+        self.path = str(path)
+
+    def __reduce__(self):
+        return os.mknod, (self.path,)
+
+
+@pytest.mark.parametrize("of", [muster.torch, muster.dcp])
+def test_a_pickle_that_makes_a_file_makes_none_unless_it_is_allowed_and_whole(alone, tmp_path, of):
+    made = tmp_path / "made"
+    part = Plain(MakesAFile(made))
+
+    def restored(data, **options):
+        ck = of.Checkpointer(model=torch.nn.Linear(4, 1), data=data, save_every=1, **options)
+        with ck:
+            ck.restore()
+            if data is part:
+                ck.step(), ck.step()
+
+    restored(part, allow_pickle=True)  # so its sums fit
+    says = r"rank\.pt holds values that only a pickle .* give allow_pickle=True if you trust"
+    with pytest.raises(muster.RestoreError, match=says):
+        restored(Plain(0))
+    assert not made.exists()
+    restored(Plain(0), allow_pickle=True)
+    assert made.exists()
+    made.unlink()
+    (file,) = (tmp_path / "checkpoints").glob("1/*/rank.pt")
+    data = file.read_bytes()
+    assert b"/made" in data
+    file.write_bytes(data.replace(b"/made", b"/evil"))
+    with pytest.raises(muster.RestoreError, match="rank.pt is damaged: its checksum .* put them"):
+        restored(Plain(0), allow_pickle=True)
+    assert not made.exists() and not made.with_name("evil").exists()
+
+
 @pytest.mark.parametrize("where", ["__getitem__", "worker_init_fn"])
 def test_a_worker_of_a_loader_that_calls_muster_raises_muster_s_own_error(alone, where):
     class Items(torch.utils.data.Dataset):
@@ -248,7 +290,8 @@ def test_a_model_without_values_is_refused_by_name(of, kind, name):
 def test_tensors_of_a_state_are_filled_in_place():
     tensor = torch.zeros(3, dtype=torch.bfloat16)
     assert muster.TrainingState(w=tensor).size_bytes == 6
-    with pytest.raises(ValueError, match="state 'w' is not contiguous; give its contiguous"):
+    says = "state 'w' is not contiguous; give its contiguous"
+    with pytest.raises(muster.ArgumentError, match=says):
         muster.TrainingState(w=torch.zeros(4, 4).T[:2])
 
 

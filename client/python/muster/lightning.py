@@ -35,7 +35,7 @@ from ._log import log
 from ._manager import Manager, _Policy
 from ._member import RestoreContext, SaveContext
 from ._signals import hear_instead_of, shield, shield_behind
-from .torch import _refuse_pickles, rng_state, set_rng_state
+from .torch import _load_file, _refuse_pickles, rng_state, set_rng_state
 
 _TRAINER = "trainer.ckpt"  # what Lightning wrote, in the directory of rank 0
 _RANK = "rank.pt"  # what is each rank's own
@@ -244,14 +244,13 @@ class Muster(Callback):  # type: ignore[misc] # lightning is not read here
             "epoch_ended": bool(self._trainer.is_last_batch),
             "global_step": self._trainer.global_step,
         }
-        _refuse_pickles("the state of a data loader", self._loaders)
+        _refuse_pickles("the state of a data loader", self._loaders, more="")
         torch.save(own, context.directory / _RANK)
 
     def _restore(self, context: RestoreContext) -> None:
         assert context.directory is not None
-        self._restored = torch.load(
-            context.directory / _RANK, map_location="cpu", weights_only=True
-        )
+        advice = "restore an older checkpoint, or start another job"
+        self._restored = _load_file(context.directory / _RANK, advice)
         found = sorted(context.checkpoint_directory.glob(f"*/{_TRAINER}"))
         if len(found) != 1:
             raise missing(

@@ -112,21 +112,39 @@ def set_rng_state(state: Mapping[str, Any]) -> None:
         numpy.random.set_state(tuple(state["numpy"]))
 
 
-def _refuse_pickles(place: str, value: Any) -> None:
-    """Refuses what torch.load reads only by running a pickle: it would be lost at the restore."""
+def _refuse_pickles(place: str, value: Any, more: str = ", or give allow_pickle=True") -> None:
+    """Refuses what torch.load reads only by running a pickle: it would be lost at the restore.
+
+    more: what else can be done about it.
+    """
     if isinstance(value, torch.Tensor) or type(value) in _PLAIN:
         return
     if isinstance(value, Mapping):
         for key, item in value.items():
-            _refuse_pickles(f"{place}[{key!r}]", item)
+            _refuse_pickles(f"{place}[{key!r}]", item, more)
     elif isinstance(value, (list, tuple, torch.Size)):
         for at, item in enumerate(value):
-            _refuse_pickles(f"{place}[{at}]", item)
+            _refuse_pickles(f"{place}[{at}]", item, more)
     else:
         raise wrong_type(
             f"{place} is a {type(value).__module__}.{type(value).__qualname__}, which only a "
-            "pickle can hold; make it tensors, numbers and texts, or give allow_pickle=True"
+            f"pickle can hold; make it tensors, numbers and texts{more}"
         )
+
+
+def _load_file(path: pathlib.Path, advice: str, allow_pickle: bool = False) -> dict[str, Any]:
+    """What torch.save wrote. Raises RestoreError, with this advice, for a pickle not allowed."""
+    try:
+        state: dict[str, Any] = torch.load(
+            path, map_location="cpu", weights_only=not allow_pickle
+        )
+    except pickle.UnpicklingError as error:
+        raise RestoreError(
+            lib.MUSTER_E_RESTORE,
+            f"{path} holds values that only a pickle can hold, and loading a pickle might run any "
+            f"program; {advice}",
+        ) from error
+    return state
 
 
 def _check_values(model: Any) -> None:
@@ -255,16 +273,8 @@ class Checkpointer:
 
     def _load(self, path: pathlib.Path) -> dict[str, Any]:
         """What a rank saved. Raises NotFoundError when another program saved it."""
-        try:
-            state: dict[str, Any] = torch.load(
-                path, map_location="cpu", weights_only=not self._allow_pickle
-            )
-        except pickle.UnpicklingError as error:
-            raise RestoreError(
-                lib.MUSTER_E_RESTORE,
-                f"{path} holds values that only a pickle can hold, and loading a pickle might run "
-                "any program; give allow_pickle=True if you trust the program that saved it",
-            ) from error
+        advice = "give allow_pickle=True if you trust the program that saved it"
+        state = _load_file(path, advice, self._allow_pickle)
         missing = set(self._parts) ^ (set(state) - {"random"})
         if missing:
             raise NotFoundError(
