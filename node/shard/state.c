@@ -273,7 +273,9 @@ enum muster_status state_set_own(struct muster_state *state, const char *name,
     uint32_t entry = state->slots[state_slot_of(state, name)];
 
     if (entry == 0)
-        return error_set(err, MUSTER_E_NOT_FOUND, "the state has no entry \"%.255s\"", name);
+        return error_set(err, MUSTER_E_NOT_FOUND,
+                         "the state has no entry \"%.255s\"; give the name of one that was added",
+                         name);
     state->items[entry - 1].own = true;
     return MUSTER_OK;
 }
@@ -297,7 +299,9 @@ enum muster_status state_remove(struct muster_state *state, const char *name,
     struct state_item *item;
 
     if (entry == 0)
-        return error_set(err, MUSTER_E_NOT_FOUND, "the state has no entry \"%.255s\"", name);
+        return error_set(err, MUSTER_E_NOT_FOUND,
+                         "the state has no entry \"%.255s\"; give the name of one that was added",
+                         name);
     item = &state->items[entry - 1];
     free((void *)(uintptr_t)item->name);
     state->size_bytes -= item->size_bytes;

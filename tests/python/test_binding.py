@@ -250,15 +250,15 @@ def test_every_public_call_is_reached(world):
 @pytest.mark.parametrize(
     "array, says",
     [
-        (numpy.zeros(4, "datetime64[s]"), "dtype datetime64"),
-        (numpy.zeros((4, 4)).T[:2], "contiguous"),
-        (numpy.zeros(4, ">f8"), "big-endian"),
+        (numpy.zeros(4, "datetime64[s]"), "dtype datetime64.*; give an array"),
+        (numpy.zeros((4, 4)).T[:2], "not C-contiguous.; give a C-cont"),
+        (numpy.zeros(4, ">f8"), "big-endian; give it in native"),
         ("text", "is a str; give an array"),
-        (numpy.frombuffer(b"12345678"), "writable"),
+        (numpy.frombuffer(b"12345678"), "read-only.*; give a C-contiguous, writable"),
     ],
 )
 def test_an_array_that_cannot_be_restored_in_place_is_refused_by_name(array, says):
-    with pytest.raises((TypeError, ValueError), match="state 'weights'.*" + says):
+    with pytest.raises(muster.ArgumentError, match="state 'weights'.*" + says):
         muster.TrainingState(weights=array)
 
 
@@ -285,14 +285,14 @@ def test_A12_a_file_whose_framework_is_not_there_is_skipped_by_name(tmp_path, fr
 def test_wrong_options_are_named():
     state = muster.TrainingState()
     for options, says in [
-        ({"layout": "scattered"}, "layout is 'scattered'"),
-        ({"save": print}, "together"),
-        ({"join_timeout": -1}, "join_timeout is -1"),
-        ({"signals": range(1, 10)}, "9 signals"),
-        ({"rank": 0}, "rank without world_size"),
-        ({"rank": 3, "world_size": 2, "job": "x", "directory": "/tmp"}, "rank 3"),
+        ({"layout": "scattered"}, "layout is 'scattered'; give one of 'replicated'"),
+        ({"save": print}, "give save and restore together"),
+        ({"join_timeout": -1}, "join_timeout is -1; give seconds from 0 on"),
+        ({"signals": range(1, 10)}, "9 signals are given; give at most 8"),
+        ({"rank": 0}, "rank without world_size; give both"),
+        ({"rank": 3, "world_size": 2, "job": "x", "directory": "/tmp"}, "rank 3 is not .*; use 0 to 1"),
     ]:
-        with pytest.raises((ValueError, muster.Error), match=says):
+        with pytest.raises(muster.Error, match=says):
             muster.Node(state=state, **options)
     with pytest.raises(muster.Error) as caught:
         state.add("x" * 300, numpy.zeros(1))

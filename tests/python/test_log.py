@@ -150,7 +150,7 @@ def test_a_node_tells_notices_and_commits_as_events(alone):
         with muster.Node(state=muster.TrainingState(w=numpy.zeros(1)), grace=600) as node:
             began = time.monotonic()
             assert list(node.events(timeout=0.3)) == [] and time.monotonic() - began >= 0.3
-            with pytest.raises(ValueError, match="timeout"):
+            with pytest.raises(muster.ArgumentError, match="timeout is -1; give seconds from 0 on"):
                 list(node.events(timeout=-1))
             node.step()
             node.notify("terminate", left=500)

@@ -129,5 +129,6 @@ def test_the_example_runs(world):
 
 
 def test_what_is_no_module_is_refused_by_name():
-    with pytest.raises(TypeError, match="model is a Tensor; give the torch.nn.Module"):
+    says = "model is a Tensor; give the torch.nn.Module"
+    with pytest.raises(muster.ArgumentTypeError, match=says):
         muster.dcp.Checkpointer(model=torch.zeros(1))

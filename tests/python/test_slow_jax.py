@@ -113,11 +113,13 @@ def test_what_orbax_saved_before_muster_is_resumed(tmp_path):
 def test_what_orbax_saved_beside_muster_or_lost_is_refused_by_name(tmp_path):
     saved(opened(tmp_path / "job"), [1, 2])
     saved(ocp.CheckpointManager(tmp_path / "job"), [7])
-    with pytest.raises(RuntimeError, match="job/7 was saved without muster"):
+    says = "job/7 was saved without muster, .*; move it elsewhere .* or start another job"
+    with pytest.raises(muster.UsageError, match=says):
         opened(tmp_path / "job")
     (tmp_path / "job/7").rename(tmp_path / "7")
     (tmp_path / "job/2").rename(tmp_path / "2")
-    with pytest.raises(FileNotFoundError, match="job/2, which muster's checkpoint in"):
+    says = "job/2, which muster's checkpoint in .* is gone; put it back, or start another job"
+    with pytest.raises(muster.MissingFileError, match=says):
         opened(tmp_path / "job")
 
 
@@ -125,7 +127,7 @@ def test_an_exception_while_orbax_writes_is_told_and_leaves_the_job(world, tmp_p
     manager = opened(tmp_path / "job")
     with pytest.raises(ValueError):
         manager.save(0, args=ocp.args.Composite(metrics=state(0)))
-    with pytest.raises(ValueError, match="this job was left already"):
+    with pytest.raises(muster.ArgumentError, match="this job was left already; make another"):
         manager.save(1, args=state(1))
     manager.close()
     assert "ValueError" in world.muster("why", "--job", "job")
@@ -169,13 +171,14 @@ def test_a_reader_takes_no_part(tmp_path):
 
 
 def test_what_cannot_be_is_refused_by_name(tmp_path, monkeypatch):
-    with pytest.raises(ValueError, match="set MUSTER_CHECKPOINT_DIR to a directory"):
+    with pytest.raises(muster.ArgumentError, match="set MUSTER_CHECKPOINT_DIR to a directory"):
         muster.orbax.CheckpointManager("gs://bucket/run")
     monkeypatch.setattr(jax, "process_count", lambda: 2)
-    with pytest.raises(RuntimeError, match="job has 1 ranks and JAX 2 processes"):
+    says = "job has 1 ranks and JAX 2 processes, .*; call muster.jax.initialize.* first"
+    with pytest.raises(muster.UsageError, match=says):
         muster.jax.PreemptionSync(tmp_path / "muster")
     monkeypatch.delenv("MASTER_ADDR", raising=False)
-    with pytest.raises(RuntimeError, match="know no place to meet"):
+    with pytest.raises(muster.UsageError, match="know no place to meet; set MASTER_ADDR"):
         muster.jax.initialize()
 
 

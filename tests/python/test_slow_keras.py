@@ -87,11 +87,11 @@ def test_a_model_of_another_width_is_named(world, monkeypatch, tmp_path):
 @pytest.mark.parametrize(
     ("options", "text"),
     [
-        ({"delete_checkpoint": True}, "start another job"),
-        ({"save_freq": "batch"}, "give 'epoch', batches, or False"),
-        ({"backup_dir": ""}, "backup_dir is empty"),
+        ({"delete_checkpoint": True}, "delete_checkpoint is .*; leave it out, and start another"),
+        ({"save_freq": "batch"}, "save_freq is 'batch'; give 'epoch', batches, or False"),
+        ({"backup_dir": ""}, "backup_dir is empty; give a directory"),
     ],
 )
 def test_what_cannot_be_is_refused_by_name(options, text):
-    with pytest.raises(ValueError, match=text):
+    with pytest.raises(muster.ArgumentError, match=text):
         muster.keras.BackupAndRestore(**{"backup_dir": "backup", **options})

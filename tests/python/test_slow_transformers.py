@@ -123,18 +123,18 @@ def test_epochs_and_evaluations_are_saved_and_a_limit_counts_committed_ones(worl
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
-        ({"enable_jit_checkpoint": True}, "deadlocks"),
-        ({"save_strategy": "best", "eval_strategy": "epoch"}, "load_best_model_at_end"),
-        ({"save_only_model": True}, "nothing can be resumed"),
+        ({"enable_jit_checkpoint": True}, "deadlocks with the others; leave it out"),
+        ({"save_strategy": "best", "eval_strategy": "epoch"}, "; give save_strategy=.*load_best"),
+        ({"save_only_model": True}, "nothing can be resumed; leave it out"),
     ],
 )
 def test_what_cannot_go_together_is_refused_by_name(tmp_path, arguments, text):
     args = transformers.TrainingArguments(
         str(tmp_path), use_cpu=True, metric_for_best_model="loss", **arguments
     )
-    with pytest.raises(ValueError, match=text):
+    with pytest.raises(muster.ArgumentError, match=text):
         muster.transformers.Muster().on_init_end(args, None, None)
-    with pytest.raises(RuntimeError, match="no Trainer yet"):
+    with pytest.raises(muster.UsageError, match="no Trainer yet; make Trainer"):
         muster.transformers.Muster().checkpoint  # noqa: B018
 
 
