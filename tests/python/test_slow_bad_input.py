@@ -46,6 +46,18 @@ def test_an_optimizer_of_other_parameters_is_named_with_what_to_do(world, of):
     assert re.search(says, text), text
 
 
+def test_a_model_is_as_it_was_once_its_checkpoint_is_loaded():
+    model, loads = torch.nn.Linear(4, 1), muster._framework.Loads()
+    loads.tell(model, "load_state_dict", "the model", "/a/place")
+    with pytest.raises(muster.RestoreError, match="the model does not fit .*: /a/place: ") as caught:
+        model.load_state_dict({})
+    assert type(caught.value.__cause__) is RuntimeError
+    loads.close()
+    assert "load_state_dict" not in vars(model)
+    with pytest.raises(RuntimeError, match="Missing key"):
+        model.load_state_dict({})
+
+
 @pytest.mark.parametrize("of", [muster.torch, muster.dcp])
 def test_a_checkpoint_of_a_device_that_is_not_here_is_restored_on_this_one(alone, monkeypatch, of):
     def train(fill):
