@@ -19,6 +19,11 @@ WORDS = {
     "coordinate.py": {*IDLE, *DEAF},
     "test_tasks.py": {"serve"},
     "test_log.py": {"events"},
+    "wait_adapter.py": {
+        *("torch", "dcp", "accelerate", "transformers", "lightning", "keras", "jax"),
+        *("torch_meets", "jax_meets", "preempt"),
+    },
+    "test_slow_orbax.py": {"wait_adapter.py", "wait_agree.py"},
 }
 
 STEPS = ("all_steps", "latest_step", "best_step", "metadata", "pin", "unpin")
@@ -69,4 +74,32 @@ NOT = {
     "Manager.events": "it is Node.events",
     "Manager.check_for_errors": "it never waits",
     "Worker.close": "it waits for the program's own function, and says so",
+}
+
+# The same for the modules for frameworks.
+ADAPTERS_BY = {
+    "torch.init_process_group": ("wait_adapter.py", "torch_meets"),
+    "torch.Checkpointer.restore": ("wait_adapter.py", "torch"),
+    "jax.initialize": ("wait_adapter.py", "jax_meets"),
+    "jax.PreemptionSync": ("wait_adapter.py", "jax"),
+    "transformers.Muster.checkpoint": ("wait_adapter.py", "transformers"),
+    "lightning.Muster.ckpt_path": ("wait_adapter.py", "lightning"),
+    "testing.preempt": ("wait_adapter.py", "preempt"),
+    "orbax.CheckpointManager": ("test_slow_orbax.py", "wait_agree.py"),
+    "orbax.CheckpointManager.save": ("test_slow_orbax.py", "wait_adapter.py"),
+}
+
+ADAPTERS_NOT = {
+    **dict.fromkeys(
+        (
+            *("torch.Checkpointer.close", "jax.PreemptionSync.close", "keras.BackupAndRestore.close"),
+            *("lightning.Muster.close", "orbax.CheckpointManager.close", "transformers.Muster.close"),
+        ),
+        "it waits in Manager.close",
+    ),
+    "torch.Checkpointer.step": "it waits in Manager.should_save and Manager.save",
+    "jax.PreemptionSync.saved": "it waits in Manager.should_save and Manager.save",
+    "jax.PreemptionSync.reached": "it waits in Manager.should_save",
+    "orbax.CheckpointManager.should_save": "it waits in Manager.should_save",
+    "orbax.CheckpointManager.reached_preemption": "it waits in Manager.should_save",
 }

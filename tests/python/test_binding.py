@@ -211,15 +211,16 @@ def test_each_call_that_can_wait_says_so_or_names_its_errors():
 
 
 def test_A6_each_call_that_can_wait_has_a_test_that_breaks_it_off():
-    """Those of modules for frameworks wait in these; test_slow_torch and test_slow_orbax break off
-    one each.
-    """
-    package, _ = those_that_wait()
+    """Of a module for a framework: or it waits in one of these, and nowhere else."""
+    package, adapters = those_that_wait()
+    named = set(interrupted.ADAPTERS_BY) | set(interrupted.ADAPTERS_NOT)
+    assert set(adapters) == named, set(adapters) ^ named
+    assert not set(interrupted.ADAPTERS_BY) & set(interrupted.ADAPTERS_NOT)
     known = set(interrupted.BY) | set(interrupted.NOT)
     assert set(package) <= known, set(package) - known
     public = {name for name, *_ in public_names()}
     assert known <= public and not set(interrupted.BY) & set(interrupted.NOT), known - public
-    for program, word in interrupted.BY.values():
+    for program, word in (*interrupted.BY.values(), *interrupted.ADAPTERS_BY.values()):
         assert word in interrupted.WORDS[program], (program, word)
 
 

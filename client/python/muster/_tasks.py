@@ -29,12 +29,15 @@ Result = TypeVar("Result")
 
 
 def _apart(
-    call: Callable[[], Result], ends: Callable[[], object] = lambda: None, borrows: Any = None
+    call: Callable[[], Result],
+    ends: Callable[[], object] = lambda: None,
+    borrows: Any = None,
+    seconds: float | None = None,
 ) -> Result:
     """A call of C that nothing interrupts, on a thread of its own: Ctrl-C ends the wait for it.
 
     ends: called once C has returned, which may be after Ctrl-C. borrows: memory that C reads.
-    Raises what the call raises.
+    Raises what the call raises, and TimeoutError after so many seconds; None = it waits on.
     """
     results: list[Result] = []
     raised: list[BaseException] = []
@@ -55,7 +58,8 @@ def _apart(
     except RuntimeError:  # no thread can be had, so C was not called
         ends()
         raise
-    ended.wait()
+    if not ended.wait(seconds):
+        raise TimeoutError
     if raised:
         raise raised[0]
     return results[0]

@@ -32,6 +32,7 @@ from jax._src import clusters, distributed
 
 from ._elsewhere import Elsewhere, Saved
 from ._errors import misused
+from ._tasks import _apart
 
 
 def _is_launched() -> bool:
@@ -88,17 +89,20 @@ def initialize(**options: Any) -> None:
     to a free port there, for all ranks. JAX's own preemption service stays off: it takes SIGTERM,
     and waits for the other processes inside of its answer.
     options: those of jax.distributed.initialize; what is given there is used. Without `muster run`
-    JAX looks for a cluster by itself. Raises UsageError when there is no place to meet.
+    JAX looks for a cluster by itself.
+    Waits for all processes, for as long as JAX's own initialization_timeout says, and Ctrl-C ends
+    the wait; it does not end that of a plain jax.distributed.initialize(). Raises what JAX raises,
+    and UsageError when there is no place to meet.
     """
     jax.config.update("jax_enable_preemption_service", False)
     rank, world_size = os.environ.get("MUSTER_RANK"), os.environ.get("MUSTER_WORLD_SIZE")
     if rank is None or world_size is None:
-        jax.distributed.initialize(**options)
+        _apart(lambda: jax.distributed.initialize(**options))
         return
     given = {"num_processes": int(world_size), "process_id": int(rank), **options}
     if "coordinator_address" not in given and "JAX_COORDINATOR_ADDRESS" not in os.environ:
         given["coordinator_address"] = _place_to_meet()
-    jax.distributed.initialize(**given)
+    _apart(lambda: jax.distributed.initialize(**given))
 
 
 class _Sync:

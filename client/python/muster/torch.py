@@ -15,13 +15,17 @@ with mt.Checkpointer(
 
 from __future__ import annotations
 
+import functools
 import os
 import pathlib
 import pickle
 import random
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from datetime import timedelta
 from typing import Any
 
 import torch
@@ -31,14 +35,27 @@ from . import _framework
 _framework.check_version("muster.torch", "torch", torch.__version__)
 
 import torch.distributed
+from torch.distributed.constants import default_pg_timeout
 
-from ._errors import Error, NotFoundError, RestoreError, integer, misused, unfit, wrong, wrong_type
+from ._errors import (
+    Error,
+    NotFoundError,
+    RestoreError,
+    WaitTimeout,
+    integer,
+    misused,
+    unfit,
+    wrong,
+    wrong_type,
+)
 from ._manager import Manager
 from ._member import RestoreContext, SaveContext
 from ._native import lib
 from ._signals import shield
+from ._tasks import _apart
 
 _FILE = "rank.pt"
+_SELF = uuid.uuid4().hex  # a rank that is restarted is another process
 _PLAIN = (type(None), bool, int, float, complex, str, bytes, torch.dtype, torch.device)
 
 
@@ -56,35 +73,97 @@ def _meeting_file() -> pathlib.Path | None:
     return pathlib.Path(tempfile.gettempdir(), f"{launch}.torch")
 
 
+def _meet(
+    place: str, make: Callable[[], Any], rank: int, world_size: int, timeout: timedelta
+) -> Any:
+    """The store that all ranks share, once all are there. Ctrl-C ends the wait.
+
+    make: this rank's store at `place`. One of a former launch, whose rank 0 still ends, has this
+    rank's mark already, and is left for the next.
+    """
+    until = time.monotonic() + timeout.total_seconds()
+    came, problem = 0, None
+    while (left := until - time.monotonic()) > 0:
+        try:
+            store = _apart(make, seconds=left)
+            store.set_timeout(timeout)
+            store = torch.distributed.PrefixStore("muster", store)
+            if store.compare_set(f"rank {rank}", "", _SELF) == _SELF.encode():
+                if store.add(f"{rank} {_SELF}", 1) == 1:
+                    store.add("came", 1)
+                while time.monotonic() < until:
+                    came = store.add("came", 0)
+                    if came >= world_size:
+                        return store
+                    time.sleep(0.05)
+        except (torch.distributed.DistNetworkError, TimeoutError) as error:
+            if rank == 0 and not isinstance(error, TimeoutError):
+                raise  # its own store, as at a port that is taken
+            problem = error
+        time.sleep(0.05)
+    who = f"{came} of {world_size} ranks came" if came else "rank 0 does not answer, but is due"
+    raise WaitTimeout(
+        lib.MUSTER_E_TIMEOUT,
+        f"{who} to init_process_group at {place} within {timeout.total_seconds():g} s",
+        advice="see the logs of the other ranks, and whether all hosts reach that place; or give "
+        "a longer timeout",
+    ) from problem
+
+
 def init_process_group(backend: str, **options: Any) -> None:
     """torch.distributed.init_process_group for the ranks of `muster run` and of torchrun.
 
     On one host, and under `muster run --nodes`, nothing has to be set. Else set MASTER_ADDR and
     MASTER_PORT for all ranks.
-    options: further ones of torch's own. Raises UsageError when there is no place to meet.
+    options: further ones of torch's own. With init_method, store, rank or world_size, and under
+    torchrun, torch alone lets the ranks meet.
+    Waits for all ranks, for as long as torch's own timeout says, and Ctrl-C ends the wait. Raises
+    WaitTimeout, and UsageError when there is no place to meet.
     """
     rank, world_size = os.environ.get("MUSTER_RANK"), os.environ.get("MUSTER_WORLD_SIZE")
     if rank is None or world_size is None:
         torch.distributed.init_process_group(backend, **options)
         return
-    os.environ.setdefault("RANK", rank)
-    os.environ.setdefault("WORLD_SIZE", world_size)
+    env_rank = os.environ.setdefault("RANK", rank)
+    env_size = os.environ.setdefault("WORLD_SIZE", world_size)
     os.environ.setdefault("LOCAL_RANK", str(local_rank()))
-    if "MASTER_ADDR" in os.environ and "MASTER_PORT" in os.environ:
+    if (
+        {"init_method", "store", "rank", "world_size"} & set(options)
+        or os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
+        or backend in ("mpi", "fake")  # they have places of their own
+    ):
         torch.distributed.init_process_group(backend, **options)
         return
-    meeting = _meeting_file()
-    if meeting is None:
-        raise misused(
-            "the ranks are on several hosts and know no place to meet; set MASTER_ADDR to rank 0's "
-            "host, and MASTER_PORT to a free port there, for all ranks"
+    timeout = options.get("timeout") or default_pg_timeout
+    if not isinstance(timeout, timedelta):
+        raise wrong_type(f"timeout is {timeout!r}; give a datetime.timedelta")
+    make: Callable[[], Any]
+    if "MASTER_ADDR" in os.environ and "MASTER_PORT" in os.environ:
+        host, port = os.environ["MASTER_ADDR"], os.environ["MASTER_PORT"]
+        rank, world_size, place = env_rank, env_size, f"{host}:{port}"
+        make = functools.partial(
+            torch.distributed.TCPStore,
+            host,
+            int(port),
+            int(world_size),
+            int(rank) == 0,
+            timeout=timedelta(days=1),  # a thread that returns while Python ends would abort it
+            wait_for_workers=False,
+            multi_tenant=True,
+            use_libuv=os.environ.get("USE_LIBUV", "1") == "1",
         )
+    else:
+        meeting = _meeting_file()
+        if meeting is None:
+            raise misused(
+                "the ranks are on several hosts and know no place to meet; set MASTER_ADDR to rank "
+                "0's host, and MASTER_PORT to a free port there, for all ranks"
+            )
+        place = str(meeting)
+        make = functools.partial(torch.distributed.FileStore, place, int(world_size))
+    store = _meet(place, make, int(rank), int(world_size), timeout)
     torch.distributed.init_process_group(
-        backend,
-        init_method=f"file://{meeting}",
-        rank=int(rank),
-        world_size=int(world_size),
-        **options,
+        backend, store=store, rank=int(rank), world_size=int(world_size), **options
     )
 
 

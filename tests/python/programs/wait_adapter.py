@@ -1,6 +1,7 @@
 """Blocks in one call of a module for a framework until Ctrl-C: wait_adapter.py MODULE
 
-orbax: saves while the broker sleeps. Others: restores, and rank 1 never comes.
+orbax: saves while the broker sleeps. preempt: a job makes no step. torch_meets, jax_meets: another
+rank never comes to the place. Others: restores, and rank 1 never comes.
 """
 
 import sys
@@ -69,6 +70,34 @@ def of_keras():
     model.compile("sgd", "mse")
     print("blocks", flush=True)
     model.fit(numpy.ones((8, 4)), numpy.ones((8, 1)), verbose=0, callbacks=[BackupAndRestore("x")])
+
+
+def of_jax():
+    import muster.jax
+
+    print("blocks", flush=True)
+    muster.jax.PreemptionSync("x")
+
+
+def of_torch_meets():
+    import muster.torch
+
+    print("blocks", flush=True)
+    muster.torch.init_process_group("gloo")
+
+
+def of_jax_meets():
+    import muster.jax
+
+    print("blocks", flush=True)
+    muster.jax.initialize()
+
+
+def of_preempt():
+    from muster.testing import preempt
+
+    print("blocks", flush=True)
+    preempt(["sleep", "600"], directory="x", patience=600)
 
 
 def of_orbax():
