@@ -5,8 +5,10 @@
 # needs: lightning
 # needs: jax
 # needs: orbax
+# needs: keras
 
 import re
+import socket
 
 import pytest
 import torch
@@ -124,3 +126,22 @@ def group(monkeypatch, tmp_path):
 def test_a_tensor_without_memory_of_its_own_is_refused_by_name(group, make, says):
     with pytest.raises(muster.ArgumentError, match=says):
         muster.TrainingState(w=make())
+
+
+def silent():
+    """A port where nobody listens."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return f"tcp://127.0.0.1:{free.getsockname()[1]}"
+
+
+@pytest.mark.parametrize("of", [*OWN, "torch", "jax", "keras"])
+def test_a_broker_that_does_not_answer_is_named_with_what_to_do(world, of):
+    address = silent()
+    env = {"MUSTER_BROKER": address}
+    process = world.python("train_width.py", of, 2, 0.5, cwd=world.directory, env=env)
+    text, _ = process.communicate(timeout=PATIENCE)
+    told = text.partition("said: ")[2]
+    assert "of muster: BrokerError" in text, text
+    assert f"no broker answered at {address} within 500 ms; start one with `musterd`" in told, text
+    assert "never closed" not in told, text

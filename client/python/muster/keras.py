@@ -131,7 +131,11 @@ class BackupAndRestore(keras.callbacks.Callback):  # type: ignore[misc] # keras 
         if model.optimizer is not None and not model.optimizer.built:
             model.optimizer.build(model.trainable_variables)
         self._manager = Manager(save_fn=self._save, restore_fn=self._restore, **self._options)
-        restored = self._manager.restore()
+        try:
+            restored = self._manager.restore()
+        except BaseException as raised:
+            self._leave(raised)  # Keras calls no on_train_end then
+            raise
         if restored is None:
             return
         self._number = restored.step + 1

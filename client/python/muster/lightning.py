@@ -232,7 +232,12 @@ class Muster(Callback):  # type: ignore[misc] # lightning is not read here
         if self._manager is not None:
             return
         self._manager = Manager(save_fn=self._save, restore_fn=self._restore, **self._options)
-        restored = self._manager.restore()
+        try:
+            restored = self._manager.restore()
+        except BaseException as raised:
+            manager, self._manager = self._manager, None
+            manager.__exit__(type(raised), raised, raised.__traceback__)
+            raise
         self._step = 0 if restored is None else restored.step + 1
 
     def _save(self, context: SaveContext) -> None:

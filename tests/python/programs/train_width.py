@@ -1,6 +1,7 @@
 """Trains a model for three steps, each of which is saved: train_width.py OF WIDTH [bare]
 
-bare: the optimizer has the weights alone. It tells what a restore raises.
+bare: the optimizer has the weights alone. It tells what a restore raises, or that no broker
+answers within a second.
 """
 
 import os
@@ -11,6 +12,7 @@ import muster
 
 of, width = sys.argv[1], int(sys.argv[2])
 EVERY = muster.SaveEverySteps(1)
+OPTIONS = {"connect_timeout": float(sys.argv[3])} if sys.argv[3:] else {}
 
 
 def torch_net():
@@ -30,11 +32,19 @@ def loop(ck, backward, torch, model, optimizer):
             ck.step()
 
 
+def torch():
+    import muster.torch
+
+    torch, model, optimizer = torch_net()
+    ck = muster.torch.Checkpointer(model=model, optimizer=optimizer, save_every=1, **OPTIONS)
+    loop(ck, torch.Tensor.backward, torch, model, optimizer)
+
+
 def dcp():
     import muster.dcp
 
     torch, model, optimizer = torch_net()
-    ck = muster.dcp.Checkpointer(model=model, optimizer=optimizer, save_every=1)
+    ck = muster.dcp.Checkpointer(model=model, optimizer=optimizer, save_every=1, **OPTIONS)
     loop(ck, torch.Tensor.backward, torch, model, optimizer)
 
 
@@ -46,7 +56,8 @@ def accelerate():
     torch, *parts = torch_net()
     accelerator = Accelerator(cpu=True)
     parts = accelerator.prepare(*parts)
-    loop(muster.accelerate.Checkpointer(accelerator, save_every=1), accelerator.backward, torch, *parts)
+    ck = muster.accelerate.Checkpointer(accelerator, save_every=1, **OPTIONS)
+    loop(ck, accelerator.backward, torch, *parts)
 
 
 def transformers():
@@ -68,7 +79,7 @@ def transformers():
         "trainer", max_steps=3, save_steps=1, use_cpu=True, report_to="none", disable_tqdm=True
     )
     data = [{"x": torch.ones(4)}] * 64
-    trainer = Trainer(Net(), args, train_dataset=data, callbacks=[cb := Muster()])
+    trainer = Trainer(Net(), args, train_dataset=data, callbacks=[cb := Muster(**OPTIONS)])
     trainer.train(resume_from_checkpoint=cb.checkpoint)
 
 
@@ -92,7 +103,7 @@ def lightning():
 
     loader = torch.utils.data.DataLoader(torch.ones(64, 4), batch_size=8)
     quiet = {"logger": False, "enable_checkpointing": False, "enable_progress_bar": False}
-    cb = Muster(save=[EVERY])
+    cb = Muster(save=[EVERY], **OPTIONS)
     trainer = L.Trainer(accelerator="cpu", devices=1, max_steps=3, callbacks=[cb], **quiet)
     trainer.fit(Net(), loader, ckpt_path=cb.ckpt_path)
 
@@ -104,7 +115,7 @@ def orbax():
     import muster.orbax
 
     state = {"w": jax.numpy.zeros(width)}
-    with muster.orbax.CheckpointManager(os.path.abspath("orbax")) as mngr:
+    with muster.orbax.CheckpointManager(os.path.abspath("orbax"), muster=OPTIONS) as mngr:
         latest = mngr.latest_step()
         if latest is not None:
             state = mngr.restore(latest, args=ocp.args.StandardRestore(state))
@@ -112,10 +123,29 @@ def orbax():
             mngr.save(step, args=ocp.args.StandardSave(state))
 
 
+def jax():
+    import muster.jax
+
+    with muster.jax.PreemptionSync("jax", **OPTIONS):
+        pass
+
+
+def keras():
+    import keras
+    import numpy
+
+    from muster.keras import BackupAndRestore
+
+    model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(width)])
+    model.compile("sgd", "mse")
+    data = numpy.ones((8, 4)), numpy.ones((8, width))
+    model.fit(*data, verbose=0, callbacks=[BackupAndRestore("keras", **OPTIONS)])
+
+
 try:
     globals()[of]()
     print("it trained")
 except Exception as error:
     traceback.print_exc()
-    print("of muster:", isinstance(error, muster.Error) and type(error).__name__)
+    print("of muster:", type(error).__name__ if isinstance(error, muster.Error) else None)
     print("said:", error, *getattr(error, "__notes__", ()))
