@@ -26,7 +26,10 @@ def train(world, of, *how):
     return text
 
 
-@pytest.mark.parametrize("of", ["dcp", "accelerate", "lightning", "orbax", "transformers"])
+RESTORES = ["dcp", "accelerate", "lightning", "orbax", "transformers"]
+
+
+@pytest.mark.parametrize("of", RESTORES)
 def test_a_model_of_another_width_is_named_with_what_to_do(world, of):
     text = train(world, of, 2)
     assert "it trained" in text, text
@@ -135,7 +138,7 @@ def silent():
         return f"tcp://127.0.0.1:{free.getsockname()[1]}"
 
 
-@pytest.mark.parametrize("of", [*OWN, "torch", "jax", "keras"])
+@pytest.mark.parametrize("of", [*RESTORES, "torch", "jax", "keras"])
 def test_a_broker_that_does_not_answer_is_named_with_what_to_do(world, of):
     address = silent()
     env = {"MUSTER_BROKER": address}

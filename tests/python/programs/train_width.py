@@ -1,7 +1,7 @@
-"""Trains a model for three steps, each of which is saved: train_width.py OF WIDTH [bare]
+"""Trains a model for three steps, each of which is saved: train_width.py OF WIDTH [bare|SECONDS]
 
-bare: the optimizer has the weights alone. It tells what a restore raises, or that no broker
-answers within a second.
+bare: the optimizer has the weights alone. SECONDS: so long it looks for a broker. It tells what
+muster raises.
 """
 
 import os
@@ -12,14 +12,15 @@ import muster
 
 of, width = sys.argv[1], int(sys.argv[2])
 EVERY = muster.SaveEverySteps(1)
-OPTIONS = {"connect_timeout": float(sys.argv[3])} if sys.argv[3:] else {}
+BARE = "bare" in sys.argv
+OPTIONS = {"connect_timeout": float(sys.argv[3])} if sys.argv[3:] and not BARE else {}
 
 
 def torch_net():
     import torch
 
     model = torch.nn.Linear(4, width)
-    trained = [model.weight] if "bare" in sys.argv else model.parameters()
+    trained = [model.weight] if BARE else model.parameters()
     return torch, model, torch.optim.AdamW(trained)
 
 
