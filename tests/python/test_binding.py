@@ -16,6 +16,7 @@ import interrupted
 import numpy
 import pytest
 from conftest import BUILD, HERE, PROGRAMS
+from test_slow_versions import GROWING, ROWS
 
 import muster
 from muster import _framework
@@ -41,6 +42,32 @@ def test_the_declarations_are_those_of_the_headers():
             public.add(re.search(r"(muster_\w+)\(", declaration).group(1))
     assert len(public) >= 120
     assert public <= set(dir(lib)), public - set(dir(lib))
+
+
+# No call is told the size of these, so they never grow.
+FIXED = {
+    "error": "each call fills it; its text has the rest",
+    "keep_policy": "programs keep it in arrays",
+    "save_policy": "programs keep it in arrays",
+    "metric": "programs keep it in arrays",
+    "place": "programs keep it in arrays",
+    "termination_config": "node_options has it as a member, and grows behind it",
+}
+
+
+def test_A10_each_public_structure_says_its_size_or_never_grows():
+    """So test_slow_versions.py shows each one that grows in two sizes."""
+    folders = [pathlib.Path(folder, "muster") for folder in INCLUDES]
+    text = "".join(path.read_text() for each in folders for path in each.glob("*.h"))
+    structures = dict(re.findall(r"^struct muster_(\w+) \{\n(.*?)^\};", text, re.M | re.S))
+    sized = {name for name, body in structures.items() if " struct_size;" in body}
+    for declaration in re.findall(r"^MUSTER_API [^;]*\bstruct_size\b[^;]*;", text, re.M):
+        sized.update(re.findall(r"\bstruct muster_(\w+)", declaration))
+    rows = set(re.findall(r"MUSTER_ROWS_AS\(rows, \w+, muster_(\w+)\)", text))
+    sized.discard("error")
+    assert sized == {name for names in GROWING.values() for name in names}
+    assert rows == set(*ROWS.values())
+    assert set(structures) - sized - rows == set(FIXED)
 
 
 def test_each_kind_of_row_has_the_fields_of_its_structure():

@@ -16,6 +16,8 @@ import sysconfig
 import pytest
 from conftest import BUILD, World, digests
 
+from muster._rows import KINDS
+
 SOURCE = pathlib.Path(os.environ["SOURCE_DIR"])
 BASELINE = "tests/install/abi/libmuster.abi.xz"
 
@@ -74,9 +76,9 @@ def old(tmp_path_factory):
     return tree
 
 
-# They grow at their ends, and say how long they are.
+# They grow at their ends, and say how long they are. test_binding.py sees that none is missing.
 GROWING = {
-    "node": ("save_context", "restore_context", "node_options", "announced", "identity"),
+    "node": ("save_context", "restore_context", "node_options", "announced", "event", "identity"),
     "manager": ("manager_options", "restored", "save_request", "checkpoint_info"),
     "policy": ("policies",),
     "training": ("training_state_options",),
@@ -84,11 +86,12 @@ GROWING = {
     "coordinator": ("coordinator_options", "call"),
     "checkpoint": ("read_options",),
 }
+ROWS = {"client": tuple(f"{kind}_row" for kind in KINDS)}  # muster_rows_array is told their size
 
 
-def grow(tree):
+def grow(tree, structures):
     """Each of these structures gets members that no other version knows."""
-    for header, names in GROWING.items():
+    for header, names in structures.items():
         file = tree / f"client/include/muster/{header}.h"
         text = file.read_text()
         for name in names:
@@ -183,7 +186,7 @@ def test_A10_a_package_whose_structures_are_longer_than_its_librarys_works(world
     tree = tmp_path / "newer"
     for folder in ("client/include", "client/python", "schema"):
         shutil.copytree(SOURCE / folder, tree / folder)
-    grow(tree)
+    grow(tree, GROWING)  # a package's classes of rows are its headers', so these are the library's
     package = build(tree, tmp_path / "package")
     works(world, package)
 
@@ -192,7 +195,11 @@ def test_A10_a_package_whose_structures_are_shorter_than_its_librarys_works(worl
     tree = tmp_path / "newer"
     ignored = shutil.ignore_patterns("build", ".git", "tests")
     shutil.copytree(SOURCE, tree, ignore=ignored)
-    grow(tree)
+    grow(tree, {**GROWING, **ROWS})
+    events = tree / "client/node/node_events.c"  # asserts of today's that nothing is behind the text
+    text, count = re.subn(r"^_Static_assert\(.*?\);\n", "", events.read_text(), flags=re.M | re.S)
+    assert count == 1
+    events.write_text(text)
     made = tmp_path / "build"
     cmake = ("cmake", "-G", "Ninja", "-S", tree, "-B", made, "-DBUILD_TESTING=OFF")
     command(*cmake, "-DCMAKE_BUILD_TYPE=Debug", "-DMUSTER_WERROR=OFF")

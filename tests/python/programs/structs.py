@@ -10,6 +10,7 @@ import threading
 import numpy
 
 import muster
+from muster import _client, _rows
 from muster._errors import check, new_error
 from muster._native import ffi, lib
 
@@ -33,6 +34,29 @@ def whole(struct):
 
 
 alive, contexts = [], []
+kinds_seen = set()
+
+
+def take_rows(rows, cls, take=_client.take_rows):
+    """The rows as the package takes them, column by column; their array has the same values."""
+    name = next(name for name, each in _rows.KINDS.items() if each is cls)
+    kind, struct = getattr(lib, f"MUSTER_ROW_{name.upper()}"), f"struct muster_{name}_row"
+    array = lib.muster_rows_array(rows, kind, ffi.sizeof(struct))
+    array = ffi.cast(f"{struct} *", array)
+    for at in range(lib.muster_rows_count(rows)):
+        kinds_seen.add(name)
+        for column in range(lib.muster_rows_columns(rows)):
+            title = ffi.string(lib.muster_rows_column_name(rows, column)).decode()
+            value = getattr(array[at], title)
+            if isinstance(value, ffi.CData):
+                text = lib.muster_rows_text(rows, at, column)
+                assert ffi.string(value) == ffi.string(text), (name, title)
+            else:
+                assert value == lib.muster_rows_integer(rows, at, column), (name, title)
+    return take(rows, cls)
+
+
+_client.take_rows = take_rows
 
 
 def save(context):
@@ -47,6 +71,7 @@ def restore(context):
 
 w = numpy.zeros(4)
 options = {"save_fn": save, "restore_fn": restore, "save": [muster.SaveEverySteps(1)]}
+options["keep"] = [muster.KeepLatest(9)]
 with muster.Manager(**options) as manager:
     assert manager.restore() is None
     for step in range(3):
@@ -109,7 +134,11 @@ check(lib.muster_training_state_close(back_ups, 0, error), error)
 training.save_freq_batches = 0  # what the library reads is what was given
 assert lib.muster_training_state_open(training, back_ups, error) == lib.MUSTER_E_ARGUMENT
 
-functions = {"adds": lambda task: str(task.value() + int(task.args)).encode()}
+asked = threading.Event()
+functions = {
+    "adds": lambda task: str(task.value() + int(task.args)).encode(),
+    "ends": lambda task: str(asked.wait(50)).encode(),
+}
 with muster.Worker(functions, values={"base": lambda task: int(task.args)}, prefetch=3) as worker:
     serves = threading.Thread(target=worker.serve)
     serves.start()
@@ -120,6 +149,13 @@ with muster.Worker(functions, values={"base": lambda task: int(task.args)}, pref
             for at in range(12)
         ]
         assert [value.fetch(50) for value in values] == [str(30 + at).encode() for at in range(12)]
+        last = coordinator.schedule("ends", b"")
+        with muster.Client() as client:
+            while not client.tasks("structs", state="leased"):
+                pass  # until the worker has it
+            assert client.task_queues() and client.task_workers("structs")
+        asked.set()
+        assert last.fetch(50) == b"True"
     worker.stop()
     serves.join()
 
@@ -132,10 +168,18 @@ with muster.Node(
     node.step()
     with muster.Client() as client:
         node.wait_until_saved(30)
+        client.notify("read", 0, left=7200)
         while not (newest := client.latest("read")) or not newest[0].in_place:
             pass  # its final name comes behind the commit
 for rank in (None, 0):
     checkpoint = muster.read(newest[0].path, rank=rank)
     assert checkpoint["w"].tolist() == own["w"].tolist() and checkpoint["rank"][0] == 7
     assert checkpoint.step == newest[0].step
+with muster.Client() as client:
+    number = newest[0].checkpoint
+    client.jobs(), client.nodes("read"), client.rounds("read"), client.participants("read", 1)
+    client.shards("read", number), client.files("read", number), client.events("read")
+    client.generations("read"), client.notices("read"), client.policies("structs"), client.broker()
+missing = set(_rows.KINDS) - kinds_seen
+assert missing == {"host"}, missing  # only `muster run --nodes` makes one
 print("all values are as the package knows them")
