@@ -12,6 +12,23 @@ wheel_exports() {
     [ "$names" = PyInit__native ] || wheel_fails "the wheel's module exports other names than PyInit__native: $names"
 }
 
+# wheel_holds WHEEL CURL_CONFIG - SQLite, jansson, libzmq and curl are inside its module, by a text of each; wheel_exports
+# and wheel_libraries tell that nobody sees them and that none is asked for. That curl was built for HTTP alone, and no
+# command of another protocol came along.
+wheel_holds() {
+    local folder text lacks='' foreign
+    folder=$(mktemp -d)
+    "$PYTHON" -m zipfile -e "$1" "$folder"
+    for text in 'SQLite format 3' 'unable to decode byte 0x%x' 'virtual void zmq::' 'not supported or disabled in libcurl'; do
+        grep -qaF "$text" "$folder/muster/_native.abi3.so" || lacks="$lacks \"$text\""
+    done
+    foreign=$(grep -aoE 'EPSV|EHLO %s|USER %s|OpenSSL|nghttp2' -r "$folder/muster/_native.abi3.so" "$folder"/*.data/scripts | sort -u || true)
+    rm -rf "$folder"
+    [ -z "$lacks" ] || wheel_fails "the wheel's module lacks what SQLite, jansson, libzmq and curl have in them:$lacks"
+    [ "$("$2" --protocols)" = HTTP ] || wheel_fails "the wheel's curl speaks more than HTTP: $("$2" --protocols | tr '\n' ' ')"
+    [ -z "$foreign" ] || wheel_fails "the wheel has what a curl for HTTP alone has not: $foreign"
+}
+
 # wheel_libraries WHEEL - auditwheel finds a manylinux tag, and names no library but those of the policy that a bare
 # Debian has. The policy itself also allows X11 and GLib.
 wheel_libraries() {

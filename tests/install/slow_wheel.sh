@@ -17,6 +17,7 @@ say "$(stat -c %s "$wheel") bytes: ${wheel##*/}"
 . "$SOURCE_DIR/tests/install/lib_wheel.sh"
 wheel_libraries "$wheel"
 wheel_exports "$wheel"
+wheel_holds "$wheel" "$SOURCE_DIR/build/wheel/static/bin/curl-config"
 wheel_pythons "$wheel"
 "$PYTHON" -m zipfile -l "$wheel" >"$dir/names"
 for name in muster/_native.abi3.so muster/py.typed data/scripts/muster data/scripts/musterd muster/licences/zeromq3.txt; do
