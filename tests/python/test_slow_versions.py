@@ -196,7 +196,7 @@ def test_A10_a_package_whose_structures_are_shorter_than_its_librarys_works(worl
     ignored = shutil.ignore_patterns("build", ".git", "tests")
     shutil.copytree(SOURCE, tree, ignore=ignored)
     grow(tree, {**GROWING, **ROWS})
-    events = tree / "client/node/node_events.c"  # asserts of today's that nothing is behind the text
+    events = tree / "client/node/node_events.c"  # asserts that today's ends with its text
     text, count = re.subn(r"^_Static_assert\(.*?\);\n", "", events.read_text(), flags=re.M | re.S)
     assert count == 1
     events.write_text(text)

@@ -154,8 +154,8 @@ class Events:
             return
         self._ended = True
         lib.muster_events_end(self._queue)
-        if self._thread is not None and self._thread is not threading.current_thread():
-            self._thread.join(_PATIENCE)
+        if self._thread not in (None, threading.current_thread()) and self._thread.is_alive():
+            self._thread.join(_PATIENCE)  # one that Ctrl-C kept from its start is not alive
 
     def __del__(self) -> None:
         if hasattr(self, "_queue"):

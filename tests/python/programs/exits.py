@@ -1,5 +1,6 @@
-"""Ends in some way at some moment, with a node that saves all the time: exits.py KIND SECONDS
+"""Ends in some way at some moment, with a node that saves all the time: exits.py KIND PHASE SECONDS
 
+It ends SECONDS after the PHASE began: open, restore, step or save. It tells where it was then.
 LOGGING: it has set up logging, so a thread of Python's reads muster's log.
 BESIDE: a framework whose threads compute all the time, torch or jax.
 """
@@ -16,7 +17,7 @@ import numpy
 
 import muster
 
-kind, seconds = sys.argv[1], float(sys.argv[2])
+kind, meant, seconds = sys.argv[1], sys.argv[2], float(sys.argv[3])
 if "LOGGING" in os.environ:
     logging.basicConfig(level=logging.DEBUG)
 
@@ -43,27 +44,74 @@ def beside_jax():
 beside = {"torch": beside_torch, "jax": beside_jax}.get(
     os.environ.get("BESIDE"), lambda: lambda: None
 )()
-state = muster.TrainingState(w=numpy.zeros(1000))
+state = muster.TrainingState(w=numpy.zeros(200000))
 threading.Thread(target=time.sleep, args=(0.01,), daemon=True).start()
-node = muster.Node(state=state, save_every=3, save_behind=kind != "raise")
-end = time.monotonic() + seconds
-while time.monotonic() < end:
-    state["w"] += 1
-    beside()
-    node.step()
-    time.sleep(0.001)
-if kind == "close":
-    node.close()
-if kind == "exit":
-    sys.exit(3)
-if kind == "raise":
-    raise RuntimeError("on purpose")
-if kind == "interrupt":
-    os.kill(os.getpid(), signal.SIGINT)
-    node.step()
-if kind == "notify":
-    node.notify(left=0, text="now")
+node, now = None, ""
+
+
+class End(BaseException):
+    """The program goes to its end."""
+
+
+def ends(*_):
+    """On the main thread, in the middle of what it does."""
+    tells()
+    if kind == "exit":
+        sys.exit(3)
+    if kind == "raise":
+        raise RuntimeError("on purpose")
+    if kind == "notify" and node is not None:
+        node.notify(left=0, text="now")
+    raise End
+
+
+def ends_from_a_thread():
+    tells()
+    if kind == "preempt":
+        opened.wait()
+        node.notify(left=0, text="now")
+    else:
+        os.kill(os.getpid(), {"interrupt": signal.SIGINT, "term": signal.SIGTERM}[kind])
+
+
+def tells():
+    saves = node is not None and node.is_saving
+    os.write(1, f"in {'save' if saves else now}\n".encode())
+
+
+def begins(phase):
+    global now, meant
+    if phase != "save":
+        now = phase
+    if phase != meant:
+        return
+    meant = ""  # once
+    if kind in ("preempt", "interrupt", "term"):
+        timer.start()
+    else:
+        signal.setitimer(signal.ITIMER_REAL, seconds)
+
+
+signal.signal(signal.SIGALRM, ends)
+timer, opened = threading.Timer(seconds, ends_from_a_thread), threading.Event()
+try:
+    begins("open")
+    node = muster.Node(state=state, save_every=3, save_behind=kind != "raise", restore_later=True)
+    os.write(1, b"opened\n")
+    opened.set()
+    begins("restore")
+    node.restore()
+    begins("step")
+    while True:
+        state["w"] += 1
+        beside()
+        node.step()
+        if node.is_saving or (kind == "raise" and node.steps_done % 3 == 2):
+            begins("save")
+        time.sleep(0.001)
+except End:
+    pass
 if kind == "forget":
     del node
-if kind == "leak":  # nothing but muster's own atexit function closes it
+if kind == "leak" and node is not None:  # nothing but muster's own atexit function closes it
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(node))
