@@ -174,11 +174,11 @@ class Client(Turns, Closing):
         )
 
     def task_queues(self, job: str | None = None) -> list[TaskQueue]:
-        """Queues of tasks."""
+        """Queues of tasks; None = of all jobs."""
         return self._ask(TaskQueue, lib.muster_client_task_queues, _text("job", job))
 
-    def tasks(self, job: str | None = None, state: str | None = None, number: int = 0) -> list[Task]:
-        """The tasks of one queue or all, in one state or all, of one number or all (0)."""
+    def tasks(self, job: str, state: str | None = None, number: int = 0) -> list[Task]:
+        """The tasks of a job's queues, in one state or all, of one number or all (0)."""
         return self._ask(
             Task,
             lib.muster_client_tasks,
@@ -187,7 +187,7 @@ class Client(Turns, Closing):
             _number("number", number),
         )
 
-    def task_workers(self, job: str | None = None) -> list[TaskWorker]:
+    def task_workers(self, job: str) -> list[TaskWorker]:
         """The newest process of each worker's index."""
         return self._ask(TaskWorker, lib.muster_client_task_workers, _text("job", job))
 

@@ -84,7 +84,8 @@ try:
                 and client.generations(job)
                 and client.events(job)
             )
-            client.incidents(job, 1), client.task_queues(), client.tasks(), client.task_workers()
+            client.incidents(job, 1), client.task_queues()
+            client.tasks(job), client.task_workers(job)
             assert client.hosts(job) == []  # the ranks were started by hand
             assert [row.trash for row in client.policies(job)] in ([], [""])
             facts = client.broker()
