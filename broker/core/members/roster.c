@@ -136,7 +136,15 @@ static void roster_gone(struct core *core, struct peer *peer, enum wire_node_sta
  */
 static bool roster_plan_can_be_kept(const struct job *job)
 {
-    return notice_any_active(job) && grace_has_trained(job) && job->gen.layout == LAYOUT_REPLICATED;
+    return job->plan.why == PLAN_AHEAD && notice_any_active(job) && grace_has_trained(job) &&
+           job->gen.layout == LAYOUT_REPLICATED;
+}
+
+/* The moment of a notice has come, and its save waits for the end of this other one. */
+static bool roster_notice_waits(const struct job *job, const struct round *round)
+{
+    return round != NULL && job->plan.why != PLAN_NONE && job->plan.why != PLAN_AHEAD &&
+           notice_any_active(job);
 }
 
 /* The round that is saved without this rank. True: a round, which the others serve before they end
@@ -148,12 +156,14 @@ static bool roster_round_follows(struct job *job, const struct peer *peer, uint6
 
     if (round != NULL && round->cause == CAUSE_TERMINATION)
         return true;
-    if (round != NULL && (part == NULL || !save_is_needed(job, round, part))) {
-        *ret_number = job->want.cause == CAUSE_NONE ? round->round : 0;
+    bool wanted = job->want.cause == CAUSE_TERMINATION || roster_notice_waits(job, round);
+    if (job->gen.state == GENERATION_RUNNING && wanted) {
+        round_want(job, CAUSE_TERMINATION);
+        job->want.aborted_steps = job->gen.layout == LAYOUT_REPLICATED;
         return true;
     }
-    if (job->gen.state == GENERATION_RUNNING && job->want.cause == CAUSE_TERMINATION) {
-        job->want.aborted_steps = job->gen.layout == LAYOUT_REPLICATED;
+    if (round != NULL && (part == NULL || !save_is_needed(job, round, part))) {
+        *ret_number = job->want.cause == CAUSE_NONE ? round->round : 0;
         return true;
     }
     round_want_nothing(job);

@@ -428,8 +428,9 @@ static void notice_withdraw(struct core *core, struct job *job, struct notice *n
     event.text = notice->id;
     event_emit(core, job, event, 0);
     /* not frozen yet: nothing happens but what was owed before */
+    const struct round *open = round_open_one(job);
     if (!notice_any_active(job) && job->want.cause == CAUSE_TERMINATION &&
-        round_open_one(job) == NULL)
+        (open == NULL || open->cause != CAUSE_TERMINATION))
         round_want_owed(job);
     if (!notice_any_active(job))
         grace_forget(job);

@@ -475,6 +475,63 @@ static void a_rank_that_is_lost_in_a_save_before_the_notices_own_loses_none(void
     assert_non_null(strstr(core_events(f), "freeze r2 termination abort m1,2"));
 }
 
+/* Its part is saved, and then it fails. */
+static void saved_and_failed(struct core_fixture *f)
+{
+    for (int n = 0; n < 3; n++)
+        f->nodes[n].begun = f->nodes[n].done = 4;
+    core_pass(f, 500);
+    core_save_now(f, "a");
+    core_report_all(f, 1, 4);
+    core_at_step(f, 1, 1, 4, true);
+    core_notice(f, 2, "n1", 60000);
+    core_error(f, 1, 5, "no memory");
+    assert_true(core_event(f, EVENT_PEER_ERROR)->flags & EVENT_FLAG_ROUND_FOLLOWS);
+}
+
+/* R5.16: that save commits, and the notice's own follows without it. */
+static void nor_does_one_that_had_its_part_in_that_save(void **state)
+{
+    struct core_fixture *f = *state;
+
+    saved_and_failed(f);
+    core_at_step(f, 2, 1, 4, true);
+    core_save(f, 0, 1, 4);
+    assert_non_null(strstr(core_events(f), "commit r1 operator S4 c1 rank 0; "
+                                           "freeze r2 termination abort m0,2"));
+}
+
+static void without_the_notice_the_launch_ends_for_its_error(void **state)
+{
+    struct core_fixture *f = *state;
+
+    saved_and_failed(f);
+    core_cancel(f, 2, "n1");
+    core_at_step(f, 2, 1, 4, true);
+    core_save(f, 0, 1, 4);
+    assert_null(core_event(f, EVENT_FREEZE));
+    assert_int_equal(core_job(f)->gen.end_status, MUSTER_E_PEER);
+}
+
+/* R5.15, R5.16: a sharded job cannot save without it, and leaves to be started again. */
+static void a_sharded_job_that_loses_a_rank_before_the_notices_save_is_preempted(void **state)
+{
+    struct core_fixture *f = *state;
+
+    core_fixture_close(f);
+    core_fixture_running(f, 3, LAYOUT_SHARDED);
+    for (int n = 0; n < 3; n++)
+        f->nodes[n].begun = f->nodes[n].done = 4;
+    core_pass(f, 500);
+    core_save_now(f, "a");
+    core_report_all(f, 1, 4);
+    core_notice(f, 2, "n1", 60000);
+    (void)core_events(f);
+    core_error(f, 0, 5, "no memory");
+    assert_non_null(strstr(core_events(f), "not saved r2 termination rank 0"));
+    assert_int_equal(core_job(f)->gen.end_status, MUSTER_E_NOT_SAVED);
+}
+
 /* R5.16 */
 static void a_notice_turns_an_open_round_into_a_termination(void **state)
 {
@@ -715,6 +772,9 @@ int main(void)
         T(a_notice_leaves_a_decided_save_alone_while_another_fits_in, core_run_three),
         T(a_notice_joins_a_decided_save_when_no_other_fits_in_any_more, core_run_three),
         T(a_rank_that_is_lost_in_a_save_before_the_notices_own_loses_none, core_run_three),
+        T(nor_does_one_that_had_its_part_in_that_save, core_run_three),
+        T(without_the_notice_the_launch_ends_for_its_error, core_run_three),
+        T(a_sharded_job_that_loses_a_rank_before_the_notices_save_is_preempted, core_run_three),
         T(a_notice_turns_an_open_round_into_a_termination, core_run_three),
         T(attempts_of_another_cause_do_not_count_for_a_notice_that_joins, core_run_three),
         T(an_operator_gets_one_round_for_one_id_and_an_open_one_is_good_enough, core_run_three),
