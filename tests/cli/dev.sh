@@ -86,16 +86,16 @@ grep -q '^  python: 0 tests ran, 0 failed, 2 skipped' "$dir/out" || fail "the sk
 
 # --- how long the Python tests took, and a warning of more than six minutes
 PYTHON_TAKES=360 dev test 2>"$dir/out" || fail "test failed:" "$dir/out"
-grep -q '^  release .* 2 tests ran, .*; build and tests of Python took 360 s$' "$dir/out" || fail "not the time of the Python tests:" "$dir/out"
+grep -q '^  release .* 2 tests ran, .*; Python build and tests took 360 s$' "$dir/out" || fail "not the time of the Python tests:" "$dir/out"
 for command in test python; do
     PYTHON_TAKES=361 dev $command 2>"$dir/out" || fail "$command fails where Python's tests are slow:" "$dir/out"
-    grep -q '^  release .*; build and tests of Python took 361 s. Warning: that is more than 360 s; ' "$dir/out" ||
+    grep -q '^  release .*; Python build and tests took 361 s. Warning: that is more than 360 s; ' "$dir/out" ||
         fail "$command does not warn of slow Python tests:" "$dir/out"
 done
 PYTHON_TAKES=361 dev python --slow 2>"$dir/out" || fail "python --slow failed:" "$dir/out"
 ! grep -q 'Warning' "$dir/out" || fail "slow tests may take longer:" "$dir/out"
 if PYTHON_TAKES=5 BREAKS_IN=release dev python 2>"$dir/out"; then fail "a Python test that failed was taken for good"; fi
-grep -q '^  release .*; build and tests of Python took 5 s' "$dir/out" || fail "no time of tests that failed:" "$dir/out"
+grep -q '^  release .*; Python build and tests took 5 s' "$dir/out" || fail "no time of tests that failed:" "$dir/out"
 
 if BREAKS_IN=dev dev test 2>"$dir/out"; then fail "a test that failed was taken for good"; fi
 grep -q '3 tests ran, 1 failed' "$dir/out" || fail "the failure is not counted:" "$dir/out"

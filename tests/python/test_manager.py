@@ -299,7 +299,7 @@ def test_A7_an_exception_in_restore_fn_is_told_to_the_other_ranks(world, late):
 
 
 def notified_in_a_save(world, steps, left):
-    """The log of both ranks, and the cause of the save in which rank 1 is when it is notified."""
+    """The logs of both ranks, and the cause of the save in which rank 1 is notified."""
     launch = world.run(2, "late_notice.py", world.directory, steps)
 
     def saved():
@@ -327,6 +327,6 @@ def test_a_notice_in_a_save_gets_one_of_its_own(world):
 
 def test_a_rank_that_saved_before_the_notice_leaves_with_those_that_save_after_it(world):
     """No time is left for another save. One more step would wait for ranks that have left."""
-    logs, cause = notified_in_a_save(world, 3, 3.5)
+    logs, cause = notified_in_a_save(world, 3, 3.9)
     assert cause == "termination"
     assert logs[0] == logs[1] == ["0", "1", "2"]

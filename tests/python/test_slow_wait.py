@@ -97,7 +97,7 @@ def is_rank(rank, monkeypatch, place):
         monkeypatch.setenv(name, value)
 
 
-@pytest.mark.parametrize("rank, says", [(0, "1 of 2 ranks came"), (1, "rank 0 does not answer")])
+@pytest.mark.parametrize("rank, says", [(0, "1 of 2 ranks came"), (1, "rank 0 did not come")])
 def test_a_meeting_without_all_ranks_ends_with_the_timeout_and_says_who_came(
     monkeypatch, place, rank, says
 ):
@@ -111,12 +111,12 @@ def test_a_meeting_without_all_ranks_ends_with_the_timeout_and_says_who_came(
 
 
 def test_a_restarted_rank_leaves_the_store_of_the_former_launch(monkeypatch, place):
-    """Its rank 0 still ends: all had come to it, and this rank was one of them."""
+    """Its rank 0 lives on: all had come to it, and this rank was one of them."""
     port = int(place["MASTER_PORT"])
     former = torch.distributed.TCPStore("127.0.0.1", port, is_master=True, wait_for_workers=False)
     former = torch.distributed.PrefixStore("muster", former)
     former.set("rank 1", "another process")
     former.add("came", 2)
     is_rank(1, monkeypatch, place)
-    with pytest.raises(muster.WaitTimeout, match="rank 0 does not answer"):
+    with pytest.raises(muster.WaitTimeout, match="rank 0 did not come"):
         muster.torch.init_process_group("gloo", timeout=datetime.timedelta(seconds=0.5))

@@ -292,7 +292,7 @@ struct sim_stats {
     uint64_t broker_starts;
     uint64_t takeovers, overtaken; /* leases taken from another; brokers that lived on */
     uint64_t refused;              /* batches by the fence */
-    uint64_t late_joins;           /* notices, of a save that was decided for another cause */
+    uint64_t late_joins;           /* decided saves of another cause that a notice joined */
     uint64_t late;                 /* batches that were written when their broker was dead */
     uint64_t process_exits_by_agent;
     uint64_t rested;                     /* jobs that came to rest after the faults */

@@ -64,8 +64,8 @@ static void check_settled(struct sim *sim, struct actions *out)
         sim_broken(sim, "settle", "settling twice sends %s", wire_type_name(action->message.type));
 }
 
-/* R5.16: who saved at S for another cause trains on, and would wait in its next step for those that
- * leave at S. So a notice joins a decided save only where no other one fits in. */
+/* R5.16: a rank that saved at S for another cause trains on, and would wait for those that leave at
+ * S. So a notice joins a decided save only where no other one fits in. */
 static void check_joins(struct sim *sim)
 {
     if (!shared_is_newest(sim))
@@ -83,7 +83,7 @@ static void check_joins(struct sim *sim)
             if (round->deadline_boot_ms == 0 ||
                 round->deadline_boot_ms > sim->broker->core->now_boot + least_ms)
                 sim_broken(sim, "R5.16",
-                           "a notice joins round %llu, which is decided, and one more save needs "
+                           "a notice joins round %llu, which is decided, but one more needs only "
                            "%lld ms",
                            (unsigned long long)round->round, (long long)least_ms);
         }

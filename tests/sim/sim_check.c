@@ -207,7 +207,7 @@ static bool is_found_again(struct sim *sim, const struct record_round *old,
            is_of_lost_history(job_of(sim, row->job), row->generation);
 }
 
-/* I2: who has captured for a termination leaves at S, and waits for nobody in a later step. */
+/* I2: a rank that captured for a termination leaves at S, and waits in no later step. */
 static void check_leaves_together(struct sim *sim, const struct record_round *row)
 {
     const struct sim_job *job = sim_job_named(sim, row->job);

@@ -384,6 +384,7 @@ void proc_end(struct sim *sim, struct sim_proc *proc, enum sim_end end, const ch
     SIM_TELL(sim, "PROCESS %s/%u ends: %s, %s (begun %lld, done %lld)", sim->jobs[proc->job].name,
              proc->slot, end_names[end], how, (long long)proc->begun, (long long)proc->done);
     proc->end = end;
+    proc->died_us = sim->now_us;
     proc->alive = false;
     proc->frozen = false;
     proc->state = THREAD_GONE;

@@ -161,6 +161,17 @@ static bool is_answered(const struct sim *sim, const struct sim_proc *proc)
     return sim->quiet || proc->suspects_us >= sim->calm_us;
 }
 
+/* Since it asked, and so lately that the broker need not know it yet. */
+static bool died_now(const struct sim *sim, const struct sim_proc *proc)
+{
+    const struct sim_job *job = &sim->jobs[proc->job];
+    int gone = first_gone(sim, proc);
+
+    return proc->suspects_gone < 0 && gone >= 0 &&
+           sim->now_us - newest_in(job, (unsigned)gone, proc->view.generation)->died_us <
+               (LOST_MS + HEARTBEAT_MS) * 1000LL;
+}
+
 static void ran_out(struct sim *sim, struct sim_event *event)
 {
     struct sim_proc *proc = event->proc;
@@ -169,9 +180,7 @@ static void ran_out(struct sim *sim, struct sim_event *event)
         return;
     sim->stats->suspects_unanswered++;
     proc->suspects_ran_out = true;
-    bool died_since =
-        proc->suspects_gone < 0 && first_gone(sim, proc) >= 0; /* LOST_MS are not over */
-    if (is_answered(sim, proc) && !died_since)
+    if (is_answered(sim, proc) && !died_now(sim, proc))
         sim_broken(sim, "suspects",
                    "rank %u suspects that another is gone for %lld ms, and rank %d is", proc->rank,
                    (long long)(SUSPECT_US / 1000), proc->suspects_gone);

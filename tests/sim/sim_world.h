@@ -187,10 +187,10 @@ struct sim_proc {
     int64_t begun_told, p95_told_ms; /* by the newest heartbeat that the broker took; the longest */
     int64_t advanced_us;             /* when one told of a step that it had begun */
     int64_t measured_us; /* since when they tell this start of the broker how long its steps take */
-    int64_t suspects_us; /* when its collective broke */
-    int suspects_gone;   /* a rank that was dead then; -1: none was */
-    bool suspects_ran_out; /* nobody told it in time */
-    bool error_heard;      /* by its agent */
+    int64_t suspects_us, died_us; /* when its collective broke, when it ended */
+    int suspects_gone;            /* a rank that was dead then; -1: none was */
+    bool suspects_ran_out;        /* nobody told it in time */
+    bool error_heard;             /* by its agent */
     int64_t deaf_since_us; /* on_error did not free the thread: if it was in this step, its agent
                               ends it */
     bool lost_history;     /* began before the database was restored from an older copy */

@@ -234,7 +234,7 @@ static bool grace_early_save_is_due(const struct job *job)
 }
 
 /* A rank that saved at S may have begun the next step already, and would wait in its collective for
- * those that leave at S. So a decided save is left alone while one more fits in behind it. */
+ * those that leave at S. So a decided save is left alone while there is time for one more. */
 bool grace_takes(const struct core *core, struct job *job, const struct round *round)
 {
     int64_t deadline = notice_deadline(job);

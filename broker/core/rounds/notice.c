@@ -237,8 +237,8 @@ void notices_join(struct core *core, struct job *job, struct round *round)
     }
 }
 
-/* A round that is a termination's already it joins; one of another cause only if its own moment has
- * come. */
+/* It joins a termination's round; another one only if its own moment has come and grace_takes()
+ * says so. */
 static void notice_emit_and_join(struct core *core, struct job *job, struct notice *notice)
 {
     struct round *round = round_awaited(job);

@@ -485,7 +485,11 @@ void round_margin_reached(struct core *core, struct job *job)
         rank = round_writing_laggard(job);
     snprintf(text, sizeof text, "the deadline's margin was reached while rank %lld had not %s",
              (long long)rank, reports ? "reported" : "saved");
+    const enum wire_cause cause = round->cause;
+    const uint64_t number = round->round;
     round_abort(core, job, round, rank, MUSTER_E_NOT_SAVED, text, ABORT_FINAL);
+    if (cause != CAUSE_TERMINATION) /* the notice's own was still to come */
+        round_not_saved(core, job, number, rank, MUSTER_E_NOT_SAVED, text);
 }
 
 /* deadline - margin without a commit. */

@@ -68,13 +68,13 @@ _C_CALL = re.compile(
 
 
 def _in_python(text: str) -> str:
-    """`muster_manager_save` is `Manager.save` here; what has no such name keeps C's."""
+    """`muster_manager_save` becomes `Manager.save`; a name that Python lacks stays."""
 
     def name(call: re.Match[str]) -> str:
         kind = call[1].title().replace("_", "")
         if call[2] == "open":
             return kind
-        found = getattr(sys.modules["muster"], kind, None)
+        found = getattr(sys.modules.get("muster"), kind, None)
         return f"{kind}.{call[2]}" if hasattr(found, call[2]) else call[0]
 
     return _C_CALL.sub(name, text)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import re
+import types
 import warnings
 from collections.abc import Callable, Mapping
 from types import TracebackType
@@ -93,17 +94,17 @@ def own_parts(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class Loads(contextlib.ExitStack):
-    """Where a framework loads a checkpoint outside muster's calls: methods of its objects raise
-    RestoreError from its own error, until close().
-    """
+    """Makes a framework's own loading methods raise RestoreError from its error, until close()."""
 
     def tell(self, owner: Any, method: str, what: str, place: str) -> None:
         own = getattr(owner, method)
 
-        @functools.wraps(own)
-        def load(*given: Any, **named: Any) -> Any:
+        @functools.wraps(getattr(own, "__func__", own))
+        def load(self: Any, *given: Any, **named: Any) -> Any:
             try:
-                return own(*given, **named)
+                return (own if self is owner else getattr(type(self), method).__get__(self))(
+                    *given, **named
+                )
             except Error:
                 raise
             except Exception as error:
@@ -113,7 +114,7 @@ class Loads(contextlib.ExitStack):
             self.callback(setattr, owner, method, own)
         else:
             self.callback(delattr, owner, method)
-        setattr(owner, method, load)
+        setattr(owner, method, types.MethodType(load, owner))  # a deep copy has its own
 
 
 class Leaving:

@@ -155,7 +155,7 @@ class Events:
         self._ended = True
         lib.muster_events_end(self._queue)
         if self._thread not in (None, threading.current_thread()) and self._thread.is_alive():
-            self._thread.join(_PATIENCE)  # one that Ctrl-C kept from its start is not alive
+            self._thread.join(_PATIENCE)  # not alive: Ctrl-C kept it from starting
 
     def __del__(self) -> None:
         if hasattr(self, "_queue"):

@@ -37,7 +37,7 @@ def _apart(
     """A call of C that nothing interrupts, on a thread of its own: Ctrl-C ends the wait for it.
 
     ends: called once C has returned, which may be after Ctrl-C. borrows: memory that C reads.
-    Raises what the call raises, and TimeoutError after so many seconds; None = it waits on.
+    Raises what the call raises, and TimeoutError after `seconds`; None = no limit.
     """
     results: list[Result] = []
     raised: list[BaseException] = []

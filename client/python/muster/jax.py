@@ -90,9 +90,9 @@ def initialize(**options: Any) -> None:
     and waits for the other processes inside of its answer.
     options: those of jax.distributed.initialize; what is given there is used. Without `muster run`
     JAX looks for a cluster by itself.
-    Waits for all processes, for as long as JAX's own initialization_timeout says, and Ctrl-C ends
-    the wait; it does not end that of a plain jax.distributed.initialize(). Raises what JAX raises,
-    and UsageError when there is no place to meet.
+    Waits for all processes, for JAX's own initialization_timeout at most. Ctrl-C ends this wait,
+    unlike that of a plain jax.distributed.initialize(). Raises what JAX raises, and UsageError when
+    there is no place to meet.
     """
     jax.config.update("jax_enable_preemption_service", False)
     rank, world_size = os.environ.get("MUSTER_RANK"), os.environ.get("MUSTER_WORLD_SIZE")

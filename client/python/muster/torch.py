@@ -35,7 +35,7 @@ from . import _framework
 _framework.check_version("muster.torch", "torch", torch.__version__)
 
 import torch.distributed
-from torch.distributed.constants import default_pg_timeout
+from torch.distributed.constants import default_pg_nccl_timeout, default_pg_timeout
 
 from ._errors import (
     Error,
@@ -78,8 +78,8 @@ def _meet(
 ) -> Any:
     """The store that all ranks share, once all are there. Ctrl-C ends the wait.
 
-    make: this rank's store at `place`. One of a former launch, whose rank 0 still ends, has this
-    rank's mark already, and is left for the next.
+    make: opens this rank's store at `place`. One that already has this rank's mark is a former
+    launch's: it is dropped, and make is tried again.
     """
     until = time.monotonic() + timeout.total_seconds()
     came, problem = 0, None
@@ -98,10 +98,10 @@ def _meet(
                     time.sleep(0.05)
         except (torch.distributed.DistNetworkError, TimeoutError) as error:
             if rank == 0 and not isinstance(error, TimeoutError):
-                raise  # its own store, as at a port that is taken
+                raise  # its own failed, e.g. the port is taken
             problem = error
         time.sleep(0.05)
-    who = f"{came} of {world_size} ranks came" if came else "rank 0 does not answer, but is due"
+    who = f"{came} of {world_size} ranks came" if came else "rank 0 did not come"
     raise WaitTimeout(
         lib.MUSTER_E_TIMEOUT,
         f"{who} to init_process_group at {place} within {timeout.total_seconds():g} s",
@@ -115,10 +115,10 @@ def init_process_group(backend: str, **options: Any) -> None:
 
     On one host, and under `muster run --nodes`, nothing has to be set. Else set MASTER_ADDR and
     MASTER_PORT for all ranks.
-    options: further ones of torch's own. With init_method, store, rank or world_size, and under
-    torchrun, torch alone lets the ranks meet.
-    Waits for all ranks, for as long as torch's own timeout says, and Ctrl-C ends the wait. Raises
-    WaitTimeout, and UsageError when there is no place to meet.
+    options: further ones of torch's own. With init_method, store, rank or world_size, or under
+    torchrun, torch itself does all of this. Else it waits for all ranks, for torch's own timeout at
+    most, and Ctrl-C ends the wait. Raises WaitTimeout, and UsageError when there is no place to
+    meet.
     """
     rank, world_size = os.environ.get("MUSTER_RANK"), os.environ.get("MUSTER_WORLD_SIZE")
     if rank is None or world_size is None:
@@ -134,7 +134,8 @@ def init_process_group(backend: str, **options: Any) -> None:
     ):
         torch.distributed.init_process_group(backend, **options)
         return
-    timeout = options.get("timeout") or default_pg_timeout
+    usual = default_pg_nccl_timeout if "nccl" in backend else None
+    timeout = options.get("timeout") or usual or default_pg_timeout
     if not isinstance(timeout, timedelta):
         raise wrong_type(f"timeout is {timeout!r}; give a datetime.timedelta")
     make: Callable[[], Any]

@@ -103,7 +103,7 @@ class Muster(TrainerCallback):  # type: ignore[misc] # transformers has no types
         self._open()
         if self._restored is None:
             return None
-        if hasattr(self._model, "load_state_dict"):  # the Trainer calls it before any of ours
+        if hasattr(self._model, "load_state_dict"):  # called before on_train_begin
             model, self._model = self._model, None
             self._loads.tell(model, "load_state_dict", "the model", self._restored.path)
         return self._restored.path

@@ -94,6 +94,7 @@ def begins(phase):
 
 signal.signal(signal.SIGALRM, ends)
 timer, opened = threading.Timer(seconds, ends_from_a_thread), threading.Event()
+timer.daemon = True
 try:
     begins("open")
     node = muster.Node(state=state, save_every=3, save_behind=kind != "raise", restore_later=True)

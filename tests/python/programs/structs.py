@@ -6,6 +6,7 @@ written, and a member that only one of them knows is empty.
 
 import os
 import threading
+import time
 
 import numpy
 
@@ -152,7 +153,7 @@ with muster.Worker(functions, values={"base": lambda task: int(task.args)}, pref
         last = coordinator.schedule("ends", b"")
         with muster.Client() as client:
             while not client.tasks("structs", state="leased"):
-                pass  # until the worker has it
+                time.sleep(0.01)  # until the worker has it
             assert client.task_queues() and client.task_workers("structs")
         asked.set()
         assert last.fetch(50) == b"True"

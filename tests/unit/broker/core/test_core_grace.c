@@ -228,7 +228,7 @@ static void a_launch_under_a_short_notice_trains_before_it_leaves(void **state)
     assert_events(f, "freeze r1 termination m0,1,2");
 }
 
-/* A save that is open when there is no time for another is the one (R5.16). */
+/* An open save is the last when no time is left for another (R5.16). */
 static void an_early_save_that_takes_long_becomes_the_last(void **state)
 {
     struct core_fixture *f = *state;
@@ -456,7 +456,7 @@ static void other_saves_go_on_while_a_plan_waits(void **state)
     assert_events(f, "decision r3 policy S12 m0w,1,2");
 }
 
-/* R5.16: at the moment of its plan another save would fit in still. */
+/* R5.16: at the moment of its plan another save would still fit in. */
 static void an_open_save_is_joined_when_no_other_fits_in(void **state)
 {
     struct core_fixture *f = *state;
