@@ -7,6 +7,7 @@
 # needs: orbax
 # needs: keras
 
+import copy
 import re
 import socket
 
@@ -57,6 +58,9 @@ def test_a_model_is_as_it_was_once_its_checkpoint_is_loaded():
     with pytest.raises(muster.RestoreError, match="the model does not fit .*: /a/place: ") as caught:
         model.load_state_dict({})
     assert type(caught.value.__cause__) is RuntimeError
+    copied = copy.deepcopy(model)
+    copied.load_state_dict({name: part + 1 for name, part in model.state_dict().items()})
+    assert torch.equal(copied.weight, model.weight + 1)  # and not the model's own
     loads.close()
     assert "load_state_dict" not in vars(model)
     with pytest.raises(RuntimeError, match="Missing key"):
