@@ -50,7 +50,8 @@ STEPS = {
 }
 QUESTIONS = {
     "Client": {
-        **dict.fromkeys(("jobs", "task_queues", "tasks", "task_workers", "broker"), ()),
+        **dict.fromkeys(("jobs", "task_queues", "broker"), ()),
+        **dict.fromkeys(("tasks", "task_workers"), ONE),
         **dict.fromkeys(("nodes", "rounds", "round", "checkpoints", "latest", "events"), ONE),
         **dict.fromkeys(("notices", "generations", "hosts", "policies", "save_now"), ONE),
         **dict.fromkeys(("attempts", "participants", "checkpoint", "shards", "files"), TWO),
