@@ -460,16 +460,22 @@ static void a_notice_joins_a_decided_save_when_no_other_fits_in_any_more(void **
     assert_events(f, "commit r1 termination S4 c1 rank 0");
 }
 
-/* R5.16, R6.8: that save is lost with its writer, and the others make the notice's. */
-static void a_rank_that_is_lost_in_a_save_before_the_notices_own_loses_none(void **state)
+/* An operator's save is decided there. */
+static void stand_at_4(struct core_fixture *f)
 {
-    struct core_fixture *f = *state;
-
     for (int n = 0; n < 3; n++)
         f->nodes[n].begun = f->nodes[n].done = 4;
     core_pass(f, 500);
     core_save_now(f, "a");
     core_report_all(f, 1, 4);
+}
+
+/* R5.16, R6.8: that save is lost with its writer, and the others make the notice's. */
+static void a_rank_that_is_lost_in_a_save_before_the_notices_own_loses_none(void **state)
+{
+    struct core_fixture *f = *state;
+
+    stand_at_4(f);
     core_notice(f, 2, "n1", 60000);
     core_error(f, 0, 5, "no memory");
     assert_non_null(strstr(core_events(f), "freeze r2 termination abort m1,2"));
@@ -478,11 +484,7 @@ static void a_rank_that_is_lost_in_a_save_before_the_notices_own_loses_none(void
 /* Its part is saved, and then it fails. */
 static void saved_and_failed(struct core_fixture *f)
 {
-    for (int n = 0; n < 3; n++)
-        f->nodes[n].begun = f->nodes[n].done = 4;
-    core_pass(f, 500);
-    core_save_now(f, "a");
-    core_report_all(f, 1, 4);
+    stand_at_4(f);
     core_at_step(f, 1, 1, 4, true);
     core_notice(f, 2, "n1", 60000);
     core_error(f, 1, 5, "no memory");
@@ -534,11 +536,7 @@ static void a_sharded_job_that_loses_a_rank_before_the_notices_save_is_preempted
 
     core_fixture_close(f);
     core_fixture_running(f, 3, LAYOUT_SHARDED);
-    for (int n = 0; n < 3; n++)
-        f->nodes[n].begun = f->nodes[n].done = 4;
-    core_pass(f, 500);
-    core_save_now(f, "a");
-    core_report_all(f, 1, 4);
+    stand_at_4(f);
     core_notice(f, 2, "n1", 60000);
     core_error(f, 0, 5, "no memory");
     assert_non_null(strstr(core_events(f), "not saved r2 termination rank 0"));
