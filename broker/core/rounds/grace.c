@@ -239,7 +239,7 @@ bool grace_takes(const struct core *core, struct job *job, const struct round *r
 {
     int64_t deadline = notice_deadline(job);
 
-    if (round->state == ROUND_FREEZING || round->cause == CAUSE_TERMINATION)
+    if (round->state == ROUND_FREEZING)
         return true;
     if (deadline == 0)
         return false;

@@ -8,7 +8,7 @@
 /* Opens the termination's round, or has the open one join, when a notice's plan says now. */
 void grace_consider(struct core *core, struct job *job);
 bool grace_is_due(const struct core *core, struct job *job); /* else it set the timer */
-/* Does a notice whose moment has come join this round? Else it sets the timer. */
+/* Does a notice whose moment has come join this round of another cause? Else it sets the timer. */
 bool grace_takes(const struct core *core, struct job *job, const struct round *round);
 bool grace_has_trained(const struct job *job); /* as far as its ranks told: in this launch */
 int64_t grace_least_ms(const struct core *core, struct job *job); /* of a freeze and a save */

@@ -107,7 +107,10 @@ def missing(text: str) -> MissingFileError:
 
 
 def unfit(what: str, error: BaseException, place: str = "") -> RestoreError:
-    """A framework's own error while it takes what was saved, outside muster's calls at `place`."""
+    """A framework's own error while it takes what was saved.
+
+    place: the checkpoint's path, where the framework loads outside muster's calls.
+    """
     said = f"{place}: " * bool(place) + f"{type(error).__name__}: {error}"
     return RestoreError(
         lib.MUSTER_E_RESTORE,
