@@ -20,6 +20,8 @@ HERE = pathlib.Path(__file__).parent
 PROGRAMS = HERE / "programs"
 BUILD = pathlib.Path(os.environ["BUILD_DIR"])
 PATIENCE = 60.0  # seconds for what should take less than one, on two loaded cores
+# A shell that runs these tests in the background ignores Ctrl-C for them and for their processes.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def await_that(what, condition, patience=PATIENCE):
