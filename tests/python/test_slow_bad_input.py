@@ -43,7 +43,7 @@ def test_a_model_of_another_width_is_named_with_what_to_do(world, of):
     assert "Traceback" not in told, text
 
 
-@pytest.mark.parametrize("of", ["accelerate", "lightning"])
+@pytest.mark.parametrize("of", ["accelerate", "lightning", "transformers"])
 def test_an_optimizer_of_other_parameters_is_named_with_what_to_do(world, of):
     assert "it trained" in (text := train(world, of, 2)), text
     text = train(world, of, 2, "bare")
@@ -65,6 +65,18 @@ def test_a_model_is_as_it_was_once_its_checkpoint_is_loaded():
     assert "load_state_dict" not in vars(model)
     with pytest.raises(RuntimeError, match="Missing key"):
         model.load_state_dict({})
+
+
+def test_each_optimizer_is_as_it_was_once_a_checkpoint_is_loaded():
+    kind, loads = torch.optim.Optimizer, muster._framework.Loads()
+    own = vars(kind)["load_state_dict"]
+    loads.tell_all(kind, "load_state_dict", "the optimizer", "/a/place")
+    optimizer = torch.optim.SGD(torch.nn.Linear(4, 1).parameters())
+    optimizer.load_state_dict(optimizer.state_dict())
+    with pytest.raises(muster.RestoreError, match="the optimizer does not fit .*: /a/place: "):
+        optimizer.load_state_dict({"param_groups": []})
+    loads.close()
+    assert vars(kind)["load_state_dict"] is own
 
 
 @pytest.mark.parametrize("of", [muster.torch, muster.dcp])

@@ -7,7 +7,7 @@ import functools
 import re
 import types
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from types import TracebackType
 from typing import Any
 
@@ -93,22 +93,40 @@ def own_parts(options: Mapping[str, Any]) -> dict[str, Any]:
     return {**options, "layout": "sharded"}
 
 
+@contextlib.contextmanager
+def _told(what: str, place: str) -> Iterator[None]:
+    try:
+        yield
+    except Error:
+        raise
+    except Exception as error:
+        raise unfit(what, error, place) from error
+
+
 class Loads(contextlib.ExitStack):
     """Makes a framework's own loading methods raise RestoreError from its error, until close()."""
+
+    def tell_all(self, kind: type, method: str, what: str, place: str) -> None:
+        """The method of each object of a class, where the object itself is not known."""
+        own = getattr(kind, method)
+
+        @functools.wraps(own)
+        def load(self: Any, *given: Any, **named: Any) -> Any:
+            with _told(what, place):
+                return own(self, *given, **named)
+
+        self.callback(setattr, kind, method, own)
+        setattr(kind, method, load)
 
     def tell(self, owner: Any, method: str, what: str, place: str) -> None:
         own = getattr(owner, method)
 
         @functools.wraps(getattr(own, "__func__", own))
         def load(self: Any, *given: Any, **named: Any) -> Any:
-            try:
+            with _told(what, place):
                 return (own if self is owner else getattr(type(self), method).__get__(self))(
                     *given, **named
                 )
-            except Error:
-                raise
-            except Exception as error:
-                raise unfit(what, error, place) from error
 
         if method in vars(owner):
             self.callback(setattr, owner, method, own)

@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import transformers
+from torch.optim import Optimizer
 
 from . import _framework
 
@@ -106,6 +107,9 @@ class Muster(TrainerCallback):  # type: ignore[misc] # transformers has no types
         if hasattr(self._model, "load_state_dict"):  # called before on_train_begin
             model, self._model = self._model, None
             self._loads.tell(model, "load_state_dict", "the model", self._restored.path)
+            self._loads.tell_all(
+                Optimizer, "load_state_dict", "the optimizer", self._restored.path
+            )
         return self._restored.path
 
     def close(self) -> None:

@@ -66,7 +66,7 @@ def transformers():
 
     from muster.transformers import Muster
 
-    torch, layer, _ = torch_net()
+    torch, layer, optimizer = torch_net()
 
     class Net(torch.nn.Module):
         def __init__(self):
@@ -80,7 +80,13 @@ def transformers():
         "trainer", max_steps=3, save_steps=1, use_cpu=True, report_to="none", disable_tqdm=True
     )
     data = [{"x": torch.ones(4)}] * 64
-    trainer = Trainer(Net(), args, train_dataset=data, callbacks=[cb := Muster(**OPTIONS)])
+    trainer = Trainer(
+        Net(),
+        args,
+        train_dataset=data,
+        optimizers=(optimizer, None),
+        callbacks=[cb := Muster(**OPTIONS)],
+    )
     trainer.train(resume_from_checkpoint=cb.checkpoint)
 
 
