@@ -25,12 +25,16 @@ extern "Python" int muster_py_task(muster_task_t *task, void *arg);
 """
 OWN = pathlib.Path(__file__).with_name("turn.c")
 OWN_CALLS = """
-struct muster_py_turn { muster_node_t *node; struct muster_error *error; bool raised; ...; };
+struct muster_py_turn {
+    muster_node_t *node; muster_manager_t *manager; struct muster_error *error; bool raised; ...;
+};
 #define MUSTER_PY_IN_A_CALL ...
 #define MUSTER_PY_RAISED ...
+#define MUSTER_PY_SAVES ...
 bool muster_py_turn_take(struct muster_py_turn *turn); /* false: it is taken */
 void muster_py_turn_give(struct muster_py_turn *turn);
 int muster_py_step(struct muster_py_turn *turn);
+int muster_py_should_save(struct muster_py_turn *turn, int64_t step, bool force);
 const char *muster_py_version(void); /* that the module was compiled for */
 void free(void *); /* of strings that C gives */
 """

@@ -1,6 +1,7 @@
 """A manager in Python: saves and keeps by policy, and resumes with the same bits."""
 
 import json
+import os
 import pathlib
 import re
 import shutil
@@ -86,6 +87,29 @@ def test_the_list_shows_what_a_program_wrote_by_itself(alone, metadata, shown):
         assert row.strip().split("  ") == shown
 
 
+def test_a_save_that_names_its_path_syncs_measures_and_records_it(alone, tmp_path, monkeypatch):
+    synced = []
+    monkeypatch.setattr(os, "fsync", lambda number: synced.append(os.readlink(f"/proc/self/fd/{number}")))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own/model").write_bytes(b"m" * 1000)
+    with muster.Manager(state=muster.TrainingState(w=numpy.zeros(4))) as manager:
+        manager.restore()
+        says = f"path {tmp_path}/gone is not there; write it before you call save"
+        with pytest.raises(muster.ArgumentError, match=says):
+            manager.save(0, force=True, path="gone")
+        with pytest.raises(muster.ArgumentTypeError, match="path is 5; give it as text"):
+            manager.save(0, force=True, path=5)
+        assert manager.should_save(0, force=True)
+        assert manager.save(0, path="own", metadata={"note": 1})
+        place = {"path": str(tmp_path / "own"), "bytes": 1000}
+        assert manager.metadata(0).metadata == {"note": 1, **place}
+        assert json.loads(alone.muster("latest", "--job", "job", "--json"))["checkpoint"][
+            "written"
+        ] == place
+    assert {str(tmp_path), str(tmp_path / "own"), str(tmp_path / "own/model")} <= set(synced)
+
+
 def test_verify_and_latest_tell_where_a_program_wrote_by_itself(alone, tmp_path):
     written = tmp_path / "checkpoint-0"
     written.mkdir()
@@ -168,7 +192,11 @@ def test_every_call_of_a_manager(alone):
         assert "rank 0 of 1" in repr(manager)
     with pytest.raises(muster.ArgumentError, match="this muster.Manager is closed; open another"):
         manager.save(4)
+    with pytest.raises(muster.ArgumentError, match="this muster.Manager is closed; open another"):
+        manager.should_save(4)
     with muster.Manager(state=state) as manager:
+        with pytest.raises(muster.Error, match="call Manager.restore before the first step"):
+            manager.should_save(2)
         found = manager.restore(2)
         assert (found.step, found.epoch, found.fell_back) == (2, None, False)
         manager.notify(left=0)

@@ -5,6 +5,7 @@
 # needs: accelerate
 # needs: keras
 # needs: orbax
+# needs: ray
 
 import contextlib
 import os
@@ -102,6 +103,40 @@ def test_a_loop_of_pytorch_loses_what_it_did_since_its_last_save(tmp_path):
     done, saved = int((tmp_path / "done").read_text()), torch.load(tmp_path / "last.pt")["step"]
     print(f"{done} steps were done, {saved} are saved")
     assert saved == 50 and done >= 80
+
+
+def torchrun(directory):
+    """torchrun with two ranks of that loop, once both are behind step 80."""
+    launch = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2")
+    program = (str(PROGRAMS / "train_before.py"), "torch_ddp", str(directory))
+    env = {**os.environ, "PYTHONPATH": f"{os.environ['PYTHONPATH']}:{PROGRAMS.parent}"}
+    with (directory / "log").open("w") as log:
+        process = subprocess.Popen([*launch, *program], env=env, stdout=log, stderr=log)
+    await_that("step 80", lambda: len(list(directory.glob("step-*"))) == 2, PATIENCE)
+    return process
+
+
+def test_torchrun_that_is_told_to_end_saves_nothing_and_ends_as_a_failure(tmp_path):
+    import torch
+
+    process = torchrun(tmp_path)
+    try:
+        process.send_signal(signal.SIGTERM)
+        code = process.wait(STANDS)
+    finally:
+        process.kill()
+    done, saved = int((tmp_path / "done").read_text()), torch.load(tmp_path / "last.pt")["step"]
+    print(f"exit code {code}: {done} steps were done, {saved} are saved")
+    assert code == 1 and "SignalException" in (tmp_path / "log").read_text()
+    assert saved == 50 and done >= 80
+
+
+def test_ray_does_again_what_was_done_since_the_last_checkpoint(tmp_path):
+    process = Ranks(tmp_path, "ray_train", 1)
+    assert process.ends(PATIENCE) == [0], process.logs()
+    done = len((tmp_path / "updates").read_text())
+    print(f"{done} steps were computed for 200")
+    assert 230 <= done < 250  # those from 51 to 80 and later twice
 
 
 def test_a_save_of_dcp_that_is_killed_leaves_a_folder_that_ends_the_next_start(tmp_path):

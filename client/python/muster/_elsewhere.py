@@ -161,8 +161,7 @@ class Elsewhere:
         metadata: dict[str, Any] = dataclasses.asdict(written)
         place = local(path)
         if writer and place is not None:
-            _progress.sync(place)
-            metadata["bytes"] = _progress.size(place)
+            metadata |= _progress.written(place)
         self._written = written  # not before: leaving commits what is written
         saved = False
         with _framework.Leaving(self.leave):

@@ -25,7 +25,7 @@ from ._errors import (
 )
 from ._member import Member, RestoreContext, SaveContext, borrowed_text, node_options
 from ._native import ffi, lib
-from ._progress import PATIENCE, Progress
+from ._progress import PATIENCE, Progress, written
 from ._state import TrainingState
 
 
@@ -38,6 +38,7 @@ _NODE_OPTIONS = set(inspect.signature(node_options).parameters) - {
     "save_every",
     "state",
 }
+_should_save = lib.muster_py_should_save  # looked up once: it is called after each step
 _METADATA_BYTES_MAX = 16_383  # as struct muster_save_request says
 
 
@@ -195,6 +196,17 @@ class Restored:
     fell_back: bool
 
 
+def _written(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """What the program itself wrote, as metadata, once it is on the disk."""
+    place = pathlib.Path(os.path.abspath(os.fsdecode(encoded("path", path))))
+    if not place.exists():
+        raise wrong(
+            f"path {place} is not there; write it before you call save. If it is in an object "
+            'store, give "path" and "bytes" as metadata instead'
+        )
+    return written(place)
+
+
 def _policies(save: Sequence[_Policy], keep: Sequence[_Policy], trash: str | None) -> Any:
     """A struct muster_policies, and the memory that it borrows."""
     policies = ffi.new("struct muster_policies *")
@@ -228,9 +240,11 @@ def _metrics(metrics: Mapping[str, float]) -> tuple[list[Any], Any]:
     return names, values
 
 
-def _as_json(metadata: Mapping[str, Any]) -> bytes:
+def _as_json(metadata: Mapping[str, Any], path: str | os.PathLike[str] | None) -> bytes:
     if not isinstance(metadata, Mapping):
         raise wrong_type(f"metadata is a {type(metadata).__name__}; give a dict")
+    if path is not None:
+        metadata = {**metadata, **_written(path)}
     try:
         text = json.dumps(metadata, allow_nan=False)
         json.dumps(metadata, ensure_ascii=False).encode()  # fails for half a character
@@ -302,6 +316,7 @@ class Manager(Member, Checkpoints):
         box = ffi.new("muster_manager_t **")
         self._check_open(lib.muster_manager_open(own, box, self._error))
         self._opened(box)
+        self._turn.manager = box[0]
         hooks.manager = box
         del texts, memory
 
@@ -339,17 +354,22 @@ class Manager(Member, Checkpoints):
         epoch: int | None = None,
         step_in_epoch: int | None = None,
         data_position: int | None = None,
+        path: str | os.PathLike[str] | None = None,
     ) -> bool:
         """The boundary after step `step`: saves if a policy says so, if forced, or if preempted.
 
-        Returns whether this step is committed. metadata: a JSON object. If the program itself wrote
-        elsewhere, give "path" and "bytes" in it: `muster checkpoints` and `verify` show them.
+        Returns whether this step is committed. metadata: a JSON object.
+        path: the file or directory that the program itself wrote for this step. The call syncs it
+        to the disk, measures it, and records both as "path" and "bytes" of the metadata, which
+        `muster checkpoints` and `verify` show. For an object store give these two as metadata.
         Raises Preempted; SaveError when the save failed, after which training may go on.
         """
         request = ffi.new("struct muster_save_request *")
         lib.muster_save_request_init(request, ffi.sizeof("struct muster_save_request"))
         names, values = _metrics({} if metrics is None else metrics)
-        custom = ffi.NULL if metadata is None else ffi.new("char[]", _as_json(metadata))
+        custom = ffi.NULL
+        if metadata is not None or path is not None:
+            custom = ffi.new("char[]", _as_json({} if metadata is None else metadata, path))
         request.force, request.metrics, request.metrics_count = force, values, len(names)
         request.custom_metadata = custom
         request.epoch = natural("epoch", epoch)
@@ -372,13 +392,19 @@ class Manager(Member, Checkpoints):
         Raises Preempted, too: with layout "replicated" a slow rank may hear of the finished save
         before it gets to that step.
         """
-        self._unwatch()
-        answer = ffi.new("bool *")
-        ask = lib.muster_manager_begin_save if force else lib.muster_manager_should_save
-        self._ask(ask, integer("step", step, bits=62), answer)
-        if answer[0]:
+        if self._progress is not None:
+            self._unwatch()
+        status = _should_save(self._turn, integer("step", step, bits=62), force)
+        if not status:
+            return False
+        self._handle()  # a closed one is refused by C, and told here
+        if status == lib.MUSTER_PY_IN_A_CALL:
+            raise self._in_a_call()
+        if status == lib.MUSTER_PY_SAVES:
             self._watch(None)
-        return bool(answer[0])
+            return True
+        self._finish(lib.MUSTER_OK if status < 0 else status, self._error)
+        return False
 
     def fail_save(self, text: str) -> None:
         """After should_save returned True: tells all ranks why the program's own save failed.

@@ -364,7 +364,7 @@ class Member(Turns):
         self, kind: str = "user", *, left: float | None = None, text: str | None = None
     ) -> None:
         """Tells that this process will be ended in `left` seconds (None = not known). Any thread;
-        does not wait.
+        does not wait. Raises UsageError before the job is joined.
         """
         status = lib.muster_node_notify(
             self._joined_handle("notify"),
@@ -433,7 +433,7 @@ class Member(Turns):
         if self._pid == os.getpid():
             self._take_turn()
         box, self._box = self._box, None
-        self._c = self._turn.node = ffi.NULL
+        self._c = self._turn.node = self._turn.manager = ffi.NULL
         if self._pid == os.getpid():
             atexit.unregister(self._at_exit)
         error = new_error()

@@ -48,6 +48,12 @@ def sync(path: pathlib.Path) -> None:
             os.close(number)
 
 
+def written(path: pathlib.Path) -> dict[str, Any]:
+    """What muster records of it, once it is on the disk."""
+    sync(path)
+    return {"path": str(path), "bytes": size(path)}
+
+
 class Progress:
     """Tells muster how much is written, while the program writes. By its own thread: the training
     thread is inside the program. What it tells grows also while nothing is written, as in an

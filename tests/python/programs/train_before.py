@@ -9,7 +9,7 @@ import time
 from conftest import HERE, without_muster
 
 example, output = sys.argv[1], pathlib.Path(sys.argv[2])
-rank = int(os.environ.get("RANK", "0"))
+rank = int(os.environ.get("RANK", "0"))  # Ray tells it in another way
 
 
 def of_example(name, **names):
@@ -72,6 +72,46 @@ def torch_ddp():
         if step % 50 == 0 and rank == 0:
             torch.save({"step": step, "model": net.state_dict()}, output / "last.pt")
         slowly(step // 16)
+
+
+def ray_train():
+    """A checkpoint every 50 steps; the process of rank 1 gets SIGTERM after its 80th, and ends
+    about a second later.
+    """
+    import tempfile
+
+    import ray
+    import torch
+    from ray.train import Checkpoint, FailureConfig, RunConfig, ScalingConfig
+    from ray.train.torch import TorchTrainer
+
+    def train(config):
+        found, first, me = ray.train.get_checkpoint(), 1, ray.train.get_context().get_world_rank()
+        if found is not None:
+            with found.as_directory() as directory:
+                first = torch.load(pathlib.Path(directory, "last.pt"))["step"] + 1
+        for step in range(first, 201):
+            time.sleep(0.1)  # Ray asks its workers for reports every 2 s
+            torch.distributed.all_reduce(torch.zeros(1))
+            if me == 0:
+                with (output / "updates").open("a") as file:
+                    file.write("x")
+            elif step == 80 and first == 1:
+                os.kill(os.getpid(), signal.SIGTERM)
+            if step % 50 == 0:
+                with tempfile.TemporaryDirectory() as directory:
+                    torch.save({"step": step}, pathlib.Path(directory, "last.pt"))
+                    saved = Checkpoint.from_directory(directory) if me == 0 else None
+                    ray.train.report({"step": step}, checkpoint=saved)
+
+    ray.init()
+    TorchTrainer(
+        train,
+        scaling_config=ScalingConfig(num_workers=2),
+        run_config=RunConfig(
+            storage_path=str(output / "ray"), failure_config=FailureConfig(max_failures=-1)
+        ),
+    ).fit()
 
 
 def fsdp_dcp():

@@ -44,5 +44,5 @@ else:
             if manager.should_save(step):
                 place["path"] = pathlib.Path(sys.argv[3], f"own-{step}")
                 write(place["path"])
-                manager.save(step, metadata={"path": str(place["path"]), "bytes": 1000})
+                manager.save(step, path=place["path"])
             step += 1
