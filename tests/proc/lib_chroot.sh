@@ -4,7 +4,7 @@
 chroot_dir=${SOURCE_DIR:?}/build/chroot
 chroot_packages=(slurmd slurmctld slurm-client munge openmpi-bin mpich
     libzmq5 libczmq4 libpq5 libsqlite3-0 libjansson4 libcurl3-gnutls libmsgpackc2 libxxhash0 libsodium23 libmicrohttpd12
-    libasan8 libubsan1 libtsan2 procps)
+    libasan8 libubsan1 libtsan2 procps python3-cffi-backend python3-numpy)
 
 skip() {
     say "skipped: $*"

@@ -59,7 +59,9 @@ def _info(info: Any) -> CheckpointInfo:
 
 
 class Checkpoints(Turns):
-    """The calls that need a struct muster_manager alone, self._manager()."""
+    """The calls that need a struct muster_manager alone, self._manager(). Each asks the broker, and
+    raises BrokerError when no answer comes.
+    """
 
     _error: Any
 
@@ -92,13 +94,15 @@ class Checkpoints(Turns):
         return self._step(lib.muster_manager_best_step, encoded("metric", metric), greatest)
 
     def metadata(self, step: int) -> CheckpointInfo:
-        """The checkpoint of one step, with its metadata."""
+        """The checkpoint of one step, with its metadata. Raises NotFoundError."""
         found = ffi.new("struct muster_checkpoint_info const **")
         self._ask(lib.muster_manager_metadata, integer("step", step, bits=62), found, _INFO_SIZE)
         return _info(found[0])
 
     def pin(self, step: int, lease: float) -> None:
-        """Protects the checkpoint of this step for `lease` seconds, or until unpin or close."""
+        """Protects the checkpoint of this step for `lease` seconds, or until unpin or close.
+        Raises NotFoundError when there is none.
+        """
         number, ms = integer("step", step, bits=62), milliseconds("lease", lease)
         self._ask(lib.muster_manager_pin, number, ms, ffi.NULL)
 

@@ -227,7 +227,8 @@ class Client(Turns, Closing):
         """Tells that a rank will be ended in `left` seconds (None = not known).
 
         Returns the save round that was opened or joined, 0 = later. A repeated id names the same
-        notice.
+        notice, so give one if you may have to repeat the call. Raises NotFoundError for a job or
+        rank that is not there; BrokerError, after which it is not known whether it was taken.
         """
         name = id or f"python-{uuid.uuid4().hex[:8]}"
         return self._order(
@@ -240,11 +241,15 @@ class Client(Turns, Closing):
         )
 
     def cancel(self, job: str, id: str) -> None:
-        """Withdraws a notice; raises muster.Error when it is too late."""
+        """Withdraws a notice. Raises NotFoundError for one that is not there, and muster.Error when
+        it is too late: the save or the end still comes.
+        """
         self._order(lib.muster_client_cancel, job, id, value=False)
 
     def save_now(self, job: str, *, id: str | None = None) -> int:
-        """Asks for a checkpoint of all ranks, which train on. Returns its save round."""
+        """Asks for a checkpoint of all ranks, which train on. Returns its save round. id and errors:
+        as of notify.
+        """
         return self._order(lib.muster_client_save_now, job, id or f"python-{uuid.uuid4().hex[:8]}")
 
     def close(self) -> None:

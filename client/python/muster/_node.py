@@ -118,7 +118,10 @@ class Node(Member):
         return int(lib.muster_node_close(box, code, error))
 
     def restore(self) -> None:
-        """With restore_later: restores the checkpoint. Waits for the other ranks (join_timeout)."""
+        """With restore_later: restores the checkpoint. Waits for the other ranks (join_timeout).
+
+        Raises RestoreError, PeerError, BrokerError; an exception of `restore` comes out of here.
+        """
         self._call(lib.muster_node_restore)
 
     # --- steps ------------------------------------------------------------------------------

@@ -149,7 +149,8 @@ class TrainingState(Mapping[str, Any]):
         """Adds this rank's part of an array (layout "sharded"): its slices from `begin` on along
         `axis`.
 
-        Any number of ranks can restore such a checkpoint.
+        Any number of ranks can restore such a checkpoint. Raises muster.Error as add does, and
+        ArgumentError for a part that is none of the whole.
         """
         dtype, shape, pointer = _memory(name, array)
         if not isinstance(whole_shape, Sequence):
@@ -184,7 +185,9 @@ class TrainingState(Mapping[str, Any]):
         self._keep(name, array, pointer, _facts(dtype, shape, pointer))
 
     def add_bytes(self, name: str, data: bytearray | memoryview, *, own: bool = False) -> None:
-        """Adds opaque bytes of a fixed size, filled in place at a restore. own: as of add."""
+        """Adds opaque bytes of a fixed size, filled in place at a restore. own and errors: as of
+        add.
+        """
         try:
             pointer = ffi.from_buffer(data, require_writable=True)
         except (BufferError, ValueError, TypeError):

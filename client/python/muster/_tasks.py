@@ -242,7 +242,9 @@ class Coordinator(Closing):
         return int(lib.muster_coordinator_scheduled(self._c()))
 
     def value(self, id: int) -> RemoteValue:
-        """The value of a task by its number, also of a former coordinator's."""
+        """The value of a task by its number, also of a former coordinator's. Raises NotFoundError
+        for a number that this queue never had, or whose value was dropped.
+        """
         error, box = new_error(), ffi.new("muster_remote_value_t **")
         number = integer("id", id, bits=62)
         check(lib.muster_coordinator_value(self._c(), max(number, 0), box, error), error)
@@ -392,6 +394,7 @@ class Worker(Closing):
     connect_timeout: seconds without an answer of a broker, at the start.
 
     A program that is to end cleanly on SIGTERM calls stop() in a handler of its own.
+    Raises ArgumentError for a function that is none; serve() says what else.
     """
 
     def __init__(

@@ -305,7 +305,9 @@ class Checkpointer:
         return self.node.restore() is not None
 
     def steps(self, total: int) -> Iterator[int]:
-        """The numbers of the steps that are left of `total`, from the restored checkpoint on."""
+        """The numbers of the steps that are left of `total`, from the restored checkpoint on.
+        Raises UsageError when a step ended without step().
+        """
         while self.node.steps_done < total:
             step = self.node.steps_done
             yield step
@@ -327,7 +329,9 @@ class Checkpointer:
                 self.node.save(step, metrics=metrics)
 
     def close(self, code: int = 0) -> None:
-        """Leaves the job, and waits for what this rank still owes; see muster.Node.close."""
+        """Leaves the job, and waits for what this rank still owes. Raises Preempted when the job is
+        being terminated; see muster.Node.close.
+        """
         self.node.close(code)
 
     def __enter__(self) -> Checkpointer:
