@@ -1,6 +1,7 @@
 /* cmd_forget - the verb that removes a job from the broker's records: forget. Deletes no file. */
 #include "tools/render.h"
 #include "tools/tool.h"
+#include "tools/verbs.h"
 
 #include <inttypes.h>
 #include <stdio.h>

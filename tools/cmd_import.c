@@ -3,6 +3,7 @@
 #include "tools/progress.h"
 #include "tools/render.h"
 #include "tools/tool.h"
+#include "tools/verbs.h"
 
 #include "node/link_key.h"
 #include "node/shard/shard.h"

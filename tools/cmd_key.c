@@ -11,6 +11,7 @@
 #include "schema/wire/wire.h"
 #include "tools/render.h"
 #include "tools/tool.h"
+#include "tools/verbs.h"
 
 #include <errno.h>
 #include <fcntl.h>

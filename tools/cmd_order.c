@@ -3,6 +3,7 @@
 #include "tools/progress.h"
 #include "tools/render.h"
 #include "tools/tool.h"
+#include "tools/verbs.h"
 
 #include "schema/limits.h"
 
@@ -27,17 +28,6 @@ static struct order_id order_new_id(const char *what)
         random = (uint32_t)time(NULL);
     snprintf(id.text, sizeof id.text, "%s-%08" PRIx32, what, random);
     return id;
-}
-
-int tool_check_broker(struct tool *tool)
-{
-    if (!muster_client_is_database(tool->client))
-        return TOOL_DONE;
-    return tool_fail(
-        tool->values[OPTION_DB] != NULL ? TOOL_USAGE : TOOL_UNREACHABLE,
-        "%s needs a broker, and %s is a database, which is only read: start `musterd`, "
-        "or give its address with --broker ADDRESS",
-        tool->verb, tool->address);
 }
 
 /* An order that the broker does not carry out is refused, whatever its reason. */

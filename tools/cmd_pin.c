@@ -1,6 +1,7 @@
 /* cmd_pin - the verbs that hold a checkpoint and let it go: pin, unpin. */
 #include "tools/render.h"
 #include "tools/tool.h"
+#include "tools/verbs.h"
 
 #include <inttypes.h>
 #include <string.h>

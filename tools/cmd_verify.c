@@ -3,6 +3,7 @@
 #include "tools/progress.h"
 #include "tools/render.h"
 #include "tools/tool.h"
+#include "tools/verbs.h"
 #include "tools/written.h"
 
 #include "client/manager/hold.h"

@@ -156,7 +156,7 @@ static int options_check(struct tool *tool, const struct tool_verb *verb)
     if (tool->args_count < verb->args_min && tool->values[OPTION_CANCEL] == NULL)
         return tool_fail(TOOL_USAGE, "%s needs more words: muster %s %s", verb->name, verb->name,
                          verb->args);
-    if (verb->run != cmd_init && tool->values[OPTION_BROKER] != NULL &&
+    if (strcmp(verb->name, "init") != 0 && tool->values[OPTION_BROKER] != NULL &&
         tool->values[OPTION_DB] != NULL && tool->values[OPTION_BROKER] != getenv("MUSTER_BROKER"))
         return tool_fail(TOOL_USAGE, "--broker and --db name two places: give one of them");
     if (tool->values[OPTION_TIMEOUT] != NULL &&
@@ -247,6 +247,17 @@ int tool_connect(struct tool *tool)
     if (status == MUSTER_E_ARGUMENT)
         return tool_fail(TOOL_USAGE, "%s", err.text);
     return tool_fail(TOOL_UNREACHABLE, "%s", err.text);
+}
+
+int tool_check_broker(struct tool *tool)
+{
+    if (!muster_client_is_database(tool->client))
+        return TOOL_DONE;
+    return tool_fail(
+        tool->values[OPTION_DB] != NULL ? TOOL_USAGE : TOOL_UNREACHABLE,
+        "%s needs a broker, and %s is a database, which is only read: start `musterd`, "
+        "or give its address with --broker ADDRESS",
+        tool->verb, tool->address);
 }
 
 /* --- the job that is meant -------------------------------------------------------------------- */

@@ -76,8 +76,10 @@ struct tool {
     int64_t
         step_offset; /* then: rows tell counts of steps done + this, as the job's program counts */
     int width;       /* of the terminal that reads the answer; 0 = none does */
-    FILE *out;       /* collected, then written to stdout by the main program */
-    bool kept;       /* not written: whoever asked takes the answer out of `out` */
+    FILE *out;       /* collects the answer, which tool_flush writes to stdout */
+    char *answer;    /* what `out` holds */
+    size_t answer_size;
+    bool kept; /* not written: whoever asked takes the answer out of `out` */
 };
 
 struct tool_verb {
@@ -89,7 +91,6 @@ struct tool_verb {
     int args_max;
     int (*run)(struct tool *tool); /* an exit code */
 };
-extern const struct tool_verb tool_verbs[]; /* ends with name NULL */
 
 #define OPTION_BIT(id) (1u << (id))
 #define OPTIONS_COMMON                                                               \
@@ -106,6 +107,8 @@ int tool_number(const char *text, const char *what, int64_t min, int64_t max, in
 int tool_seconds_ms(const char *text, const char *what, int64_t *ret_ms);
 /* Opens the client on the broker or database that was named, or the default one. */
 int tool_connect(struct tool *tool);
+/* Only a broker takes orders: TOOL_DONE, or says so. Needs the client. */
+int tool_check_broker(struct tool *tool);
 /* Finds the job that is meant: --job, MUSTER_JOB, or the only one. Needs the client. */
 int tool_find_job(struct tool *tool);
 /* The same for a job given by name; *ret_rows (owned) holds its one row. */
@@ -113,7 +116,7 @@ int tool_get_job(struct tool *tool, const char *name, muster_rows_t **ret_rows);
 /* Rows of tool->job tell steps as its program counts them from here on; tool_find_job does it. */
 int tool_count_steps(struct tool *tool);
 
-/* --- muster.c --- */
+/* --- tool.c --- */
 
 /* Says "muster: ..." on stderr. Returns exit_code, so that a caller can return it. */
 int tool_fail(int exit_code, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -131,6 +134,10 @@ int64_t tool_now_unix_ms(void);
 bool tool_node_is_live(const struct muster_node_row *node);
 /* False for a parameter server or an evaluator: what they do tells nothing about the ranks. */
 bool tool_node_is_rank(const struct muster_node_row *node);
+bool tool_node_has_finished(const struct muster_node_row *node);
+/* A notice that was cancelled: did nobody withdraw it, since its rank had finished? nodes: of its
+ * generation. */
+bool tool_notice_fell(const muster_rows_t *nodes, const struct muster_event_row *cancelled);
 /* Did a launch end because the restarted broker heard no rank of it? It may have finished while no
  * broker ran. */
 bool tool_end_is_unheard(const char *end_text, int64_t unknown_ranks);
@@ -159,49 +166,9 @@ struct tool_end {
 /* False: the broker (as above) was not reachable. Prints nothing. */
 bool tool_job_end(const char *broker, const char *job, struct tool_end *ret_end);
 
-/* --- as_of.c --- */
-
-/* For a dead broker's database: prints, before the answer, a line that says how old it is. */
-void tool_print_as_of(struct tool *tool);
-bool tool_broker_is_dead(const struct tool *tool); /* which wrote this database */
-
 /* --- watch.c --- */
 
 /* Runs the verb again and again on the whole terminal (--watch), until q or Ctrl-C. */
 int tool_watch(struct tool *tool, const struct tool_verb *verb);
-
-/* --- cmd_order.c --- */
-
-/* Only a broker takes orders: TOOL_DONE, or says so. */
-int tool_check_broker(struct tool *tool);
-
-/* --- verbs --- */
-
-int cmd_status(struct tool *tool);
-int cmd_nodes(struct tool *tool);
-int cmd_rounds(struct tool *tool);
-int cmd_round(struct tool *tool);
-int cmd_checkpoints(struct tool *tool);
-int cmd_latest(struct tool *tool);
-int cmd_events(struct tool *tool);
-int cmd_notify(struct tool *tool);
-int cmd_save(struct tool *tool);
-int cmd_pin(struct tool *tool);
-int cmd_unpin(struct tool *tool);
-int cmd_forget(struct tool *tool);
-int cmd_verify(struct tool *tool);
-int cmd_import(struct tool *tool);
-int cmd_why(struct tool *tool);
-int cmd_tasks(struct tool *tool);
-int cmd_broker(struct tool *tool);
-int cmd_key(struct tool *tool);
-int cmd_web(struct tool *tool);
-int cmd_bench(struct tool *tool);
-int cmd_top(struct tool *tool);
-int cmd_doctor(struct tool *tool);
-int cmd_init(struct tool *tool);
-int cmd_demo(struct tool *tool);
-int cmd_why_task(struct tool *tool, int64_t number);
-int cmd_run(int argc, char **argv); /* parses its own words; argv[0] is "run" */
 
 #endif

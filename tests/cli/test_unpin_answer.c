@@ -4,6 +4,7 @@
 #include "tests/support/db_fixture.h"
 #include "tests/support/scratch.h"
 #include "tools/tool.h"
+#include "tools/verbs.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -3,6 +3,7 @@
 
 #include "tests/cli/stories.h"
 #include "tests/support/scratch.h"
+#include "tools/verbs.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

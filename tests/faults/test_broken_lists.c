@@ -5,6 +5,7 @@
 #include "tests/support/scratch.h"
 #include "tools/run/supervise_progress.h"
 #include "tools/tool.h"
+#include "tools/verbs.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -4,6 +4,7 @@
 #include "tests/sim/sim_test.h"
 
 #include "tools/tool.h"
+#include "tools/verbs.h"
 
 #include <sqlite3.h>
 

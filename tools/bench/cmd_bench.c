@@ -6,6 +6,7 @@
 #include "node/shard/fs.h"
 #include "tools/render.h"
 #include "tools/setup/setup.h"
+#include "tools/verbs.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -4,6 +4,7 @@
 #include "tools/live/top.h"
 
 #include "tools/live/screen.h"
+#include "tools/verbs.h"
 
 #include "node/clock.h"
 

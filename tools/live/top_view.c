@@ -1,6 +1,7 @@
 /* top_view - the picture of `muster top`, from what was asked. */
 #include "tools/live/top.h"
 
+#include "tools/as_of.h"
 #include "tools/paint.h"
 #include "tools/web/web.h"
 

@@ -13,6 +13,7 @@
 #include "tools/run/supervise_options.h"
 #include "tools/run/supervise_progress.h"
 #include "tools/tool.h"
+#include "tools/verbs.h"
 
 #include <errno.h>
 #include <limits.h>

@@ -4,6 +4,7 @@
 #include "tools/setup/setup.h"
 
 #include "tools/tool.h"
+#include "tools/verbs.h"
 
 #include "node/clock.h"
 #include "node/shard/fs.h"

@@ -4,6 +4,7 @@
 #include "tools/setup/doctor.h"
 
 #include "tools/render.h"
+#include "tools/verbs.h"
 
 #include "node/notice/sources.h"
 

@@ -4,6 +4,7 @@
 #include "tools/setup/setup.h"
 
 #include "tools/tool.h"
+#include "tools/verbs.h"
 
 #include "schema/paths.h"
 

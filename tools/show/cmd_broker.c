@@ -1,6 +1,7 @@
 /* cmd_broker - what the broker reports about itself, in a few lines. */
 #include "tools/render.h"
 #include "tools/tool.h"
+#include "tools/verbs.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* cmd_events - the journal, once or as it grows. */
 #include "tools/render.h"
 #include "tools/tool.h"
-#include "tools/why/story.h"
+#include "tools/verbs.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -28,7 +28,7 @@ static bool events_fell(struct tool *tool, const struct muster_event_row *event)
 
     if (strcmp(event->kind, "notice cancelled") == 0 &&
         muster_client_nodes(tool->client, tool->job, event->generation, &nodes, NULL) == MUSTER_OK)
-        fell = story_fell(nodes, event);
+        fell = tool_notice_fell(nodes, event);
     muster_rows_destroy(&nodes);
     return fell;
 }

@@ -1,9 +1,11 @@
 /* cmd_show - the verbs that show rows: nodes, rounds, round, checkpoints, latest. */
+#include "tools/as_of.h"
 #include "tools/render.h"
+#include "tools/restored.h"
 #include "tools/show/held.h"
 #include "tools/show/latest.h"
 #include "tools/tool.h"
-#include "tools/why/restored.h"
+#include "tools/verbs.h"
 #include "tools/written.h"
 
 #include <inttypes.h>

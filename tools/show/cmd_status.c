@@ -1,9 +1,11 @@
 /* cmd_status - all jobs in a table, or one job in a few lines. */
 #include "tools/show/status.h"
 
+#include "tools/as_of.h"
 #include "tools/paint.h"
+#include "tools/restored.h"
 #include "tools/tool.h"
-#include "tools/why/restored.h"
+#include "tools/verbs.h"
 
 #include "schema/error.h"
 #include "schema/limits.h"

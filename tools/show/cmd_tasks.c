@@ -1,6 +1,8 @@
 /* cmd_tasks - queues of tasks, tasks and workers; and why a task is in its state. */
 #include "tools/render.h"
+#include "tools/show/task.h"
 #include "tools/tool.h"
+#include "tools/verbs.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -1,4 +1,5 @@
 /* cmd_web - `muster web`: where it listens, and how it ends. */
+#include "tools/verbs.h"
 #include "tools/web/web.h"
 
 #include <stdlib.h>

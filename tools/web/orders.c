@@ -6,6 +6,7 @@
 
 #include "node/link_key.h"
 #include "schema/keys/secret.h"
+#include "tools/verbs.h"
 
 #include <string.h>
 #include <sys/random.h>

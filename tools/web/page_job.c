@@ -1,5 +1,6 @@
 /* page_job - one job: the story first, then the ranks, the launches, the saves and the journal. */
 #include "tools/show/status.h"
+#include "tools/verbs.h"
 #include "tools/web/web.h"
 
 #include <inttypes.h>

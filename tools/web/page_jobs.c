@@ -1,4 +1,5 @@
 /* page_jobs - all jobs on one page, and what a stream tells of jobs. */
+#include "tools/as_of.h"
 #include "tools/show/status.h"
 #include "tools/web/web.h"
 

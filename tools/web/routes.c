@@ -1,6 +1,8 @@
 /* routes - the paths, and the verbs of `muster` whose --json they answer with. */
 #include "tools/web/routes.h"
 
+#include "tools/verbs.h"
+
 #include <inttypes.h>
 
 /* --- documents: what a verb prints with --json -------------------------------------------------

@@ -1,7 +1,10 @@
 /* cmd_why - chooses a story, gathers its rows, prints it. */
+#include "tools/as_of.h"
 #include "tools/render.h"
+#include "tools/restored.h"
+#include "tools/show/task.h"
 #include "tools/tool.h"
-#include "tools/why/restored.h"
+#include "tools/verbs.h"
 #include "tools/why/story.h"
 
 #include <inttypes.h>

@@ -223,7 +223,7 @@ static void story_tell_notice(struct story *story, const struct muster_notice_ro
     story_ordered_by(story, order, 0, by);
     if (withdrawn && event != NULL)
         snprintf(when, sizeof when, " at %s", story_at(story, event->unix_ms).text);
-    if (withdrawn && event != NULL && story_fell(story->nodes, event))
+    if (withdrawn && event != NULL && tool_notice_fell(story->nodes, event))
         story_say(story, "The notice lapsed%s, because rank %" PRId64 " had finished.", when,
                   notice->rank);
     else if (withdrawn && story_is_refused(story, notice, event))

@@ -37,10 +37,6 @@ void story_tell(struct story *story);
 /* Does the event tell of something that went wrong by itself, without a round? */
 bool story_is_failure(const struct muster_event_row *event);
 
-/* Was its notice withdrawn by nobody: did it fall because its rank finished? The nodes are those of
- * its generation. */
-bool story_fell(const muster_rows_t *nodes, const struct muster_event_row *cancelled);
-
 /* Frees lines and rows. */
 void story_free(struct story *story);
 

@@ -1,5 +1,5 @@
 /* story_cost - the end of a story: where the job resumes, and which steps that costs. */
-#include "tools/why/restored.h"
+#include "tools/restored.h"
 #include "tools/why/story_internal.h"
 
 #include "schema/limits.h"

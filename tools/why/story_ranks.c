@@ -6,11 +6,6 @@
 
 #define STUCK_NAMED_MAX 4
 
-static bool story_ranks_has_finished(const struct muster_node_row *node)
-{
-    return strcmp(node->state, "left") == 0 && strcmp(node->leave_why, "finished") == 0;
-}
-
 /* Of rank -1: whoever is; NULL: nobody. */
 static const struct muster_node_row *ranks_stuck_of(const struct story *story, int64_t rank)
 {
@@ -104,17 +99,6 @@ void story_blame(struct story *story, const struct muster_event_row *failure)
               failure->rank);
 }
 
-bool story_fell(const muster_rows_t *nodes, const struct muster_event_row *cancelled)
-{
-    const struct muster_node_row *node = muster_rows_nodes(nodes);
-
-    for (size_t i = 0; i < muster_rows_count(nodes); i++)
-        if (node[i].rank == cancelled->rank && tool_node_is_rank(&node[i]) &&
-            story_ranks_has_finished(&node[i]) && node[i].ended_unix_ms == cancelled->unix_ms)
-            return true;
-    return false;
-}
-
 /* "The job trains on", or how many of its ranks do. */
 struct who story_trains_on(const struct story *story)
 {
@@ -126,7 +110,7 @@ struct who story_trains_on(const struct story *story)
         if (!tool_node_is_rank(&node[i]))
             continue;
         live += tool_node_is_live(&node[i]);
-        finished += story_ranks_has_finished(&node[i]);
+        finished += tool_node_has_finished(&node[i]);
     }
     if (finished > 0)
         snprintf(who.text, sizeof who.text, "%zu rank%s finished, and %zu train%s on", finished,

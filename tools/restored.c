@@ -1,5 +1,5 @@
 /* restored - see restored.h. */
-#include "tools/why/restored.h"
+#include "tools/restored.h"
 
 #include "schema/error.h"
 

@@ -1,4 +1,5 @@
 /* as_of - if a database's musterd is dead, its records are as old as that death; this says so. */
+#include "tools/as_of.h"
 #include "tools/render.h"
 #include "tools/tool.h"
 
