@@ -70,6 +70,12 @@ WRONG = [
     (lambda: of_node(lambda n: n.reached_preemption(1 << 70)), "step is 1180591620717411303424;"),
     (lambda: of_node(lambda n: n.notify([])), r"kind is \[\]; give one of"),
     # Manager
+    (lambda: of_manager(lambda m: m.should_save(0, force="yes")), "force is 'yes'; give True or"),
+    (lambda: of_manager(lambda m: m.save(0, force="yes")), "force is 'yes'; give True or False"),
+    (lambda: of_manager(lambda m: m.reached_preemption("x")), "step is 'x'"),
+    (lambda: of_manager(lambda m: m.reached_preemption(1 << 70)), "step is 1180591620717411303424;"),
+    (saving(path=5), "path is 5; give it as text"),
+    (saving(path=5, metadata=[]), "metadata is a list; give a dict"),
     (lambda: manager(save=5), "save is 5; give a list of policies"),
     (lambda: manager(save=muster.SaveFirst()), r"save is SaveFirst\(\); give a list of policies"),
     (lambda: manager(keep=[muster.KeepBest(5)]), "metric is 5; give it as text"),

@@ -1,5 +1,6 @@
 """A manager in Python: saves and keeps by policy, and resumes with the same bits."""
 
+import errno
 import json
 import os
 import pathlib
@@ -91,13 +92,14 @@ def test_a_save_that_names_its_path_syncs_measures_and_records_it(alone, tmp_pat
     synced = []
     monkeypatch.setattr(os, "fsync", lambda number: synced.append(os.readlink(f"/proc/self/fd/{number}")))
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "own").mkdir()
-    (tmp_path / "own/model").write_bytes(b"m" * 1000)
+    (tmp_path / "own/deep/deeper").mkdir(parents=True)
+    (tmp_path / "own/deep/deeper/model").write_bytes(b"m" * 1000)
     with muster.Manager(state=muster.TrainingState(w=numpy.zeros(4))) as manager:
         manager.restore()
-        says = f"path {tmp_path}/gone is not there; write it before you call save"
-        with pytest.raises(muster.ArgumentError, match=says):
-            manager.save(0, force=True, path="gone")
+        for path in ("gone", ""):
+            says = f"path '{path}' is not there; write it before you call save"
+            with pytest.raises(muster.ArgumentError, match=says):
+                manager.save(0, force=True, path=path)
         with pytest.raises(muster.ArgumentTypeError, match="path is 5; give it as text"):
             manager.save(0, force=True, path=5)
         assert manager.should_save(0, force=True)
@@ -107,7 +109,57 @@ def test_a_save_that_names_its_path_syncs_measures_and_records_it(alone, tmp_pat
         assert json.loads(alone.muster("latest", "--job", "job", "--json"))["checkpoint"][
             "written"
         ] == place
-    assert {str(tmp_path), str(tmp_path / "own"), str(tmp_path / "own/model")} <= set(synced)
+    assert {os.path.relpath(path, tmp_path) for path in synced} >= {
+        ".",
+        "own",
+        "own/deep",
+        "own/deep/deeper",
+        "own/deep/deeper/model",
+    }
+
+
+def test_a_path_that_cannot_be_synced_fails_its_save_alone(alone, tmp_path, monkeypatch):
+    def full(number):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    own = tmp_path / "own"
+    own.write_bytes(b"m" * 1000)
+    with muster.Manager(state=muster.TrainingState(w=numpy.zeros(4))) as manager:
+        manager.restore()
+        assert manager.should_save(0, force=True)
+        with monkeypatch.context() as patched:
+            patched.setattr(os, "fsync", full)
+            with pytest.raises(muster.SaveError, match="own could not be synced .* No space left"):
+                manager.save(0, path=own)
+        assert manager.should_save(1, force=True) and manager.save(1, path=own)
+        assert [info.step for info in manager.all_steps()] == [1]
+    failed, saved = sorted(alone.client.rounds("job"), key=lambda row: row.round)
+    assert (failed.state, saved.state) == ("aborted", "committed")
+    told = alone.muster("why", "round", str(failed.round), "--job", "job")
+    assert f"{own} could not be synced to the disk: [Errno 28] No space left" in told, told
+
+
+def test_what_another_rank_renames_while_it_is_counted_is_left_out(tmp_path, monkeypatch):
+    (tmp_path / "5/a/b").mkdir(parents=True)
+    (tmp_path / "5/a/b/part").write_bytes(bytes(100))
+    walk = _progress._walk(tmp_path / "5")
+    assert next(walk) == (str(tmp_path / "5"), False)
+    (tmp_path / "5/a").rename(tmp_path / "5/c")
+    assert list(walk) == []
+    assert _progress.size(tmp_path / "5") == 100
+
+    def gone(progress):
+        raise FileNotFoundError
+
+    told = []
+    monkeypatch.setattr(
+        _progress, "lib", SimpleNamespace(muster_node_save_progress=lambda _, n: told.append(n))
+    )
+    monkeypatch.setattr(_progress, "_PERIOD", 0.01)
+    monkeypatch.setattr(_progress.Progress, "_size", gone)
+    progress = _progress.Progress(None, tmp_path / "5")
+    await_that("what it tells in any case", lambda: len(told) >= 3)
+    progress.stop()
 
 
 def test_verify_and_latest_tell_where_a_program_wrote_by_itself(alone, tmp_path):
@@ -260,7 +312,7 @@ def test_a_save_whose_bytes_stand_still_is_told_no_more(tmp_path, monkeypatch):
 
 
 def test_A6_ctrl_c_does_not_wait_until_all_files_of_a_save_are_counted(tmp_path, monkeypatch):
-    begun, is_file = threading.Event(), pathlib.Path.is_file
+    begun, is_file = threading.Event(), os.path.isfile
 
     def slow_is_file(path):  # of a disk far away
         begun.set()
@@ -270,7 +322,7 @@ def test_A6_ctrl_c_does_not_wait_until_all_files_of_a_save_are_counted(tmp_path,
     (tmp_path / "5").mkdir()
     for number in range(300):
         (tmp_path / f"5/{number}").touch()
-    monkeypatch.setattr(pathlib.Path, "is_file", slow_is_file)
+    monkeypatch.setattr(os.path, "isfile", slow_is_file)
     monkeypatch.setattr(_progress, "_PERIOD", 0.01)
     progress = _progress.Progress(None, tmp_path / "5")
     assert begun.wait(30)

@@ -159,12 +159,12 @@ class Elsewhere:
         written = Saved(step, path, self.manager.generation)
         self.saves = False
         metadata: dict[str, Any] = dataclasses.asdict(written)
-        place = local(path)
-        if writer and place is not None:
-            metadata |= _progress.written(place)
-        self._written = written  # not before: leaving commits what is written
         saved = False
         with _framework.Leaving(self.leave):
+            place = local(path)
+            if writer and place is not None:
+                metadata |= self.manager._measured(place)
+            self._written = written  # not before: leaving commits what is written
             saved = self.manager.save(
                 self.number, force=True, metrics=metrics, metadata=metadata, epoch=epoch
             )

@@ -100,6 +100,8 @@ def _told(what: str, place: str) -> Iterator[None]:
     except Error:
         raise
     except Exception as error:
+        if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
+            raise  # PyTorch's, too
         raise unfit(what, error, place) from error
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from ._checkpoints import CheckpointInfo, Checkpoints, told_number
 from ._errors import (
+    SaveError,
     encoded,
     flag,
     integer,
@@ -196,17 +197,6 @@ class Restored:
     fell_back: bool
 
 
-def _written(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """What the program itself wrote, as metadata, once it is on the disk."""
-    place = pathlib.Path(os.path.abspath(os.fsdecode(encoded("path", path))))
-    if not place.exists():
-        raise wrong(
-            f"path {place} is not there; write it before you call save. If it is in an object "
-            'store, give "path" and "bytes" as metadata instead'
-        )
-    return written(place)
-
-
 def _policies(save: Sequence[_Policy], keep: Sequence[_Policy], trash: str | None) -> Any:
     """A struct muster_policies, and the memory that it borrows."""
     policies = ffi.new("struct muster_policies *")
@@ -240,11 +230,9 @@ def _metrics(metrics: Mapping[str, float]) -> tuple[list[Any], Any]:
     return names, values
 
 
-def _as_json(metadata: Mapping[str, Any], path: str | os.PathLike[str] | None) -> bytes:
+def _as_json(metadata: Mapping[str, Any]) -> bytes:
     if not isinstance(metadata, Mapping):
         raise wrong_type(f"metadata is a {type(metadata).__name__}; give a dict")
-    if path is not None:
-        metadata = {**metadata, **_written(path)}
     try:
         text = json.dumps(metadata, allow_nan=False)
         json.dumps(metadata, ensure_ascii=False).encode()  # fails for half a character
@@ -359,24 +347,27 @@ class Manager(Member, Checkpoints):
         """The boundary after step `step`: saves if a policy says so, if forced, or if preempted.
 
         Returns whether this step is committed. metadata: a JSON object.
-        path: the file or directory that the program itself wrote for this step. The call syncs it
-        to the disk, measures it, and records both as "path" and "bytes" of the metadata, which
-        `muster checkpoints` and `verify` show. For an object store give these two as metadata.
+        path: the file or directory that the program itself wrote, after should_save returned True.
+        The call syncs it to the disk, measures it, and records "path" and "bytes" in the metadata,
+        which `muster checkpoints` and `verify` show: those of the lowest rank. For an object store
+        give these two as metadata.
         Raises Preempted; SaveError when the save failed, after which training may go on.
         """
         request = ffi.new("struct muster_save_request *")
         lib.muster_save_request_init(request, ffi.sizeof("struct muster_save_request"))
         names, values = _metrics({} if metrics is None else metrics)
-        custom = ffi.NULL
-        if metadata is not None or path is not None:
-            custom = ffi.new("char[]", _as_json({} if metadata is None else metadata, path))
-        request.force, request.metrics, request.metrics_count = force, values, len(names)
-        request.custom_metadata = custom
+        custom = ffi.NULL if metadata is None else ffi.new("char[]", _as_json(metadata))
+        request.force, request.metrics = flag("force", force), values
+        request.metrics_count = len(names)
         request.epoch = natural("epoch", epoch)
         request.step_in_epoch = natural("step_in_epoch", step_in_epoch)
         request.data_position = natural("data_position", data_position)
         saved, number = ffi.new("bool *"), integer("step", step, bits=62)
         try:
+            if path is not None:
+                metadata = {**(metadata or {}), **self._measured(path)}
+                custom = ffi.new("char[]", _as_json(metadata))
+            request.custom_metadata = custom
             status = self._status(lib.muster_manager_save, number, request, saved)
         finally:
             self._unwatch()
@@ -394,6 +385,8 @@ class Manager(Member, Checkpoints):
         """
         if self._progress is not None:
             self._unwatch()
+        if force is not False:
+            force = flag("force", force)
         status = _should_save(self._turn, integer("step", step, bits=62), force)
         if not status:
             return False
@@ -415,6 +408,27 @@ class Manager(Member, Checkpoints):
         if self._progress is None:
             raise misused("no save is open; call fail_save after should_save returned True")
         lib.muster_node_save_fail(node, 1, said)
+
+    def _measured(self, path: str | os.PathLike[str]) -> dict[str, Any]:
+        """What the program itself wrote, as metadata, once it is on the disk. If it does not get
+        there, the save that is open fails.
+        """
+        text = os.fsdecode(encoded("path", path))
+        place = pathlib.Path(os.path.abspath(text))
+        if not text or not place.exists():
+            raise wrong(
+                f"path {text!r} is not there; write it before you call save. If it is in an "
+                'object store, give "path" and "bytes" as metadata instead'
+            )
+        try:
+            return written(place)
+        except OSError as error:
+            said = f"{place} could not be synced to the disk: {error}"
+            if self._progress is not None:
+                self.fail_save(said)
+            raise SaveError(
+                lib.MUSTER_E_SAVE, f"{said}; earlier checkpoints are untouched"
+            ) from error
 
     def close(self, code: int = 0) -> None:
         self._unwatch()
@@ -447,7 +461,8 @@ class Manager(Member, Checkpoints):
 
     def reached_preemption(self, step: int) -> bool:
         """Is the job being terminated, and `step` the step saved for that, or a later one?"""
-        return bool(lib.muster_manager_reached_preemption(self._manager(), step))
+        number = integer("step", step, bits=62)
+        return bool(lib.muster_manager_reached_preemption(self._manager(), number))
 
     def delete(self, step: int) -> None:
         """Deletes one checkpoint, whatever the policies say; one rank's call is enough."""

@@ -15,29 +15,35 @@ _PERIOD = 5.0  # seconds; muster gives up a save that tells nothing for 60
 PATIENCE = 600.0  # seconds in which a save writes no byte, so that it hangs
 
 
-def _files(path: pathlib.Path) -> Iterator[pathlib.Path]:
-    if path.is_file():
-        yield path
-    yield from (file for file in path.rglob("*") if file.is_file())
+def _walk(path: pathlib.Path) -> Iterator[tuple[str, bool]]:
+    """It, and all that is in it: each directory, and each file (True). What another rank renames or
+    deletes meanwhile is left out.
+    """
+    if os.path.isfile(path):
+        yield str(path), True
+    for folder, _, names in os.walk(path):
+        yield folder, False
+        for file in (os.path.join(folder, name) for name in names):
+            if os.path.isfile(file):
+                yield file, True
 
 
 def size(path: pathlib.Path, is_over: Callable[[], bool] = lambda: False) -> int:
     """is_over: asked before each file; true = nobody wants to know any more."""
     size = 0
-    for file in _files(path):
+    for place, is_file in _walk(path):
         if is_over():
             break
         try:
-            size += file.stat().st_size
-        except FileNotFoundError:
+            size += os.path.getsize(place) if is_file else 0
+        except OSError:
             pass  # another rank renamed it
     return size
 
 
 def sync(path: pathlib.Path) -> None:
     """Syncs what a framework wrote to the disk, before muster's record points to it."""
-    files = list(_files(path))
-    for place in [*files, *{file.parent for file in files}, path.parent]:
+    for place in [*(place for place, _ in _walk(path)), str(path.parent)]:
         try:
             number = os.open(place, os.O_RDONLY)
         except FileNotFoundError:
@@ -87,7 +93,10 @@ class Progress:
     def _run(self) -> None:
         told, most, still = 0, 0, 0.0
         while not self._ended.wait(_PERIOD):
-            written = self._size()
+            try:
+                written = self._size()
+            except OSError:
+                written = most  # its folder is being renamed
             if self._ended.is_set():
                 return
             still = 0.0 if written > most else still + _PERIOD
