@@ -56,7 +56,7 @@ insists faults.slow_own_allocations "$(own all)"
 insists faults.node_files "$(sed -n '/ sweeps\[\]/,/^};/s/.*, \([0-9]*\)},$/\1/p' tests/faults/test_node_files.c | awk '{ sum += $1 } END { print sum + 0 }')"
 insists faults.slow_node_allocations "$(number tests/faults/test_slow_node_allocations.c 'POINTS_MIN [0-9]+')"
 insists_by './tools/dev fuzz' "$(number tools/dev 'seconds=[0-9]+')"
-insists_by './tools/dev test --nightly' "$(number tests/proc/slow_valgrind.sh '^clean_min=[0-9]+')"
+insists_by './tools/dev test --nightly' "$(number tests/proc/broker/slow_valgrind.sh '^clean_min=[0-9]+')"
 [ $rows = "$(wc -l <<<"$table")" ] || { echo "of $(wc -l <<<"$table") rows of tests/PROMISES.md's table $rows were compared" && failed=1; }
 [ $failed = 0 ] && echo "$rows figures of tests/PROMISES.md are no more than the tests insist on"
 exit $failed

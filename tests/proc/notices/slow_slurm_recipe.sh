@@ -1,8 +1,8 @@
 #!/bin/bash
 # The recipe of muster-slurm(7) by the installed packages, under a real Slurm: a key, the broker as its unit starts it, and
-# job.sbatch with a program that was built with libmuster-dev, and with one of Python. Their time ends, they are queued
-# again, and they finish. What fails is a failure to Slurm, too. So it goes with what `muster init` writes there.
-# `muster run --launcher -- srun` starts the program of Python again inside its allocation.
+# job.sbatch with a program that was built with libmuster-dev, and with one in Python. Both reach their time limit, are
+# queued again, and finish. A program that fails is a failed job to Slurm, too. The files that `muster init` writes run as
+# well. `muster run --launcher -- srun` starts a program in Python again inside its allocation.
 . "$(dirname "$0")/../lib.sh"
 . "$(dirname "$0")/../lib_slurm.sh"
 slurm_nodes=5

@@ -1,5 +1,5 @@
 /* test_words - the parts of the real example: model, data, and who averages which slice. The ranks
- * themselves are in tests/proc/test_words_ranks.c. */
+ * themselves are in tests/proc/node/test_words_ranks.c. */
 #include "client/examples/words_allreduce.h"
 #include "client/examples/words_data.h"
 #include "client/examples/words_model.h"

@@ -1,5 +1,5 @@
 /* libmuster-query: the queries and their columns, typed rows of a file, the cells of an answer. The
- * talk with a broker is in tests/proc/test_query_broker.c. */
+ * talk with a broker is in tests/proc/client/test_query_broker.c. */
 #include "client/query/query_link.h"
 #include "schema/sql/queries.h"
 #include "tests/support/db_fixture.h"

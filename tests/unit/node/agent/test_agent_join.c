@@ -1,5 +1,5 @@
 /* The agent over real sockets: joining, being refused, leaving. What waits out a bound is in
- * tests/proc/test_join_waits.c. */
+ * tests/proc/node/test_join_waits.c. */
 #include "tests/support/lone_node.h"
 
 #include <setjmp.h>

@@ -1,7 +1,7 @@
 #!/bin/bash
 # Two ranks fail in the same step: one of the two failures is the first, and every rank is told the same one. A rank
 # that exits 0 early is no error.
-. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/../lib.sh"
 
 broker_start
 job=two

@@ -1,7 +1,7 @@
 #!/bin/bash
 # Who has no key says nothing to a broker that asks for one: not with random bytes, not without encryption, not with what
 # another client said before. Each such connection is closed in seconds, and `muster status` beside them is answered.
-. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/../lib.sh"
 
 shakes=$TESTS_DIR/proc/prog_handshake
 cd "$dir"

@@ -1,7 +1,7 @@
 #!/bin/bash
 # A rank is killed. The step of another one breaks for it and is told before anybody knows of the death. `muster why`
 # names the killed rank.
-. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/../lib.sh"
 
 broker_start
 is_lost() { [ "$(query "SELECT state FROM node WHERE job = '$job' AND rank = $1")" = lost ]; }

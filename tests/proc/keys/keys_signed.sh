@@ -1,7 +1,7 @@
 #!/bin/bash
 # Signed manifests: a broker with --sign signs what is saved, and whoever has a key file with its signer restores, verifies
 # and imports that and nothing else, whatever somebody did who can write the checkpoint directory.
-. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/../lib.sh"
 cd "$dir"
 checkpoints=$dir/checkpoints
 

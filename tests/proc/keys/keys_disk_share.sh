@@ -1,7 +1,7 @@
 #!/bin/bash
 # A key whose messages would fill the broker's disk is refused before the disk is full. A job beside it saves as if the disk
 # were empty.
-. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/../lib.sh"
 
 cd "$dir"
 needs_tmpfs "$dir/small" 12m

@@ -1,7 +1,7 @@
 #!/bin/bash
 # The first ten minutes: muster demo proves itself, muster init writes what a broker and a job need, the broker takes
 # that, the job trains, and muster doctor names what is missing, each with what mends it.
-. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/../lib.sh"
 export PATH="$(dirname "$muster"):$(dirname "$musterd"):$PATH" HOME=$dir/home XDG_RUNTIME_DIR=$dir/run
 unset XDG_STATE_HOME SLURM_JOB_ID
 mkdir -p "$HOME" "$XDG_RUNTIME_DIR"

@@ -1,6 +1,6 @@
 #!/bin/bash
 # Nobody reads musterd's stderr, and the pipe is full: it starts, serves and ends, and later tells how many lines are missing.
-. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/../lib.sh"
 
 mkfifo "$dir/log pipe"
 exec {pipe}<>"$dir/log pipe" # a reader that does not read

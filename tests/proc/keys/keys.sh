@@ -1,6 +1,6 @@
 #!/bin/bash
 # Keys: over TCP a broker that has keys lets in those on its list, each for its own jobs and its role, and nobody else.
-. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/../lib.sh"
 
 listener=$TESTS_DIR/proc/prog_listen
 cd "$dir"

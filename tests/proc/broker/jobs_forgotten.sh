@@ -1,7 +1,7 @@
 #!/bin/bash
 # A job that has ended is forgotten: not while it runs, nothing on disk goes, and an import brings its checkpoints back.
 # By number as well: --keep-jobs.
-. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/../lib.sh"
 
 stepping() { rank_said 0 '^at step' && rank_said 1 '^at step'; }
 jobs() { query "SELECT group_concat(job, ' ') FROM (SELECT job FROM job ORDER BY job)"; }

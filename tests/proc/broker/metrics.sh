@@ -1,7 +1,7 @@
 #!/bin/bash
 # musterd --metrics: a broker alone is scraped. Scrapes cost it at most a text a second, a scraper that does not read or
 # asks for nonsense is bounded and told, and a port in use is said.
-. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/../lib.sh"
 
 trap '' PIPE # a connection too many is closed at once
 broker_options=(--metrics 127.0.0.1:0)

@@ -1,6 +1,6 @@
 #!/bin/bash
 # A failure's text of 5000 bytes reaches every rank as the first 4 KiB, cut between two characters.
-. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/../lib.sh"
 
 broker_start
 ranks_start 3 --steps 100000 --mode 1 --barrier 1 --fail-rank 1 --fail-step 20 --fail-text 5000

@@ -1,6 +1,6 @@
 #!/bin/bash
 # Each program of tests/bench runs, as small as it can, and prints the figures that it is for. No time is judged.
-. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/../lib.sh"
 
 [ -w /dev/shm ] || { say "skipped: there is no /dev/shm to write to" && exit 77; }
 export MUSTERD=$musterd MUSTER=$muster TMPDIR=$dir BENCH_IDLE_MS=300

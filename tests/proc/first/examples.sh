@@ -2,8 +2,8 @@
 # The examples in muster-manager(3) and muster-training(3) do what the pages say: a first launch trains from the start, a
 # notice in the middle loses nothing, the second launch goes on there and ends with the model of an uninterrupted run.
 # README.md shows a story of the smallest example: the size in it is what the example saves.
-. "$(dirname "$0")/lib.sh"
-. "$(dirname "$0")/lib_manager.sh"
+. "$(dirname "$0")/../lib.sh"
+. "$(dirname "$0")/../lib_manager.sh"
 
 example() { # NAME - two ranks of it under `muster run`
     job=$1

@@ -1,7 +1,7 @@
 #!/bin/bash
 # Each message that a client can say, with a key of each role, about its own job and about another, over real connections:
 # the broker refuses what tests/support/authority_cells.c says, no less and no more, and every message reaches that table.
-. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/../lib.sh"
 
 cd "$dir"
 for role in node operator viewer; do

@@ -1,7 +1,7 @@
 #!/bin/bash
 # Secrets in memory: no text of a key file stays in a rank, none of the seed that signs stays in the broker, and a broker with
 # keys leaves no core file. (libzmq keeps its own copies of CURVE keys, in binary.)
-. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/../lib.sh"
 cd "$dir"
 
 "$muster" key add own --job '*' --sign --db "$db" >/dev/null

@@ -1,6 +1,6 @@
 #!/bin/bash
 # The step function fails at one rank: the others get its rank, code and text at their next boundary.
-. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/../lib.sh"
 
 broker_start
 for mode in 0 1 2; do

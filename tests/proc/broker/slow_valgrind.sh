@@ -2,7 +2,7 @@
 # A short job from end to end under valgrind: start, an operator's save, a preemption, a crash of the broker, a restart.
 # No read or write of what is not ours, nothing used before it has a value, nothing lost on the heap at any exit.
 # Sanitizers and valgrind exclude each other, so it is the preset release that runs this.
-. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/../lib.sh"
 
 [ -z "${INSTRUMENT_FLAGS:-}" ] || { say "skipped: built with sanitizers (run it with the preset release)" && exit 77; }
 command -v valgrind >/dev/null || { say "skipped: there is no valgrind (package valgrind)" && exit 77; }

@@ -1,6 +1,6 @@
 #!/bin/bash
 # What the broker tells of a job, its database tells when the broker is dead: every verb, every round and notice.
-. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/../lib.sh"
 
 # everything WHERE... - all that can be asked.
 everything() {

@@ -1,7 +1,7 @@
 #!/bin/bash
 # Strangers with a valid key of another job, who do all that a connection can: a job beside each of them saves on a notice in
 # its usual time, the broker's memory stays bounded, and `muster broker` counts what was refused.
-. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/../lib.sh"
 
 stranger=$TESTS_DIR/proc/prog_stranger
 memory_max_kb=393216 # more than before the attack; sanitizers keep 256 MiB of what was freed

@@ -1,7 +1,7 @@
 #!/bin/bash
 # Each verb that asks the broker, with each kind of key: for its own job and for another, expired, revoked, of another broker,
 # and without one. Each cell says whether the verb was let through, and if not, names the key and the reason.
-. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/../lib.sh"
 
 cd "$dir"
 key() { "$muster" key add "$@" --db "$db" >/dev/null || fail "no key $1"; }
