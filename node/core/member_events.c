@@ -29,7 +29,7 @@ static bool events_takes_part(const struct member *m, const struct wire_event *e
     return me != NULL;
 }
 
-static void events_on_resume(struct member *m, uint64_t checkpoint, int64_t step, const char *path)
+static void events_resume(struct member *m, uint64_t checkpoint, int64_t step, const char *path)
 {
     m->view.resume_known = true;
     m->view.resume_checkpoint = checkpoint;
@@ -38,7 +38,7 @@ static void events_on_resume(struct member *m, uint64_t checkpoint, int64_t step
     m->view_changed = true;
 }
 
-static void events_on_started(struct member *m)
+static void events_started(struct member *m)
 {
     m->view.started = true;
     m->join_until = NEVER;
@@ -158,87 +158,106 @@ static void events_withdrawn(struct member *m, const char *id)
     action->text = member_text(m, id);
 }
 
-/* An event of a round; others are left alone. */
-static void events_round_event(struct member *m, const struct wire_event *event)
+static void events_on_resume(struct member *m, const struct wire_event *event)
 {
-    switch (event->kind) {
-    case EVENT_FREEZE:
-        events_on_freeze(m, event);
-        break;
-    case EVENT_DECISION:
-        events_on_decision(m, event);
-        break;
-    case EVENT_COMMIT:
-        round_committed(m, event->round, (enum wire_cause)event->cause,
-                        event->incarnation == m->options.incarnation);
-        break;
-    case EVENT_MANIFEST:
-        if (m->part == PART_COMMITTED && event->round == m->round)
-            m->manifest_until = m->now;
-        break;
-    case EVENT_ABORT:
-        round_aborted(m, event->round, event->generation, (event->flags & EVENT_FLAG_RETRY) != 0,
-                      true);
-        break;
-    case EVENT_UNCHANGED:
-        part_unchanged(m, event->round, (enum wire_cause)event->cause, event->step);
-        break;
-    case EVENT_NOT_SAVED:
-        events_not_saved(m, event->text);
-        break;
-    case EVENT_SAVE_SKIPPED:
-        if (m->policy_wait && event->step == m->done)
-            policy_over(m);
-        break;
-    default: /* generation opened, ended, stuck: for others to read */
-        break;
-    }
+    events_resume(m, event->checkpoint, event->step, event->path);
 }
+
+static void events_on_started(struct member *m, const struct wire_event *event)
+{
+    (void)event;
+    events_started(m);
+}
+
+static void events_on_commit(struct member *m, const struct wire_event *event)
+{
+    round_committed(m, event->round, (enum wire_cause)event->cause,
+                    event->incarnation == m->options.incarnation);
+}
+
+static void events_on_manifest(struct member *m, const struct wire_event *event)
+{
+    if (m->part == PART_COMMITTED && event->round == m->round)
+        m->manifest_until = m->now;
+}
+
+static void events_on_abort(struct member *m, const struct wire_event *event)
+{
+    round_aborted(m, event->round, event->generation, (event->flags & EVENT_FLAG_RETRY) != 0, true);
+}
+
+static void events_on_unchanged(struct member *m, const struct wire_event *event)
+{
+    part_unchanged(m, event->round, (enum wire_cause)event->cause, event->step);
+}
+
+static void events_on_not_saved(struct member *m, const struct wire_event *event)
+{
+    events_not_saved(m, event->text);
+}
+
+static void events_on_save_skipped(struct member *m, const struct wire_event *event)
+{
+    if (m->policy_wait && event->step == m->done)
+        policy_over(m);
+}
+
+static void events_on_join_failed(struct member *m, const struct wire_event *event)
+{
+    events_end_with(m, MUSTER_E_JOIN, event);
+}
+
+static void events_on_restore_failed(struct member *m, const struct wire_event *event)
+{
+    if (event->flags & EVENT_FLAG_IMPORTS)
+        member_end(m, MUSTER_PREEMPTED, true, -1, 0, -1, event->text);
+    else if (!(event->flags & EVENT_FLAG_RETRY))
+        events_end_with(m, MUSTER_E_RESTORE, event);
+}
+
+/* A ps or an evaluator: its own end, nobody else's. */
+static void events_on_observer(struct member *m, const struct wire_event *event)
+{
+    if (event->incarnation == m->options.incarnation && event->code == MUSTER_E_RESTORE)
+        events_end_with(m, MUSTER_E_RESTORE, event);
+}
+
+static void events_on_notice_cancelled(struct member *m, const struct wire_event *event)
+{
+    events_withdrawn(m, event->text);
+    if (event->incarnation != m->options.incarnation) /* else it was forgotten then */
+        notice_forget(m, event->text);
+}
+
+/* The handler of each event; NULL = it is for others to read. */
+static void (*const events_taken[EVENT_KIND_COUNT])(struct member *, const struct wire_event *) = {
+    [EVENT_RESUME] = events_on_resume,
+    [EVENT_STARTED] = events_on_started,
+    [EVENT_TERMINATION] = events_on_termination,
+    [EVENT_PEER_ERROR] = events_on_peer,
+    [EVENT_NODE_LOST] = events_on_peer,
+    [EVENT_RANK_RESTARTED] = events_on_rank_restarted,
+    [EVENT_JOIN_FAILED] = events_on_join_failed,
+    [EVENT_RESTORE_FAILED] = events_on_restore_failed,
+    [EVENT_OBSERVER] = events_on_observer,
+    [EVENT_NOTICE_CANCELLED] = events_on_notice_cancelled,
+    [EVENT_FREEZE] = events_on_freeze,
+    [EVENT_DECISION] = events_on_decision,
+    [EVENT_COMMIT] = events_on_commit,
+    [EVENT_MANIFEST] = events_on_manifest,
+    [EVENT_ABORT] = events_on_abort,
+    [EVENT_UNCHANGED] = events_on_unchanged,
+    [EVENT_NOT_SAVED] = events_on_not_saved,
+    [EVENT_SAVE_SKIPPED] = events_on_save_skipped,
+};
 
 void events_apply(struct member *m, const struct wire_event *event)
 {
     if (event->generation != m->generation)
         return; /* of another launch: the answer to its next frame fences a node of an older one */
     outcome_event(m, event);
-    switch (event->kind) {
-    case EVENT_RESUME:
-        events_on_resume(m, event->checkpoint, event->step, event->path);
-        break;
-    case EVENT_STARTED:
-        events_on_started(m);
-        break;
-    case EVENT_TERMINATION:
-        events_on_termination(m, event);
-        break;
-    case EVENT_PEER_ERROR:
-    case EVENT_NODE_LOST:
-        events_on_peer(m, event);
-        break;
-    case EVENT_RANK_RESTARTED:
-        events_on_rank_restarted(m, event);
-        break;
-    case EVENT_JOIN_FAILED:
-        events_end_with(m, MUSTER_E_JOIN, event);
-        break;
-    case EVENT_RESTORE_FAILED:
-        if (event->flags & EVENT_FLAG_IMPORTS)
-            member_end(m, MUSTER_PREEMPTED, true, -1, 0, -1, event->text);
-        else if (!(event->flags & EVENT_FLAG_RETRY))
-            events_end_with(m, MUSTER_E_RESTORE, event);
-        break;
-    case EVENT_OBSERVER: /* a ps or an evaluator: its own end, nobody else's */
-        if (event->incarnation == m->options.incarnation && event->code == MUSTER_E_RESTORE)
-            events_end_with(m, MUSTER_E_RESTORE, event);
-        break;
-    case EVENT_NOTICE_CANCELLED:
-        events_withdrawn(m, event->text);
-        if (event->incarnation != m->options.incarnation) /* else it was forgotten then */
-            notice_forget(m, event->text);
-        break;
-    default:
-        events_round_event(m, event);
-        break;
-    }
+    if (event->kind < EVENT_KIND_COUNT && events_taken[event->kind] != NULL)
+        events_taken[event->kind](m, event);
 }
 
 /* --- a snapshot ------------------------------------------------------------------------------- */
@@ -308,14 +327,14 @@ void events_snapshot(struct member *m, const struct wire_snapshot *s)
     if (s->generation != m->generation)
         return; /* of the next one: HELLO will tell that this process is stale */
     if (s->resume_ready)
-        events_on_resume(m, s->resume_checkpoint, s->resume_step, s->resume_path);
+        events_resume(m, s->resume_checkpoint, s->resume_step, s->resume_path);
     else if (s->resume_repair)
         manifest_begin(m, s->resume_checkpoint);
     events_snapshot_withdrawn(m, s);
     outcome_snapshot(m, s);
     events_snapshot_outcome(m, s);
     if (s->generation_state == GENERATION_RUNNING && !m->view.started)
-        events_on_started(m);
+        events_started(m);
     if (s->error_rank >= 0 && s->generation_state == GENERATION_RUNNING && !m->own_failure)
         error_heard(m, (int)s->error_rank, (int)s->error_code, -1,
                     events_peer_text(m, s->error_rank, -1, s->error_text).text,
