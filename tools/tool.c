@@ -1,5 +1,5 @@
-/* tool - what all verbs share: how they speak, and what they ask of a job.
- * Owns: the way of errors and answers to stderr and stdout. Never: a verb of its own. */
+/* tool - functions that all verbs share: they print errors and answers, and ask about a job.
+ * Owns: what goes to stderr and stdout. Never: a verb of its own. */
 #include "tools/tool.h"
 #include "client/query/query_place.h"
 #include "node/clock.h"

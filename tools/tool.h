@@ -135,7 +135,7 @@ bool tool_node_is_live(const struct muster_node_row *node);
 /* False for a parameter server or an evaluator: what they do tells nothing about the ranks. */
 bool tool_node_is_rank(const struct muster_node_row *node);
 bool tool_node_has_finished(const struct muster_node_row *node);
-/* A notice that was cancelled: did nobody withdraw it, since its rank had finished? nodes: of its
+/* Was this notice cancelled because its rank had finished, and not by anybody? nodes: those of its
  * generation. */
 bool tool_notice_fell(const muster_rows_t *nodes, const struct muster_event_row *cancelled);
 /* Did a launch end because the restarted broker heard no rank of it? It may have finished while no

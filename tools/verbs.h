@@ -1,4 +1,4 @@
-/* verbs - what each verb of `muster` runs. Each returns an exit code (enum tool_exit). */
+/* verbs - the function of each verb of `muster`. It returns an exit code (enum tool_exit). */
 #ifndef TOOLS_VERBS_H
 #define TOOLS_VERBS_H
 

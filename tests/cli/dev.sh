@@ -78,6 +78,7 @@ grep -q -- '--preset release -DMUSTER_PYTHON=ON' "$dir/called" || fail "the Pyth
 
 # --- without a package index the Python tests are skipped, each by its name, and counted
 rm -r "$dir/build/python"
+# A12, as below: tests are skipped and counted without the package index, and what takes more than six minutes is named.
 OFFLINE=1 dev test 2>"$dir/out" || fail "test failed without a package index:" "$dir/out"
 for name in one slow_two; do
     grep -q "^  python.$name: skipped" "$dir/out" || fail "python.$name was skipped silently:" "$dir/out"

@@ -8,11 +8,11 @@ def costs(world, *words):
     return json.loads(text)
 
 
-def test_A11_a_boundary_takes_no_microsecond_and_a_half_and_not_half_more_than_an_empty_call(world):
+def test_A11_a_boundary_takes_at_most_1500_ns_and_half_more_than_an_empty_call(world):
     told = costs(world)
     assert told["step_us"] <= 1.5 and told["ratio"] <= 1.5, told  # 0.1 and 1.2, as a rule
     assert told["ratio_bare"] <= 2.2, told  # 1.6: an empty method of Python's takes 0.6 by itself
 
 
-def test_A11_a_manager_s_boundary_takes_no_microsecond_and_a_half(world):
+def test_A11_a_boundary_of_a_manager_takes_at_most_1500_ns(world):
     assert costs(world, "manager")["step_us"] <= 1.5

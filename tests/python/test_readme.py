@@ -105,8 +105,43 @@ def test_the_callables_of_the_page_save_and_restore(alone):
         names["node"].close()
 
 
+OWN_SAVES = """
+import os, time
+import numpy, muster
+
+w, file = numpy.zeros(4), f"{os.environ['MUSTER_RANK']}.npy"
+
+def train(step):
+    w.__iadd__(1)
+    time.sleep(0.01)
+
+def save(path):
+    os.makedirs(path, exist_ok=True)
+    numpy.save(f"{path}/{file}", w)
+
+def load(path):
+    w[:] = numpy.load(f"{path}/{file}")
+
+"""
+
+
+def test_the_loop_of_the_page_that_saves_by_itself_is_preempted_and_resumes(world, tmp_path):
+    (loop,) = page_blocks("Your own saves")
+    loop = loop.replace("10_000", "400").replace("(500)", "(100)").replace("/shared", str(tmp_path))
+    (tmp_path / "train.py").write_text(OWN_SAVES + loop + "print('ended', set(w), restored)\n")
+    launch = world.run(2, tmp_path / "train.py")
+    world.await_step(110, ranks=2)
+    world.muster("notify", "--job", "job", "1")
+    launch.finish()
+    assert "(2 launches, 1 preemption, 0 failures)" in launch.stderr
+    assert all("ended {np.float64(400.0)} Restored(" in launch.log(rank) for rank in range(2))
+    listed = world.muster("checkpoints", "--job", "job")
+    assert f"{tmp_path}/mine/100" in listed and listed.count("mine/") >= 4, listed
+
+
 HERE_RUN = {
     "First program",
+    "Your own saves",
     "Test your own program",
     "Read a checkpoint without its job",
     "Tasks",

@@ -106,7 +106,7 @@ def test_a_loop_of_pytorch_loses_what_it_did_since_its_last_save(tmp_path):
 
 
 def torchrun(directory):
-    """torchrun with two ranks of that loop, once both are behind step 80."""
+    """torchrun with two ranks of that loop, once both have passed step 80."""
     launch = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2")
     program = (str(PROGRAMS / "train_before.py"), "torch_ddp", str(directory))
     env = {**os.environ, "PYTHONPATH": f"{os.environ['PYTHONPATH']}:{PROGRAMS.parent}"}

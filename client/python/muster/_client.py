@@ -226,9 +226,9 @@ class Client(Turns, Closing):
     ) -> int:
         """Tells that a rank will be ended in `left` seconds (None = not known).
 
-        Returns the save round that was opened or joined, 0 = later. A repeated id names the same
-        notice, so give one if you may have to repeat the call. Raises NotFoundError for a job or
-        rank that is not there; BrokerError, after which it is not known whether it was taken.
+        Returns the save round that was opened or joined, 0 = later. If you may repeat the call, give
+        an id: the same id names the same notice. Raises NotFoundError for a job or rank that is not
+        there. After a BrokerError it is not known whether the broker took the notice.
         """
         name = id or f"python-{uuid.uuid4().hex[:8]}"
         return self._order(

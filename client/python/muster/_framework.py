@@ -109,7 +109,7 @@ class Loads(contextlib.ExitStack):
     """Makes a framework's own loading methods raise RestoreError from its error, until close()."""
 
     def tell_all(self, kind: type, method: str, what: str, place: str) -> None:
-        """The method of each object of a class, where the object itself is not known."""
+        """As tell, for every object of a class: for one that the framework makes later."""
         own = getattr(kind, method)
 
         @functools.wraps(own)

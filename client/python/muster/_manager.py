@@ -348,9 +348,9 @@ class Manager(Member, Checkpoints):
 
         Returns whether this step is committed. metadata: a JSON object.
         path: the file or directory that the program itself wrote, after should_save returned True.
-        The call syncs it to the disk, measures it, and records "path" and "bytes" in the metadata,
-        which `muster checkpoints` and `verify` show: those of the lowest rank. For an object store
-        give these two as metadata.
+        The call syncs it to the disk, and records "path" and "bytes" in the metadata. `muster
+        checkpoints` and `verify` show those of the lowest rank. For an object store, give both keys
+        in `metadata` instead.
         Raises Preempted; SaveError when the save failed, after which training may go on.
         """
         request = ffi.new("struct muster_save_request *")
@@ -410,8 +410,8 @@ class Manager(Member, Checkpoints):
         lib.muster_node_save_fail(node, 1, said)
 
     def _measured(self, path: str | os.PathLike[str]) -> dict[str, Any]:
-        """What the program itself wrote, as metadata, once it is on the disk. If it does not get
-        there, the save that is open fails.
+        """Syncs `path`, and returns its path and size as metadata. If that fails, so does the save
+        that is open.
         """
         text = os.fsdecode(encoded("path", path))
         place = pathlib.Path(os.path.abspath(text))

@@ -120,7 +120,8 @@ class Node(Member):
     def restore(self) -> None:
         """With restore_later: restores the checkpoint. Waits for the other ranks (join_timeout).
 
-        Raises RestoreError, PeerError, BrokerError; an exception of `restore` comes out of here.
+        Raises RestoreError, PeerError, BrokerError. If the callable `restore` raises, so does this
+        call.
         """
         self._call(lib.muster_node_restore)
 

@@ -16,8 +16,8 @@ PATIENCE = 600.0  # seconds in which a save writes no byte, so that it hangs
 
 
 def _walk(path: pathlib.Path) -> Iterator[tuple[str, bool]]:
-    """It, and all that is in it: each directory, and each file (True). What another rank renames or
-    deletes meanwhile is left out.
+    """The path and everything below it; True marks a file. What another rank renames or deletes
+    meanwhile is left out.
     """
     if os.path.isfile(path):
         yield str(path), True
@@ -55,7 +55,7 @@ def sync(path: pathlib.Path) -> None:
 
 
 def written(path: pathlib.Path) -> dict[str, Any]:
-    """What muster records of it, once it is on the disk."""
+    """Syncs `path`, and returns what muster records of it."""
     sync(path)
     return {"path": str(path), "bytes": size(path)}
 

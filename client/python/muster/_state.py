@@ -150,7 +150,7 @@ class TrainingState(Mapping[str, Any]):
         `axis`.
 
         Any number of ranks can restore such a checkpoint. Raises muster.Error as add does, and
-        ArgumentError for a part that is none of the whole.
+        ArgumentError if the part does not lie inside `whole_shape`.
         """
         dtype, shape, pointer = _memory(name, array)
         if not isinstance(whole_shape, Sequence):

@@ -394,7 +394,7 @@ class Worker(Closing):
     connect_timeout: seconds without an answer of a broker, at the start.
 
     A program that is to end cleanly on SIGTERM calls stop() in a handler of its own.
-    Raises ArgumentError for a function that is none; serve() says what else.
+    Raises ArgumentError if one of `functions` or `values` cannot be called. See serve() for others.
     """
 
     def __init__(
