@@ -531,12 +531,16 @@ static enum muster_status identity_size_agrees(const char *const *env, const str
 
     if (!identity_number_want(env, "MUSTER_WORLD_SIZE", &size, why))
         return error_set(err, MUSTER_E_ARGUMENT, "%s: correct or unset it", why);
+    if (size != id->world_size && strcmp(id->family, "single") == 0)
+        return error_set(err, MUSTER_E_ARGUMENT,
+                         "MUSTER_WORLD_SIZE is %d, and nothing says which of these ranks this "
+                         "process is: set MUSTER_RANK too, or unset MUSTER_WORLD_SIZE",
+                         size);
     if (size != id->world_size)
         return error_set(err, MUSTER_E_ARGUMENT,
-                         "MUSTER_WORLD_SIZE is %d but %s says %d%s: set MUSTER_RANK too, or unset "
+                         "MUSTER_WORLD_SIZE is %d but %s says %d: set MUSTER_RANK too, or unset "
                          "MUSTER_WORLD_SIZE",
-                         size, strcmp(id->family, "single") == 0 ? "no launcher" : id->family,
-                         id->world_size, strcmp(id->family, "single") == 0 ? " process" : "");
+                         size, id->family, id->world_size);
     return MUSTER_OK;
 }
 

@@ -458,10 +458,42 @@ def test_an_exception_that_is_made_of_a_text_alone_has_its_status(kind):
 
 def test_a_closed_node_says_so(alone):
     node = muster.Node(state=muster.TrainingState(w=numpy.zeros(1)))
+    node.step()
     node.close()
-    for call in (node.step, node.restore, lambda: node.fail("late"), lambda: node.rank):
+    for call in (node.step, node.restore, lambda: node.fail("late"), lambda: node.position):
         with pytest.raises(muster.ArgumentError, match=r"muster.Node is closed; open another"):
             call()
+
+
+def test_a_closed_node_still_tells_which_rank_it_was_and_how_far_it_came(alone):
+    state = muster.TrainingState(w=numpy.zeros(1))
+    with muster.Node(state=state, save_every=2) as node:
+        for _ in range(3):
+            node.step()
+    told = (node.rank, node.world_size, node.generation, node.steps_done, node.resumed_step)
+    assert told == (0, 1, 1, 3, 0)
+    with muster.Manager(state=state) as manager:
+        manager.restore()
+    assert (manager.rank, manager.steps_done, manager.resumed_step) == (0, 2, 2)
+    with muster.Manager(state=state) as never_joined:
+        pass
+    with pytest.raises(muster.ArgumentError, match="muster.Manager is closed; open another"):
+        never_joined.rank
+
+
+def test_a_value_that_does_not_fit_is_named_with_its_state():
+    state = muster.TrainingState(w=numpy.zeros(3))
+    with pytest.raises(muster.ArgumentError, match="state 'w' cannot take this value: could not"):
+        state["w"] = numpy.zeros(4)
+
+
+def test_errors_of_open_name_python_s_options(alone, monkeypatch):
+    says = r"set option state, or save and restore \(of a Manager: save_fn and restore_fn\)"
+    with pytest.raises(muster.Error, match=says):
+        muster.Node()
+    monkeypatch.delenv("MUSTER_CHECKPOINT_DIR")
+    with pytest.raises(muster.Error, match="set option directory or MUSTER_CHECKPOINT_DIR"):
+        muster.Node(state=muster.TrainingState(w=numpy.zeros(1)))
 
 
 @pytest.mark.parametrize(

@@ -316,7 +316,8 @@ static void run_resume_say(struct run *run)
                     "muster run: launch %d resumes at step %lld, the newest checkpoint", next,
                     (long long)run->sup.step);
     else
-        output_note(&run->output, "muster run: launch %d begins from the start: nothing is saved",
+        output_note(&run->output,
+                    "muster run: launch %d begins from the start: the broker has no checkpoint",
                     next);
 }
 

@@ -65,10 +65,19 @@ def _string(text: Any) -> str:
 _C_CALL = re.compile(
     r"\bmuster_(node|manager|training_state|client|coordinator|worker|remote_value)_([a-z_]+)"
 )
+_C_OPTIONS = {
+    "option checkpoint_dir": "option directory",
+    "option save_every_steps": "option save_every",
+    "option restore_fallback": "option fallback",
+    "termination.save_fn and restore_fn": "save and restore (of a Manager: save_fn and restore_fn)",
+}
+_C_OPTION = re.compile("|".join(rf"\b{re.escape(name)}\b" for name in _C_OPTIONS))
 
 
 def _in_python(text: str) -> str:
-    """`muster_manager_save` becomes `Manager.save`; a name that Python lacks stays."""
+    """`muster_manager_save` becomes `Manager.save`; a name that Python lacks stays. Options get
+    Python's names, too.
+    """
 
     def name(call: re.Match[str]) -> str:
         kind = call[1].title().replace("_", "")
@@ -77,7 +86,7 @@ def _in_python(text: str) -> str:
         found = getattr(sys.modules.get("muster"), kind, None)
         return f"{kind}.{call[2]}" if hasattr(found, call[2]) else call[0]
 
-    return _C_CALL.sub(name, text)
+    return _C_OPTION.sub(lambda option: _C_OPTIONS[option[0]], _C_CALL.sub(name, text))
 
 
 def error_of(status: int, error: Any) -> Error:

@@ -47,6 +47,13 @@ _ROLES = {
     "evaluator": lib.MUSTER_ROLE_EVALUATOR,
 }
 _SIGNALS_MAX = 8
+_NUMBERS = (  # that stay after close
+    lib.muster_node_rank,
+    lib.muster_node_world_size,
+    lib.muster_node_generation,
+    lib.muster_node_total_run_calls,
+    lib.muster_node_resumed_step,
+)
 # Nobody can catch these, or the program itself caused them and cannot go on.
 _NO_NOTICES = {
     signal.SIGKILL,
@@ -274,6 +281,7 @@ class Member(Turns):
         self._box: Any = None
         self._c: Any = ffi.NULL  # the node
         self._state = state  # its memory is borrowed until close
+        self._last: dict[Any, int] = {}  # what the properties gave before close
         self._hooks = hooks
         self._error = self._turn.error = new_error()
         hooks.turn = self._turn
@@ -322,17 +330,17 @@ class Member(Turns):
     @property
     def rank(self) -> int:
         """This process's number in the job, from 0 on; -1 before a Manager's restore()."""
-        return int(lib.muster_node_rank(self._handle()))
+        return self._number(lib.muster_node_rank)
 
     @property
     def world_size(self) -> int:
         """How many ranks this launch has; 0 before a Manager's restore()."""
-        return int(lib.muster_node_world_size(self._handle()))
+        return self._number(lib.muster_node_world_size)
 
     @property
     def generation(self) -> int:
         """The number of this launch, 0 without a broker."""
-        return int(lib.muster_node_generation(self._handle()))
+        return self._number(lib.muster_node_generation)
 
     @property
     def restart_code(self) -> int:
@@ -342,12 +350,18 @@ class Member(Turns):
     @property
     def steps_done(self) -> int:
         """Steps done since the job's start, over all restarts."""
-        return int(lib.muster_node_total_run_calls(self._handle()))
+        return self._number(lib.muster_node_total_run_calls)
 
     @property
     def resumed_step(self) -> int:
         """The step that this process resumed at, 0 = from the start."""
-        return int(lib.muster_node_resumed_step(self._handle()))
+        return self._number(lib.muster_node_resumed_step)
+
+    def _number(self, call: Any) -> int:
+        """As it was at its end, once this is closed: a program may save its result after that."""
+        if self._box is None and call in self._last:
+            return self._last[call]
+        return int(call(self._handle()))
 
     @contextmanager
     def hold(self) -> Iterator[None]:
@@ -432,6 +446,8 @@ class Member(Turns):
         code = integer("code", code)
         if self._pid == os.getpid():
             self._take_turn()
+        if self._pid == os.getpid() and self._c != ffi.NULL:
+            self._last = {call: int(call(self._c)) for call in _NUMBERS}
         box, self._box = self._box, None
         self._c = self._turn.node = self._turn.manager = ffi.NULL
         if self._pid == os.getpid():

@@ -247,10 +247,16 @@ class TrainingState(Mapping[str, Any]):
         return self._arrays[name]
 
     def __setitem__(self, name: str, value: Any) -> None:
-        """Copies value into the array of that name; add() is for a new one."""
+        """Copies value into the array of that name; add() is for a new one. Raises ArgumentError
+        for a value that does not fit.
+        """
         array = self._arrays[name]
-        if value is not array:  # as `state["w"] -= 1` gives it back
+        if value is array:  # as `state["w"] -= 1` gives it back
+            return
+        try:
             array[...] = value
+        except (ValueError, TypeError, RuntimeError) as error:
+            raise wrong(f"state {name!r} cannot take this value: {error}") from error
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._arrays)

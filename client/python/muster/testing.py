@@ -97,8 +97,9 @@ def preempt(
     """Runs a program as a job, and takes one of its ranks away; then it is started again.
 
     program: its words, as [sys.executable, "train.py"]. directory: empty, for the broker's files,
-    the logs and the checkpoints (MUSTER_CHECKPOINT_DIR). at_step: each launch is preempted once all
-    ranks have done this many steps in it. rank: the one whose end is announced. times: how often.
+    the logs and the checkpoints (MUSTER_CHECKPOINT_DIR). at_step: each launch is preempted once the
+    broker has heard that all ranks did this many steps in it. That takes up to a second, in which
+    they go on, so let the program run for longer. rank: the one whose end is announced. times: how often.
     patience: seconds for all of it. env: more of the environment.
     Raises TimeoutError when the program hangs or takes no steps; it is killed then.
     """

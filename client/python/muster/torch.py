@@ -283,7 +283,7 @@ class Checkpointer:
             if not hasattr(part, "state_dict") or not hasattr(part, "load_state_dict"):
                 raise wrong_type(
                     f"{name} is a {type(part).__name__} without state_dict and load_state_dict; "
-                    "give an object that has both"
+                    "give an object that has both, for data torchdata's StatefulDataLoader"
                 )
         _check_values(model)
         if "random" in self._parts:

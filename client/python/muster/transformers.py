@@ -17,7 +17,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import transformers
-from torch.optim import Optimizer
 
 from . import _framework
 
@@ -105,6 +104,8 @@ class Muster(TrainerCallback):  # type: ignore[misc] # transformers has no types
         if self._restored is None:
             return None
         if hasattr(self._model, "load_state_dict"):  # called before on_train_begin
+            from torch.optim import Optimizer  # the Trainer trains with PyTorch alone
+
             model, self._model = self._model, None
             self._loads.tell(model, "load_state_dict", "the model", self._restored.path)
             self._loads.tell_all(

@@ -160,7 +160,7 @@ static const struct refused refused_cases[] = {
      "local rank 2"},
     {ENV("MUSTER_RANK=0", "MUSTER_WORLD_SIZE=2", "MUSTER_LOCAL_SIZE=4"), "local size 4"},
     {ENV("MUSTER_RANK=0", "RANK=0", "WORLD_SIZE=2"), "MUSTER_WORLD_SIZE is missing"},
-    {ENV("MUSTER_WORLD_SIZE=4"), "MUSTER_WORLD_SIZE is 4 but no launcher says 1 process"},
+    {ENV("MUSTER_WORLD_SIZE=4"), "MUSTER_WORLD_SIZE is 4, and nothing says which"},
     {ENV("MUSTER_WORLD_SIZE=4", "RANK=0", "WORLD_SIZE=2"), "plain says 2"},
     {ENV("OMPI_COMM_WORLD_RANK=1"), "openmpi: OMPI_COMM_WORLD_SIZE is missing"},
     {ENV("OMPI_COMM_WORLD_RANK=1", "SLURM_PROCID=0", "SLURM_STEP_ID=0", "SLURM_NTASKS=2"),
