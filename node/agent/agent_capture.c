@@ -296,14 +296,13 @@ void agent_turn_beside(struct agent *agent)
     agent->captured_round = agent->turn.round;
 }
 
-static void capture_tell_unsaved(struct agent *agent, const struct save_order *order, bool failed)
+static void capture_tell_unsaved(struct agent *agent, const struct save_order *order, bool failed,
+                                 const char *text)
 {
     struct muster_error why;
     struct behind_result result = {.order = order, .why = &why, .status = MUSTER_E_SAVE};
     long long step = agent_capture_shown_step(agent, order->step);
-    char text[SAVE_WHY_SIZE];
 
-    capture_ask_why(agent, text);
     if (text[0] != '\0')
         error_set(&why, MUSTER_E_SAVE, "the program could not save step %lld: %s", step, text);
     else if (failed)
@@ -319,6 +318,7 @@ void agent_turn_ended(struct agent *agent, struct visit *visit)
 {
     const struct save_order order = agent->turn;
     bool here = !visit->failed && gate_done(agent->gate) == order.step;
+    char why[SAVE_WHY_SIZE] = "";
 
     if (order.round == 0)
         return;
@@ -331,10 +331,13 @@ void agent_turn_ended(struct agent *agent, struct visit *visit)
             agent->turn.round = 0;
         return;
     }
-    if (here && capture_is_to(agent, order.round))
-        return; /* it is saved now, or asked for once more */
-    if (capture_is_to(agent, order.round))
-        capture_tell_unsaved(agent, &order, visit->failed);
+    if (capture_is_to(agent, order.round)) {
+        if (!here || visit->leaving)
+            capture_ask_why(agent, why);
+        if (here && why[0] == '\0')
+            return; /* it is saved now, or asked for once more */
+        capture_tell_unsaved(agent, &order, visit->failed, why);
+    }
     agent->turn.round = 0;
     capture_writing_ended(agent, &order);
 }

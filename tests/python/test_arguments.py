@@ -35,6 +35,11 @@ def of_client(call):
         call(client)
 
 
+def with_path(opened):
+    assert opened.should_save(0, force=True)
+    opened.save(0, path=5)
+
+
 def saving(**given):
     return lambda: of_manager(lambda m: m.save(0, force=True, **given))
 
@@ -74,7 +79,7 @@ WRONG = [
     (lambda: of_manager(lambda m: m.save(0, force="yes")), "force is 'yes'; give True or False"),
     (lambda: of_manager(lambda m: m.reached_preemption("x")), "step is 'x'"),
     (lambda: of_manager(lambda m: m.reached_preemption(1 << 70)), "step is 1180591620717411303424;"),
-    (saving(path=5), "path is 5; give it as text"),
+    (lambda: of_manager(with_path), "path is 5; give it as text"),
     (saving(path=5, metadata=[]), "metadata is a list; give a dict"),
     (lambda: manager(save=5), "save is 5; give a list of policies"),
     (lambda: manager(save=muster.SaveFirst()), r"save is SaveFirst\(\); give a list of policies"),

@@ -1,5 +1,6 @@
 """A manager in Python: saves and keeps by policy, and resumes with the same bits."""
 
+import contextlib
 import errno
 import json
 import os
@@ -96,13 +97,13 @@ def test_a_save_that_names_its_path_syncs_measures_and_records_it(alone, tmp_pat
     (tmp_path / "own/deep/deeper/model").write_bytes(b"m" * 1000)
     with muster.Manager(state=muster.TrainingState(w=numpy.zeros(4))) as manager:
         manager.restore()
+        with pytest.raises(muster.UsageError, match="path 'own' is of no save; call should_save"):
+            manager.save(0, force=True, path="own")
+        assert manager.should_save(0, force=True)
         for path in ("gone", ""):
             says = f"path '{path}' is not there; write it before you call save"
             with pytest.raises(muster.ArgumentError, match=says):
-                manager.save(0, force=True, path=path)
-        with pytest.raises(muster.ArgumentTypeError, match="path is 5; give it as text"):
-            manager.save(0, force=True, path=5)
-        assert manager.should_save(0, force=True)
+                manager.save(0, path=path)
         assert manager.save(0, path="own", metadata={"note": 1})
         place = {"path": str(tmp_path / "own"), "bytes": 1000}
         assert manager.metadata(0).metadata == {"note": 1, **place}
@@ -137,6 +138,38 @@ def test_a_path_that_cannot_be_synced_fails_its_save_alone(alone, tmp_path, monk
     assert (failed.state, saved.state) == ("aborted", "committed")
     told = alone.muster("why", "round", str(failed.round), "--job", "job")
     assert f"{own} could not be synced to the disk: [Errno 28] No space left" in told, told
+
+
+@pytest.mark.parametrize("how", ["fails", "sync", "raises", "forgets", "gone"])
+def test_a_save_of_ones_own_that_failed_at_the_end_is_not_committed(alone, tmp_path, monkeypatch, how):
+    """The program leaves without another step, and what it wrote may be torn."""
+
+    def unreadable(path):
+        raise OSError(errno.ESTALE, os.strerror(errno.ESTALE))
+
+    own = tmp_path / "own"
+    own.write_bytes(b"m" * 1000)
+    state = muster.TrainingState(w=numpy.zeros(4))
+    with pytest.raises((RuntimeError, muster.ArgumentError)) if how in ("raises", "gone") else (
+        contextlib.nullcontext()
+    ), muster.Manager(state=state) as manager:
+        manager.restore()
+        assert manager.should_save(0, force=True) and manager.save(0, path=own)
+        assert manager.should_save(1, force=True)
+        if how == "fails":
+            manager.fail_save("no room for the weights")
+        elif how == "sync":
+            monkeypatch.setattr(_progress, "_is_file", unreadable)
+            with pytest.raises(muster.SaveError, match="could not be synced .* Stale file handle"):
+                manager.save(1, path=own)
+        elif how == "raises":
+            raise RuntimeError("in the middle of the weights")
+        elif how == "gone":
+            manager.save(1, path=tmp_path / "gone")
+    states = {row.step: row.state for row in alone.client.checkpoints("job")}
+    assert states[1] == "committed" and states.get(2) != "committed", states
+    (_, last) = sorted(alone.client.rounds("job"), key=lambda row: row.round)
+    assert last.state == "aborted"
 
 
 def test_what_another_rank_renames_while_it_is_counted_is_left_out(tmp_path, monkeypatch):
@@ -312,7 +345,7 @@ def test_a_save_whose_bytes_stand_still_is_told_no_more(tmp_path, monkeypatch):
 
 
 def test_A6_ctrl_c_does_not_wait_until_all_files_of_a_save_are_counted(tmp_path, monkeypatch):
-    begun, is_file = threading.Event(), os.path.isfile
+    begun, is_file = threading.Event(), _progress._is_file
 
     def slow_is_file(path):  # of a disk far away
         begun.set()
@@ -322,7 +355,7 @@ def test_A6_ctrl_c_does_not_wait_until_all_files_of_a_save_are_counted(tmp_path,
     (tmp_path / "5").mkdir()
     for number in range(300):
         (tmp_path / f"5/{number}").touch()
-    monkeypatch.setattr(os.path, "isfile", slow_is_file)
+    monkeypatch.setattr(_progress, "_is_file", slow_is_file)
     monkeypatch.setattr(_progress, "_PERIOD", 0.01)
     progress = _progress.Progress(None, tmp_path / "5")
     assert begun.wait(30)

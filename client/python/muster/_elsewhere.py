@@ -163,7 +163,7 @@ class Elsewhere:
         with _framework.Leaving(self.leave):
             place = local(path)
             if writer and place is not None:
-                metadata |= self.manager._measured(place)
+                metadata |= self.manager._written(place)
             self._written = written  # not before: leaving commits what is written
             saved = self.manager.save(
                 self.number, force=True, metrics=metrics, metadata=metadata, epoch=epoch
@@ -242,6 +242,8 @@ class Elsewhere:
 
     def _stop(self) -> Manager | None:
         manager, self._manager = self._manager, None
+        if manager is not None:
+            manager._owes = False  # _save knows what is written
         return manager
 
     def _save(self, context: SaveContext) -> None:

@@ -292,6 +292,7 @@ class Manager(Member, Checkpoints):
         node, texts, hooks = node_options(state=state, save=save_fn, restore=restore_fn, **options)
         self._begin(hooks, state)
         self._progress: Progress | None = None
+        self._owes = False  # should_save gave True, and neither save nor fail_save came since
         self._restart_code = options.get("restart_code") or 0
         policies, memory = _policies(save, keep, trash)
         own = ffi.new("struct muster_manager_options *")
@@ -365,9 +366,10 @@ class Manager(Member, Checkpoints):
         saved, number = ffi.new("bool *"), integer("step", step, bits=62)
         try:
             if path is not None:
-                metadata = {**(metadata or {}), **self._measured(path)}
+                metadata = {**(metadata or {}), **self._written(self._place(path))}
                 custom = ffi.new("char[]", _as_json(metadata))
             request.custom_metadata = custom
+            self._owes = False
             status = self._status(lib.muster_manager_save, number, request, saved)
         finally:
             self._unwatch()
@@ -387,6 +389,7 @@ class Manager(Member, Checkpoints):
             self._unwatch()
         if force is not False:
             force = flag("force", force)
+        self._owes = False
         status = _should_save(self._turn, integer("step", step, bits=62), force)
         if not status:
             return False
@@ -394,6 +397,7 @@ class Manager(Member, Checkpoints):
         if status == lib.MUSTER_PY_IN_A_CALL:
             raise self._in_a_call()
         if status == lib.MUSTER_PY_SAVES:
+            self._owes = True
             self._watch(None)
             return True
         self._finish(lib.MUSTER_OK if status < 0 else status, self._error)
@@ -402,35 +406,46 @@ class Manager(Member, Checkpoints):
     def fail_save(self, text: str) -> None:
         """After should_save returned True: tells all ranks why the program's own save failed.
 
-        Go on to the next step without save; this step is not committed.
+        Go on to the next step without save, or close; this step is not committed.
         """
         node, said = self._joined_handle("fail_save"), encoded("text", text)
-        if self._progress is None:
+        if not self._owes:
             raise misused("no save is open; call fail_save after should_save returned True")
         lib.muster_node_save_fail(node, 1, said)
+        self._owes = False
+        self._unwatch()
 
-    def _measured(self, path: str | os.PathLike[str]) -> dict[str, Any]:
-        """Syncs `path`, and returns its path and size as metadata. If that fails, so does the save
-        that is open.
-        """
+    def _place(self, path: str | os.PathLike[str]) -> pathlib.Path:
         text = os.fsdecode(encoded("path", path))
+        if not self._owes:
+            raise misused(f"path {text!r} is of no save; call should_save before you write it")
         place = pathlib.Path(os.path.abspath(text))
-        if not text or not place.exists():
+        if not text or not os.path.lexists(place):
             raise wrong(
-                f"path {text!r} is not there; write it before you call save. If it is in an "
-                'object store, give "path" and "bytes" as metadata instead'
+                f"path {text!r} is not there; write it before you call save. If it is in an object "
+                'store, give "path" and "bytes" as metadata instead'
             )
+        return place
+
+    def _written(self, place: pathlib.Path) -> dict[str, Any]:
+        """Syncs what the program wrote, and returns its path and size as metadata. If that fails,
+        so does the save that is open.
+        """
         try:
             return written(place)
         except OSError as error:
             said = f"{place} could not be synced to the disk: {error}"
-            if self._progress is not None:
-                self.fail_save(said)
+            self.fail_save(said)
             raise SaveError(
                 lib.MUSTER_E_SAVE, f"{said}; earlier checkpoints are untouched"
             ) from error
 
     def close(self, code: int = 0) -> None:
+        """As Node.close. A save that should_save began, and that no save ended, is not committed:
+        what the program wrote of it may be torn.
+        """
+        if self._owes and self.is_open:
+            self.fail_save("the program closed its manager before it called save")
         self._unwatch()
         super().close(code)
 

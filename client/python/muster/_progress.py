@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import os
 import pathlib
+import stat
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -15,16 +16,29 @@ _PERIOD = 5.0  # seconds; muster gives up a save that tells nothing for 60
 PATIENCE = 600.0  # seconds in which a save writes no byte, so that it hangs
 
 
+def _is_file(path: str) -> bool:
+    """Is it a file, and there? Another rank may rename or delete it. Raises other OSErrors."""
+    try:
+        return stat.S_ISREG(os.stat(path).st_mode)
+    except FileNotFoundError:
+        return False
+
+
 def _walk(path: pathlib.Path) -> Iterator[tuple[str, bool]]:
     """The path and everything below it; True marks a file. What another rank renames or deletes
-    meanwhile is left out.
+    meanwhile is left out. Raises other OSErrors.
     """
-    if os.path.isfile(path):
+
+    def unlisted(error: OSError) -> None:
+        if not isinstance(error, (FileNotFoundError, NotADirectoryError)):
+            raise error
+
+    if _is_file(str(path)):
         yield str(path), True
-    for folder, _, names in os.walk(path):
+    for folder, _, names in os.walk(path, onerror=unlisted):
         yield folder, False
         for file in (os.path.join(folder, name) for name in names):
-            if os.path.isfile(file):
+            if _is_file(file):
                 yield file, True
 
 
@@ -36,7 +50,7 @@ def size(path: pathlib.Path, is_over: Callable[[], bool] = lambda: False) -> int
             break
         try:
             size += os.path.getsize(place) if is_file else 0
-        except OSError:
+        except FileNotFoundError:
             pass  # another rank renamed it
     return size
 
@@ -96,7 +110,7 @@ class Progress:
             try:
                 written = self._size()
             except OSError:
-                written = most  # its folder is being renamed
+                written = most  # a folder that cannot be read now
             if self._ended.is_set():
                 return
             still = 0.0 if written > most else still + _PERIOD

@@ -255,7 +255,9 @@ class TrainingState(Mapping[str, Any]):
             return
         try:
             array[...] = value
-        except (ValueError, TypeError, RuntimeError) as error:
+        except (ValueError, TypeError, OverflowError, RuntimeError) as error:
+            if type(error).__name__ == "OutOfMemoryError":
+                raise  # PyTorch's
             raise wrong(f"state {name!r} cannot take this value: {error}") from error
 
     def __iter__(self) -> Iterator[str]:

@@ -211,6 +211,24 @@ static void a_program_that_closes_in_its_turn_has_its_state_saved(void **state)
     assert_int_equal(lone.saves_told, 1);
 }
 
+/* Its files may be torn: its state is not saved in their place. */
+static void a_program_that_closes_behind_a_save_that_failed_has_nothing_saved(void **state)
+{
+    (void)state;
+    start();
+    come_to_its_turn(1);
+    await_turns(1);
+    atomic_store(&lone.stop, true);
+    atomic_store(&goes_on, true);
+    atomic_store(&says_why, true);
+    atomic_store(&writes, false);
+    assert_non_null(
+        strstr(lone_await(WIRE_SAVE_FAILED)->u.save_failed.text, ": CUDA out of memory"));
+    say(EVENT_ABORT, 1, -1);
+    lone_await_leave();
+    assert_int_equal(lone.saves_told, 0);
+}
+
 /* Where every rank takes part in what one of them writes. */
 static void
 a_rank_that_writes_nothing_stands_at_the_step_while_it_saves_with_the_others(void **state)
@@ -393,6 +411,9 @@ int main(void)
                                         setup, lone_teardown),
         cmocka_unit_test_setup_teardown(a_program_that_closes_in_its_turn_has_its_state_saved,
                                         setup, lone_teardown),
+        cmocka_unit_test_setup_teardown(
+            a_program_that_closes_behind_a_save_that_failed_has_nothing_saved, setup,
+            lone_teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
