@@ -331,10 +331,11 @@ void agent_turn_ended(struct agent *agent, struct visit *visit)
             agent->turn.round = 0;
         return;
     }
+    if (!here || visit->leaving)
+        capture_ask_why(agent, why);
+    visit->unsaved = visit->leaving && why[0] != '\0';
     if (capture_is_to(agent, order.round)) {
-        if (!here || visit->leaving)
-            capture_ask_why(agent, why);
-        if (here && why[0] == '\0')
+        if (here && !visit->unsaved)
             return; /* it is saved now, or asked for once more */
         capture_tell_unsaved(agent, &order, visit->failed, why);
     }

@@ -135,6 +135,7 @@ struct visit {
     bool ask;    /* only say whether the state is saved here; the next visit saves it */
     bool failed; /* the step that ends here failed: no other can be begun, only a round be served */
     bool leaving; /* CLOSE was fed: it is an arrival */
+    bool unsaved; /* set by agent_turn_ended: it leaves after its own save of this step failed */
     bool arrived; /* for this mode and round */
     enum view_mode mode;
     uint64_t round;

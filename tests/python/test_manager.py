@@ -149,15 +149,20 @@ def test_a_save_of_ones_own_that_failed_at_the_end_is_not_committed(alone, tmp_p
 
     own = tmp_path / "own"
     own.write_bytes(b"m" * 1000)
-    state = muster.TrainingState(w=numpy.zeros(4))
-    with pytest.raises((RuntimeError, muster.ArgumentError)) if how in ("raises", "gone") else (
-        contextlib.nullcontext()
-    ), muster.Manager(state=state) as manager:
+    state = muster.TrainingState(**({} if how == "forgets" else {"w": numpy.zeros(4)}))
+    raises = {
+        "raises": RuntimeError,
+        "gone": muster.ArgumentError,
+        "forgets": muster.UsageError,
+    }.get(how)
+    ends = pytest.raises(raises) if raises else contextlib.nullcontext()
+    with ends, muster.Manager(state=state) as manager:
         manager.restore()
         assert manager.should_save(0, force=True) and manager.save(0, path=own)
         assert manager.should_save(1, force=True)
         if how == "fails":
             manager.fail_save("no room for the weights")
+            assert not manager.save(1, path=own)
         elif how == "sync":
             monkeypatch.setattr(_progress, "_is_file", unreadable)
             with pytest.raises(muster.SaveError, match="could not be synced .* Stale file handle"):
@@ -170,6 +175,31 @@ def test_a_save_of_ones_own_that_failed_at_the_end_is_not_committed(alone, tmp_p
     assert states[1] == "committed" and states.get(2) != "committed", states
     (_, last) = sorted(alone.client.rounds("job"), key=lambda row: row.round)
     assert last.state == "aborted"
+    (node,) = alone.client.nodes("job")
+    assert (node.exit_code == 0) == (how in ("fails", "sync"))
+
+
+def test_a_state_is_saved_by_a_program_that_closes_where_it_is_to_be_saved(alone):
+    """It hears that it is preempted, and leaves its loop without save."""
+    state = muster.TrainingState(w=numpy.zeros(4))
+    with pytest.raises(muster.Preempted), muster.Manager(state=state) as manager:
+        manager.restore()
+        manager.notify(left=0)
+        step = 0
+        while not manager.should_save(step):
+            step += 1
+        assert manager.reached_preemption(step)
+    (row,) = alone.client.checkpoints("job")
+    assert (row.state, row.step) == ("committed", step + 1)
+
+
+@pytest.mark.parametrize("attempts", [1, 2])
+def test_a_failed_save_of_ones_own_is_not_made_up_for_by_a_close_when_preempted(world, attempts):
+    """The broker tries again at once; the rank that left has nothing whole to save."""
+    launch = world.run(2, "own_save_ends.py", attempts, options=("--max-failures", "0"))
+    launch.end()
+    assert [row.state for row in world.client.checkpoints("job") if row.state == "committed"] == []
+    assert "no room for the weights" in world.muster("why", "--job", "job"), launch.logs()
 
 
 def test_what_another_rank_renames_while_it_is_counted_is_left_out(tmp_path, monkeypatch):

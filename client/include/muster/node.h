@@ -307,7 +307,7 @@ MUSTER_API void muster_node_save_progress(muster_node_t *node, uint64_t bytes);
  * errors, the log, `muster events` and `muster why`. It is copied, at most 1,023 bytes of it. If
  * the node no longer lives, the call only returns code.
  * After muster_manager_should_save gave true, this call tells why the program's own save failed.
- * Then do not call muster_manager_save for that step. */
+ * Then do not call muster_manager_save for that step: ask about the next step, or close. */
 MUSTER_API int muster_node_save_fail(muster_node_t *node, int code, const char *text);
 
 /* Where training stood in the restored checkpoint; -1 = not told, or nothing restored. Each pointer

@@ -162,7 +162,8 @@ class Elsewhere:
         saved = False
         with _framework.Leaving(self.leave):
             place = local(path)
-            if writer and place is not None:
+            # Another host may not see yet what rank 0, whose record counts, has renamed.
+            if writer and place is not None and (self.manager.rank == 0 or place.exists()):
                 metadata |= self.manager._written(place)
             self._written = written  # not before: leaving commits what is written
             saved = self.manager.save(

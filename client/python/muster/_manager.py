@@ -293,6 +293,8 @@ class Manager(Member, Checkpoints):
         self._begin(hooks, state)
         self._progress: Progress | None = None
         self._owes = False  # should_save gave True, and neither save nor fail_save came since
+        self._asked = self._failed = -1  # the step that should_save gave True for; fail_save's
+        self._only_its_own = save_fn is None and state is not None and len(state) == 0
         self._restart_code = options.get("restart_code") or 0
         policies, memory = _policies(save, keep, trash)
         own = ffi.new("struct muster_manager_options *")
@@ -347,7 +349,7 @@ class Manager(Member, Checkpoints):
     ) -> bool:
         """The boundary after step `step`: saves if a policy says so, if forced, or if preempted.
 
-        Returns whether this step is committed. metadata: a JSON object.
+        Returns whether this step is committed; False after fail_save. metadata: a JSON object.
         path: the file or directory that the program itself wrote, after should_save returned True.
         The call syncs it to the disk, and records "path" and "bytes" in the metadata. `muster
         checkpoints` and `verify` show those of the lowest rank. For an object store, give both keys
@@ -364,6 +366,8 @@ class Manager(Member, Checkpoints):
         request.step_in_epoch = natural("step_in_epoch", step_in_epoch)
         request.data_position = natural("data_position", data_position)
         saved, number = ffi.new("bool *"), integer("step", step, bits=62)
+        if number == self._failed:
+            return False
         try:
             if path is not None:
                 metadata = {**(metadata or {}), **self._written(self._place(path))}
@@ -397,7 +401,7 @@ class Manager(Member, Checkpoints):
         if status == lib.MUSTER_PY_IN_A_CALL:
             raise self._in_a_call()
         if status == lib.MUSTER_PY_SAVES:
-            self._owes = True
+            self._owes, self._asked = True, step
             self._watch(None)
             return True
         self._finish(lib.MUSTER_OK if status < 0 else status, self._error)
@@ -412,7 +416,7 @@ class Manager(Member, Checkpoints):
         if not self._owes:
             raise misused("no save is open; call fail_save after should_save returned True")
         lib.muster_node_save_fail(node, 1, said)
-        self._owes = False
+        self._owes, self._failed = False, self._asked
         self._unwatch()
 
     def _place(self, path: str | os.PathLike[str]) -> pathlib.Path:
@@ -432,6 +436,7 @@ class Manager(Member, Checkpoints):
         so does the save that is open.
         """
         try:
+            os.stat(place)
             return written(place)
         except OSError as error:
             said = f"{place} could not be synced to the disk: {error}"
@@ -441,13 +446,22 @@ class Manager(Member, Checkpoints):
             ) from error
 
     def close(self, code: int = 0) -> None:
-        """As Node.close. A save that should_save began, and that no save ended, is not committed:
-        what the program wrote of it may be torn.
+        """As Node.close. If the program fails between should_save and save, that step is not
+        committed: what it wrote may be torn. If it closes there by itself, the state is saved.
+        A program whose state is empty saves nothing by that, so it counts as failed, and
+        UsageError is raised.
         """
-        if self._owes and self.is_open:
+        code = integer("code", code)
+        forgot = self._owes and self.is_open and (code != 0 or self._only_its_own)
+        if forgot:
             self.fail_save("the program closed its manager before it called save")
         self._unwatch()
-        super().close(code)
+        super().close(code or int(forgot))
+        if forgot and code == 0:
+            raise misused(
+                f"should_save gave True for step {self._asked}, and the program closed before save; "
+                "call save, or fail_save if it could not write"
+            )
 
     def _watch(self, path: pathlib.Path | None, patience: float | None = PATIENCE) -> None:
         """What the program writes until save(), and where, if that is known."""

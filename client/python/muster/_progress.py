@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import errno
 import os
 import pathlib
 import stat
@@ -20,8 +21,12 @@ def _is_file(path: str) -> bool:
     """Is it a file, and there? Another rank may rename or delete it. Raises other OSErrors."""
     try:
         return stat.S_ISREG(os.stat(path).st_mode)
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return False
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            return False
+        raise
 
 
 def _walk(path: pathlib.Path) -> Iterator[tuple[str, bool]]:

@@ -224,7 +224,13 @@ static void a_program_that_closes_behind_a_save_that_failed_has_nothing_saved(vo
     atomic_store(&writes, false);
     assert_non_null(
         strstr(lone_await(WIRE_SAVE_FAILED)->u.save_failed.text, ": CUDA out of memory"));
-    say(EVENT_ABORT, 1, -1);
+    lone_say((struct wire_event){.kind = EVENT_ABORT,
+                                 .round = 1,
+                                 .cause = CAUSE_OPERATOR,
+                                 .flags = EVENT_FLAG_RETRY,
+                                 .step = -1,
+                                 .rank = -1});
+    say(EVENT_FREEZE, 2, -1); /* the next attempt, at the step where it stands */
     lone_await_leave();
     assert_int_equal(lone.saves_told, 0);
 }
