@@ -260,8 +260,10 @@ static enum muster_status node_end_step_slowly(struct muster_node *node,
         return node_after_failure(node, err);
     if (node->agent != NULL)
         status = agent_end_step(node->agent, end, ret_ended, err);
-    else
+    else {
+        node->save_error[0] = '\0'; /* of the step before */
         status = local_end_step(node->local, &alone, &ret_ended->saves, err);
+    }
     if (status == MUSTER_OK)
         return MUSTER_OK;
     node_note_interrupt(node, status);
@@ -652,6 +654,7 @@ static enum muster_status node_close_alone(struct muster_node *node, int code,
 
     if (!node->restored || code != 0 || node->scope_open ||
         node->hold_depth > 0 || /* inside a step, or what is to be saved whole: no state to save */
+        (node->save_error[0] != '\0' && local_is_turn(node->local)) || /* its own save failed */
         local_boundary(node->local, false, NULL, &why) != MUSTER_PREEMPTED ||
         (node_has_finished(node, code) && why.code == MUSTER_E_NOT_SAVED))
         return MUSTER_OK;

@@ -322,6 +322,9 @@ void agent_turn_ended(struct agent *agent, struct visit *visit)
 
     if (order.round == 0)
         return;
+    if (!here || visit->leaving)
+        capture_ask_why(agent, why);
+    visit->unsaved = visit->leaving && why[0] != '\0';
     if (agent->captured_round == order.round) { /* it writes nothing */
         if (here) {
             visit->save_round = order.round;
@@ -331,9 +334,6 @@ void agent_turn_ended(struct agent *agent, struct visit *visit)
             agent->turn.round = 0;
         return;
     }
-    if (!here || visit->leaving)
-        capture_ask_why(agent, why);
-    visit->unsaved = visit->leaving && why[0] != '\0';
     if (capture_is_to(agent, order.round)) {
         if (here && !visit->unsaved)
             return; /* it is saved now, or asked for once more */

@@ -487,6 +487,11 @@ enum muster_status local_end_step(struct local *local, const struct local_end *e
     return boundary != MUSTER_OK ? boundary : status;
 }
 
+bool local_is_turn(const struct local *local)
+{
+    return local->turn_ms > 0 && local->turn_step == gate_done(local->gate);
+}
+
 void local_fail(struct local *local, int code, const char *text)
 {
     pthread_mutex_lock(&local->mutex);

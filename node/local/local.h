@@ -70,6 +70,8 @@ struct local_end {
 };
 enum muster_status local_end_step(struct local *local, const struct local_end *end, bool *ret_saves,
                                   struct muster_error *err);
+/* Was the caller told to save the step that it stands at, and has it not done so yet? */
+bool local_is_turn(const struct local *local);
 enum muster_status local_step_failed(struct local *local, int code, struct muster_error *err);
 enum muster_status local_after_failure(struct local *local, struct muster_error *err);
 void local_count_step(struct local *local);

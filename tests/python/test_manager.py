@@ -193,6 +193,35 @@ def test_a_state_is_saved_by_a_program_that_closes_where_it_is_to_be_saved(alone
     assert (row.state, row.step) == ("committed", step + 1)
 
 
+def test_a_failed_save_of_ones_own_is_not_committed_without_a_broker(alone, monkeypatch):
+    monkeypatch.setenv("MUSTER_BROKER", "tcp://127.0.0.1:1")
+    state = muster.TrainingState(w=numpy.zeros(4))
+    options = {"state": state, "offline_ok": True, "connect_timeout": 0.2}
+    for fails in (True, False):
+        ends = contextlib.nullcontext() if fails else pytest.raises(muster.Preempted)
+        with ends, muster.Manager(**options) as manager:
+            assert manager.restore() is None
+            manager.notify(left=1)
+            step = next(step for step in range(10**6) if manager.should_save(step))
+            if fails:
+                manager.fail_save("no room for the weights")
+    with muster.Manager(**options) as manager:
+        assert manager.restore().step == step
+
+
+def test_a_step_whose_own_save_failed_is_asked_about_no_more(alone):
+    with muster.Manager(state=muster.TrainingState()) as manager:
+        manager.restore()
+        assert manager.should_save(0, force=True)
+        with pytest.raises(muster.Error, match="left out"):
+            manager.should_save(7)
+        with pytest.raises(muster.Error, match="metric"):
+            manager.save(0, metrics={"a b": 1.0})
+        manager.fail_save("no room")  # it is owed still
+        assert not manager.should_save(0, force=True) and not manager.save(0)
+        assert manager.should_save(1, force=True) and manager.save(1)
+
+
 @pytest.mark.parametrize("attempts", [1, 2])
 def test_a_failed_save_of_ones_own_is_not_made_up_for_by_a_close_when_preempted(world, attempts):
     """The broker tries again at once; the rank that left has nothing whole to save."""

@@ -117,6 +117,7 @@ const struct wire_msg *lone_await(enum wire_type type)
             answer_routine(&lone.heard);
         lone.saves_told += lone.heard.type == WIRE_SAVED;
         lone.failures_told += lone.heard.type == WIRE_RESTORE_FAILED;
+        lone.reports_told += lone.heard.type == WIRE_REPORT;
         if (lone.heard.type == type)
             return &lone.heard;
     } while (lone_now_ms() < until || looks < LONE_LOOKS);

@@ -30,6 +30,7 @@ struct lone {
     struct wire_msg heard;
     int saves_told;                /* SAVED messages among what was heard */
     int failures_told;             /* ... and RESTORE_FAILED */
+    int reports_told;              /* ... and REPORT */
     enum muster_status not_stored; /* what requests are acknowledged with; OK: they are taken */
     bool all_live;                 /* what it answers to a node that suspects the other rank */
     const char *signer;            /* of the broker; NULL = it signs nothing */

@@ -163,7 +163,9 @@ class Elsewhere:
         with _framework.Leaving(self.leave):
             place = local(path)
             # Another host may not see yet what rank 0, whose record counts, has renamed.
-            if writer and place is not None and (self.manager.rank == 0 or place.exists()):
+            if writer and place is not None and (
+                self.manager.rank == 0 or os.path.exists(place)
+            ):
                 metadata |= self.manager._written(place)
             self._written = written  # not before: leaving commits what is written
             saved = self.manager.save(

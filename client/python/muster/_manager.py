@@ -40,6 +40,7 @@ _NODE_OPTIONS = set(inspect.signature(node_options).parameters) - {
     "state",
 }
 _should_save = lib.muster_py_should_save  # looked up once: it is called after each step
+_CHANGES_NOTHING = (lib.MUSTER_E_ARGUMENT, lib.MUSTER_PY_IN_A_CALL)
 _METADATA_BYTES_MAX = 16_383  # as struct muster_save_request says
 
 
@@ -373,8 +374,9 @@ class Manager(Member, Checkpoints):
                 metadata = {**(metadata or {}), **self._written(self._place(path))}
                 custom = ffi.new("char[]", _as_json(metadata))
             request.custom_metadata = custom
-            self._owes = False
             status = self._status(lib.muster_manager_save, number, request, saved)
+            if status != lib.MUSTER_E_ARGUMENT:  # which changes nothing
+                self._owes = False
         finally:
             self._unwatch()
         self._finish(status, self._error)
@@ -393,15 +395,19 @@ class Manager(Member, Checkpoints):
             self._unwatch()
         if force is not False:
             force = flag("force", force)
-        self._owes = False
-        status = _should_save(self._turn, integer("step", step, bits=62), force)
+        number = integer("step", step, bits=62)
+        if number == self._failed:
+            return False
+        status = _should_save(self._turn, number, force)
+        if self._owes and number > self._asked and status not in _CHANGES_NOTHING:
+            self._owes = False
         if not status:
             return False
         self._handle()  # a closed one is refused by C, and told here
         if status == lib.MUSTER_PY_IN_A_CALL:
             raise self._in_a_call()
         if status == lib.MUSTER_PY_SAVES:
-            self._owes, self._asked = True, step
+            self._owes, self._asked = True, number
             self._watch(None)
             return True
         self._finish(lib.MUSTER_OK if status < 0 else status, self._error)
@@ -410,7 +416,8 @@ class Manager(Member, Checkpoints):
     def fail_save(self, text: str) -> None:
         """After should_save returned True: tells all ranks why the program's own save failed.
 
-        Go on to the next step without save, or close; this step is not committed.
+        Go on to the next step without save: this step is not committed. If the job is being
+        terminated, a later step is saved. To close here says that the program has finished.
         """
         node, said = self._joined_handle("fail_save"), encoded("text", text)
         if not self._owes:
@@ -451,6 +458,8 @@ class Manager(Member, Checkpoints):
         A program whose state is empty saves nothing by that, so it counts as failed, and
         UsageError is raised.
         """
+        if self._box is None:
+            return
         code = integer("code", code)
         forgot = self._owes and self.is_open and (code != 0 or self._only_its_own)
         if forgot:

@@ -55,7 +55,7 @@ def size(path: pathlib.Path, is_over: Callable[[], bool] = lambda: False) -> int
             break
         try:
             size += os.path.getsize(place) if is_file else 0
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             pass  # another rank renamed it
     return size
 
@@ -65,7 +65,7 @@ def sync(path: pathlib.Path) -> None:
     for place in [*(place for place, _ in _walk(path)), str(path.parent)]:
         try:
             number = os.open(place, os.O_RDONLY)
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             continue  # another rank renamed it, which syncs its own
         try:
             os.fsync(number)

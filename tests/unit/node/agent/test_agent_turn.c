@@ -211,6 +211,17 @@ static void a_program_that_closes_in_its_turn_has_its_state_saved(void **state)
     assert_int_equal(lone.saves_told, 1);
 }
 
+static void try_again(void)
+{
+    lone_say((struct wire_event){.kind = EVENT_ABORT,
+                                 .round = 1,
+                                 .cause = CAUSE_OPERATOR,
+                                 .flags = EVENT_FLAG_RETRY,
+                                 .step = -1,
+                                 .rank = -1});
+    say(EVENT_FREEZE, 2, -1); /* the next attempt, at the step where it stands */
+}
+
 /* Its files may be torn: its state is not saved in their place. */
 static void a_program_that_closes_behind_a_save_that_failed_has_nothing_saved(void **state)
 {
@@ -224,14 +235,26 @@ static void a_program_that_closes_behind_a_save_that_failed_has_nothing_saved(vo
     atomic_store(&writes, false);
     assert_non_null(
         strstr(lone_await(WIRE_SAVE_FAILED)->u.save_failed.text, ": CUDA out of memory"));
-    lone_say((struct wire_event){.kind = EVENT_ABORT,
-                                 .round = 1,
-                                 .cause = CAUSE_OPERATOR,
-                                 .flags = EVENT_FLAG_RETRY,
-                                 .step = -1,
-                                 .rank = -1});
-    say(EVENT_FREEZE, 2, -1); /* the next attempt, at the step where it stands */
+    try_again();
     lone_await_leave();
+    assert_int_equal(lone.reports_told, 1); /* to the first freeze alone */
+    assert_int_equal(lone.saves_told, 0);
+}
+
+/* It does not await how that ends: the next attempt could choose it as writer. */
+static void nor_has_one_that_was_to_write_nothing(void **state)
+{
+    (void)state;
+    my_flags = 0;
+    start();
+    come_to_its_turn(1);
+    await_turns(1);
+    atomic_store(&lone.stop, true);
+    atomic_store(&goes_on, true);
+    atomic_store(&says_why, true);
+    atomic_store(&writes, false);
+    lone_await_leave();
+    assert_int_equal(lone.reports_told, 1); /* to the first freeze alone */
     assert_int_equal(lone.saves_told, 0);
 }
 
@@ -420,6 +443,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(
             a_program_that_closes_behind_a_save_that_failed_has_nothing_saved, setup,
             lone_teardown),
+        cmocka_unit_test_setup_teardown(nor_has_one_that_was_to_write_nothing, setup,
+                                        lone_teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
