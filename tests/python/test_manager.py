@@ -209,6 +209,23 @@ def test_a_failed_save_of_ones_own_is_not_committed_without_a_broker(alone, monk
         assert manager.restore().step == step
 
 
+def test_a_close_makes_no_checkpoint_for_a_program_that_writes_its_own(alone):
+    """A notice comes at its last step, as it leaves its loop: there is nothing whole to save."""
+    own = alone.directory / "own"
+    own.write_bytes(b"m" * 1000)
+    with pytest.raises(RuntimeError, match="has ended, and wrote no checkpoint of its 2 steps"):
+        with muster.Manager(state=muster.TrainingState()) as manager:
+            manager.restore()
+            assert manager.should_save(0, force=True) and manager.save(0, path=own)
+            assert not manager.should_save(1)
+            manager.notify(left=0)
+    (row,) = [row for row in alone.client.checkpoints("job") if row.state == "committed"]
+    assert row.step == 1
+    with muster.Manager(state=muster.TrainingState()) as manager:
+        assert manager.restore().step == 0
+        assert manager.metadata(0).metadata["path"] == str(own)
+
+
 def test_a_step_whose_own_save_failed_is_asked_about_no_more(alone):
     with muster.Manager(state=muster.TrainingState()) as manager:
         manager.restore()

@@ -258,7 +258,8 @@ class Manager(Member, Checkpoints):
                 manager.save(step, metrics={"loss": loss})
 
     save, keep: lists of policies; without any, saves are forced or preempted, and all are kept.
-    A preempted job always saves. fallback: all ranks take the next older one if the newest is
+    A preempted job always saves. With an empty state, a program writes its checkpoints by itself,
+    between should_save and save. fallback: all ranks take the next older one if the newest is
     damaged. trash: a folder inside the directory that deleted ones are moved to.
     save_timeout: seconds for a save that is waited for. save_fn, restore_fn: callables, as Node's
     save and restore. options: those of Node but save_every and restore_later.
@@ -290,12 +291,15 @@ class Manager(Member, Checkpoints):
                     f"muster.Manager has no option {option!r}; give those of its own, or "
                     + ", ".join(sorted(_NODE_OPTIONS))
                 )
+        self._only_its_own = save_fn is None and state is not None and len(state) == 0
+        self._own: dict[str, Any] | None = None  # the record of what the program wrote, in save
+        if self._only_its_own:
+            state, save_fn, restore_fn = None, self._save_own, lambda context: None
         node, texts, hooks = node_options(state=state, save=save_fn, restore=restore_fn, **options)
         self._begin(hooks, state)
         self._progress: Progress | None = None
         self._owes = False  # should_save gave True, and neither save nor fail_save came since
         self._asked = self._failed = -1  # the step that should_save gave True for; fail_save's
-        self._only_its_own = save_fn is None and state is not None and len(state) == 0
         self._restart_code = options.get("restart_code") or 0
         policies, memory = _policies(save, keep, trash)
         own = ffi.new("struct muster_manager_options *")
@@ -374,10 +378,12 @@ class Manager(Member, Checkpoints):
                 metadata = {**(metadata or {}), **self._written(self._place(path))}
                 custom = ffi.new("char[]", _as_json(metadata))
             request.custom_metadata = custom
+            self._own = dict(metadata or {})
             status = self._status(lib.muster_manager_save, number, request, saved)
             if status != lib.MUSTER_E_ARGUMENT:  # which changes nothing
                 self._owes = False
         finally:
+            self._own = None
             self._unwatch()
         self._finish(status, self._error)
         return bool(saved[0])
@@ -425,6 +431,15 @@ class Manager(Member, Checkpoints):
         lib.muster_node_save_fail(node, 1, said)
         self._owes, self._failed = False, self._asked
         self._unwatch()
+
+    def _save_own(self, context: SaveContext) -> None:
+        """Of an empty state: the program writes all by itself, so close has nothing to save."""
+        if self._own is None:
+            raise RuntimeError(
+                f"the program has ended, and wrote no checkpoint of its {context.step} steps; the "
+                "job goes on from an older one"
+            )
+        (context.directory / "own.json").write_text(json.dumps(self._own), encoding="utf-8")
 
     def _place(self, path: str | os.PathLike[str]) -> pathlib.Path:
         text = os.fsdecode(encoded("path", path))
