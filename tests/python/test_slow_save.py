@@ -1,4 +1,6 @@
-"""A3: a save of 200 s that reports nothing commits at its first attempt, and plans count with it."""
+"""A3: a save of 200 s that reports nothing commits at its first attempt, and plans count with it. A
+failed one is not made up for.
+"""
 
 import re
 
@@ -41,3 +43,12 @@ def test_A3_a_save_of_200_s_that_reports_no_byte_commits_at_once(world, how):
     left, begins = map(int, re.search(r"left (\d+) save in (\d+)", launch.log()).groups())
     assert left - begins >= 2.5 * SECONDS, launch.log()
     launch.kill()
+
+
+@pytest.mark.parametrize("attempts", [1, 2])
+def test_a_failed_save_of_ones_own_is_not_made_up_for_by_a_close_when_preempted(world, attempts):
+    """The broker tries again at once; the rank that left has nothing whole to save."""
+    launch = world.run(2, "own_save_ends.py", attempts, options=("--max-failures", "0"))
+    launch.end()
+    assert [row.state for row in world.client.checkpoints("job") if row.state == "committed"] == []
+    assert "no room for the weights" in world.muster("why", "--job", "job"), launch.logs()
