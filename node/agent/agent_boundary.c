@@ -263,7 +263,7 @@ void agent_leave(struct agent *agent, enum wire_leave_why why, int code)
         agent->farewell = NULL;
         post->input.why = why;
         post->input.code = code;
-        post->input.broken = broken || visit.unsaved; /* ... as what it wrote may be */
+        post->input.broken = broken || visit.unsaved; /* what it wrote of it may be torn */
         agent->leaving = true;
         go_on = post_put(agent, post, NULL) == MUSTER_OK;
     }

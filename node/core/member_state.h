@@ -193,7 +193,9 @@ struct member {
     bool own_failure;
     bool restored;   /* open has returned, or is about to */
     bool broken_off; /* on_error was asked to free the running step */
-    bool unfit; /* closed inside a step: its state is that of no step, it takes part in nothing */
+    /* It closed inside a step, or after its own save failed: its state is that of no step, so it
+     * takes part in nothing. */
+    bool unfit;
     bool closing;
     enum wire_leave_why why;
     int64_t exit_code;

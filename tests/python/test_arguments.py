@@ -75,6 +75,10 @@ WRONG = [
     (lambda: of_node(lambda n: n.reached_preemption(1 << 70)), "step is 1180591620717411303424;"),
     (lambda: of_node(lambda n: n.notify([])), r"kind is \[\]; give one of"),
     # Manager
+    (lambda: muster.Manager(state=5), "state is a int; give muster.TrainingState"),
+    (lambda: muster.Manager(state=[]), "state is a list; give muster.TrainingState"),
+    (lambda: of_manager(lambda m: m.should_save(-1)), "step is -1"),
+    (lambda: of_manager(lambda m: m.save(-1)), "step is -1"),
     (lambda: of_manager(lambda m: m.should_save(0, force="yes")), "force is 'yes'; give True or"),
     (lambda: of_manager(lambda m: m.save(0, force="yes")), "force is 'yes'; give True or False"),
     (lambda: of_manager(lambda m: m.reached_preemption("x")), "step is 'x'"),

@@ -291,7 +291,9 @@ class Manager(Member, Checkpoints):
                     f"muster.Manager has no option {option!r}; give those of its own, or "
                     + ", ".join(sorted(_NODE_OPTIONS))
                 )
-        self._only_its_own = save_fn is None and state is not None and len(state) == 0
+        self._only_its_own = (
+            save_fn is None and isinstance(state, TrainingState) and len(state) == 0
+        )
         self._own: dict[str, Any] | None = None  # the record of what the program wrote, in save
         if self._only_its_own:
             state, save_fn, restore_fn = None, self._save_own, lambda context: None
@@ -299,7 +301,8 @@ class Manager(Member, Checkpoints):
         self._begin(hooks, state)
         self._progress: Progress | None = None
         self._owes = False  # should_save gave True, and neither save nor fail_save came since
-        self._asked = self._failed = -1  # the step that should_save gave True for; fail_save's
+        self._asked = -1  # the step that should_save gave True for
+        self._failed: int | None = None  # the step of fail_save
         self._restart_code = options.get("restart_code") or 0
         policies, memory = _policies(save, keep, trash)
         own = ffi.new("struct muster_manager_options *")

@@ -196,15 +196,20 @@ a_save_whose_round_was_aborted_meanwhile_does_not_count_and_the_next_one_does(vo
     assert_int_equal(lone.saves_told, 1);
 }
 
-static void a_program_that_closes_in_its_turn_has_its_state_saved(void **state)
+static void close_in_its_turn(void)
 {
-    (void)state;
     start();
     come_to_its_turn(1);
     await_turns(1);
     atomic_store(&lone.stop, true);
     atomic_store(&goes_on, true);
     atomic_store(&writes, false);
+}
+
+static void a_program_that_closes_in_its_turn_has_its_state_saved(void **state)
+{
+    (void)state;
+    close_in_its_turn();
     lone_await(WIRE_SAVED);
     say(EVENT_ABORT, 1, -1);
     lone_await_leave();
@@ -226,13 +231,8 @@ static void try_again(void)
 static void a_program_that_closes_behind_a_save_that_failed_has_nothing_saved(void **state)
 {
     (void)state;
-    start();
-    come_to_its_turn(1);
-    await_turns(1);
-    atomic_store(&lone.stop, true);
-    atomic_store(&goes_on, true);
     atomic_store(&says_why, true);
-    atomic_store(&writes, false);
+    close_in_its_turn();
     assert_non_null(
         strstr(lone_await(WIRE_SAVE_FAILED)->u.save_failed.text, ": CUDA out of memory"));
     try_again();
@@ -246,13 +246,8 @@ static void nor_has_one_that_was_to_write_nothing(void **state)
 {
     (void)state;
     my_flags = 0;
-    start();
-    come_to_its_turn(1);
-    await_turns(1);
-    atomic_store(&lone.stop, true);
-    atomic_store(&goes_on, true);
     atomic_store(&says_why, true);
-    atomic_store(&writes, false);
+    close_in_its_turn();
     lone_await_leave();
     assert_int_equal(lone.reports_told, 1); /* to the first freeze alone */
     assert_int_equal(lone.saves_told, 0);
